@@ -1,0 +1,37 @@
+# What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench docs clean
+export PYTHONDONTWRITEBYTECODE ?=
+PY := .venv/bin/python
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/pyproject.installed: pyproject.toml scripts/venv
+	@scripts/venv
+
+run: .venv/pyproject.installed ## a short tour of what is here
+	@.venv/bin/levelset tour
+
+test: .venv/pyproject.installed ## the whole default test suite
+	@$(PY) -m pytest
+
+lint: .venv/pyproject.installed ## format, lint, types, import contracts
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@.venv/bin/pyright
+	@.venv/bin/lint-imports --no-cache
+
+format: .venv/pyproject.installed ## write the format and the fixes that are safe
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+bench: .venv/pyproject.installed ## measure, with the peers beside us
+	@scripts/bench
+
+docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
+	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py
+
+clean: ## remove what the other targets made
+	@rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
