@@ -1,0 +1,107 @@
+"""How long to wait before trying again: longer after each failure, up to a limit, and never in step with others."""
+
+import math
+import random as stdlib_random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from levelset.aio import timing
+
+__all__ = ["Backoff", "Delays"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """A policy of growing delays: a value to pass around and to compare; `delays()` starts a run of it.
+
+    The n-th failure in a row waits at most `first * factor**n` seconds, and never more than `cap`. `jitter` is the part
+    of that which is left to chance: 1.0 (full jitter) draws from the whole of it, 0.0 takes it as it is. After `quiet`
+    seconds without a failure the run starts again from `first`; None leaves that to `Delays.reset`.
+    """
+
+    first: float = 0.8
+    factor: float = 2.0
+    cap: float = 30.0
+    jitter: float = 1.0
+    quiet: float | None = 120.0
+
+    def __post_init__(self) -> None:
+        self._require(0 < self.first < math.inf, "first", "a positive, finite number of seconds")
+        self._require(1 <= self.factor < math.inf, "factor", "a finite number, at least 1")
+        self._require(self.first <= self.cap < math.inf, "cap", "finite, and at least as long as first")
+        self._require(0 <= self.jitter <= 1, "jitter", "between 0 (none) and 1 (full)")
+        self._require(self.quiet is None or 0 < self.quiet < math.inf, "quiet", "positive and finite, or None")
+
+    def _require(self, holds: bool, field: str, rule: str) -> None:
+        if not holds:
+            raise ValueError(f"Backoff({field}={getattr(self, field)!r}): {field} must be {rule}")
+
+    def ceiling(self, failures: int) -> float:
+        """The longest wait after so many earlier failures in a row (0 gives `first`)."""
+        try:
+            return min(self.cap, self.first * self.factor**failures)
+        except OverflowError:
+            return self.cap
+
+    def delay(self, failures: int, *, random: Callable[[], float] = stdlib_random.random) -> float:
+        """One wait after so many earlier failures in a row; `random` gives numbers from 0 to 1."""
+        ceiling = self.ceiling(failures)
+        # At most the ceiling also after rounding, since the subtracted part is never negative.
+        return ceiling - ceiling * self.jitter * random()
+
+    def delays(self, *, random: Callable[[], float] = stdlib_random.random) -> "Delays":
+        """A run of delays that starts at `first`."""
+        return Delays(self, random)
+
+
+class Delays(Iterator[float]):
+    """One endless run of a Backoff: remembers how many failures there were, and never looks at a clock by itself.
+
+    ```python
+    from levelset.aio import Backoff
+
+    delays = Backoff(first=1.0, jitter=0.0, cap=5.0).delays()
+    assert [next(delays) for _ in range(4)] == [1.0, 2.0, 4.0, 5.0]
+    ```
+    """
+
+    __slots__ = ("_over", "_random", "backoff", "failures")
+
+    def __init__(self, backoff: Backoff, random: Callable[[], float]) -> None:
+        self.backoff = backoff
+        self.failures = 0
+        self._random = random
+        self._over: float | None = None
+
+    def __iter__(self) -> "Delays":
+        return self
+
+    def __next__(self) -> float:
+        return self.next_delay()
+
+    def next_delay(self, now: float | None = None) -> float:
+        """The wait after a failure that happened at `now`; without a time the quiet period plays no part.
+
+        Quiet is counted from the end of the last wait, not from the last failure: to sleep is not to work well.
+        """
+        if now is not None and self._was_quiet(now):
+            self.reset()
+        delay = self.backoff.delay(self.failures, random=self._random)
+        self.failures += 1
+        self._over = None if now is None else now + delay
+        return delay
+
+    def _was_quiet(self, now: float) -> bool:
+        quiet = self.backoff.quiet
+        return quiet is not None and self._over is not None and now - self._over >= quiet
+
+    def reset(self) -> None:
+        """Forgets the failures: the next wait is the first again."""
+        self.failures = 0
+        self._over = None
+
+    async def wait(self) -> float:
+        """Sleeps through the wait after a failure that happened just now, and returns how long it was."""
+        delay = self.next_delay(timing.now())
+        await timing.sleep(delay)
+        return delay
