@@ -1,1 +1,128 @@
-"""objects."""
+"""What a Kubernetes object is: typed resources, identities, selectors, quantities, and JSON and YAML in and out."""
+
+from levelset.objects.codec import (
+    decode,
+    decode_tree,
+    encode,
+    encode_tree,
+    from_tree,
+    read_manifests,
+    to_tree,
+    write_manifests,
+)
+from levelset.objects.conditions import find_condition, is_condition_true, remove_condition, set_condition
+from levelset.objects.declarations import Atomic, ListMap, ListSet, PreserveUnknown, Rule, declarations_of
+from levelset.objects.definition import Column, Definition, Scale, Scope, define, definition_of, plural_of
+from levelset.objects.fieldselectors import FieldRequirement, FieldSelector
+from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version
+from levelset.objects.kept import Head, Kept, OwnerHead, keep, read_head, without_managed_fields
+from levelset.objects.meta import (
+    Condition,
+    DeleteOptions,
+    ListMeta,
+    ManagedFieldsEntry,
+    ObjectMeta,
+    OwnerReference,
+    Preconditions,
+    StatusCause,
+    StatusDetails,
+)
+from levelset.objects.model import Meta, Model, Spec, Status, field, replace
+from levelset.objects.owners import (
+    controller_of,
+    is_owned_by,
+    owner_reference,
+    remove_owner,
+    set_controller,
+    set_owner,
+)
+from levelset.objects.quantity import Notation, Quantity
+from levelset.objects.requirements import Operator, Requirement
+from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, Resource, origin_of, with_origin
+from levelset.objects.scheme import Scheme
+from levelset.objects.selectors import LabelSelector
+from levelset.objects.times import MicroTime, format_time, parse_time, seconds_precision
+from levelset.objects.trees import Tree
+from levelset.objects.unstructured import Unstructured
+from levelset.objects.wirenames import python_name, wire_name
+
+__all__ = [
+    "ApiStatus",
+    "Atomic",
+    "Column",
+    "Condition",
+    "Definition",
+    "DeleteOptions",
+    "FieldRequirement",
+    "FieldSelector",
+    "GroupVersionKind",
+    "GroupVersionResource",
+    "Head",
+    "Kept",
+    "LabelSelector",
+    "ListMap",
+    "ListMeta",
+    "ListSet",
+    "ManagedFieldsEntry",
+    "Meta",
+    "MicroTime",
+    "Model",
+    "Notation",
+    "Object",
+    "ObjectMeta",
+    "Operator",
+    "OwnerHead",
+    "OwnerReference",
+    "PartialObjectMetadata",
+    "Preconditions",
+    "PreserveUnknown",
+    "Quantity",
+    "Ref",
+    "Requirement",
+    "Resource",
+    "Rule",
+    "Scale",
+    "Scheme",
+    "Scope",
+    "Spec",
+    "Status",
+    "StatusCause",
+    "StatusDetails",
+    "Tree",
+    "Unstructured",
+    "controller_of",
+    "declarations_of",
+    "decode",
+    "decode_tree",
+    "define",
+    "definition_of",
+    "encode",
+    "encode_tree",
+    "field",
+    "find_condition",
+    "format_time",
+    "from_tree",
+    "is_condition_true",
+    "is_owned_by",
+    "keep",
+    "origin_of",
+    "owner_reference",
+    "parse_api_version",
+    "parse_time",
+    "plural_of",
+    "python_name",
+    "read_head",
+    "read_manifests",
+    "remove_condition",
+    "remove_owner",
+    "replace",
+    "seconds_precision",
+    "set_condition",
+    "set_controller",
+    "set_owner",
+    "to_tree",
+    "wire_name",
+    "with_origin",
+    "without_managed_fields",
+    "write_manifests",
+]

@@ -1,0 +1,205 @@
+"""JSON and YAML in and out: bytes to typed objects and back, with nothing lost on the way.
+
+`decode` remembers what it read, and `encode` puts back what the class did not know (docs/decisions/0003). A null that
+the class does not allow counts as absent, as it does in Kubernetes.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from levelset.errors import BadObject
+from levelset.objects import carrying, times
+from levelset.objects.quantity import Quantity
+from levelset.objects.resource import Object, origin_of, with_origin
+from levelset.objects.scheme import Scheme
+from levelset.objects.times import MicroTime
+from levelset.objects.trees import is_list, is_map
+from levelset.objects.unstructured import Unstructured
+
+__all__ = [
+    "decode",
+    "decode_tree",
+    "encode",
+    "encode_tree",
+    "from_tree",
+    "read_manifests",
+    "to_tree",
+    "write_manifests",
+]
+
+T = TypeVar("T")
+
+# Both built once: making a decoder costs a thousand times what using one does.
+_read_any: Final = msgspec.json.Decoder()
+
+
+def decode(kind: type[T], data: bytes | str) -> T:
+    """The object of class `kind` that this JSON is; BadObject names the member that is wrong, or the position."""
+    raw = _bytes(data)
+    try:
+        made: T = _decoder(cast("Any", kind)).decode(raw)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        # An explicit null stands for an absent member: look again without the nulls before giving up.
+        made = _convert(kind, _without_nulls(decode_tree(raw)), error)
+    return _remember(made, raw)
+
+
+def decode_tree(data: bytes | str) -> Any:
+    """The plain JSON tree; BadObject says at which byte the text stops being JSON."""
+    try:
+        return _read_any.decode(_bytes(data))
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise _unreadable(error) from error
+
+
+def from_tree(kind: type[T], tree: Any) -> T:
+    """The object of class `kind` that this tree is; it remembers the tree as `decode` remembers bytes."""
+    made = _convert(kind, _without_nulls(tree), None)
+    return _remember(made, encode_tree(tree)) if isinstance(made, Object) else made
+
+
+def encode(obj: Any) -> bytes:
+    """The JSON of an object, including what it was read with and its class does not know."""
+    if not isinstance(obj, Object):
+        return _write(obj)
+    written, origin = _write(obj), origin_of(obj)
+    if origin is None:
+        return written
+    before = _write(_decode_again(obj, origin))
+    return origin if written == before else encode_tree(_carried(origin, before, written))
+
+
+def encode_tree(tree: Any) -> bytes:
+    """The JSON of a plain tree; BadObject if it holds something that JSON does not."""
+    return _write(tree)
+
+
+def to_tree(obj: Any) -> Any:
+    """The plain JSON tree of an object, including what it was read with and its class does not know."""
+    if isinstance(obj, Unstructured):
+        return obj.tree
+    return decode_tree(encode(obj) if isinstance(obj, Object) else _write(obj))
+
+
+def _carried(origin: bytes, before: bytes, after: bytes) -> Any:
+    return carrying.carry(_read_any.decode(origin), _read_any.decode(before), _read_any.decode(after))
+
+
+def _decode_again(obj: Object, origin: bytes) -> Object:
+    return decode(type(obj), origin)
+
+
+def read_manifests(text: str | bytes, scheme: Scheme | None = None) -> list[Any]:
+    """The objects in a YAML or JSON text: several documents, and the items of `List`s one by one.
+
+    A kind that the scheme knows becomes its class, any other an `Unstructured`. Empty documents are passed over.
+    """
+    from levelset.objects.yamltext import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
+
+    return [_to_object(tree, scheme) for document in read_yaml(text) for tree in _unfold(document)]
+
+
+def write_manifests(objects: Iterable[Any]) -> str:
+    """One YAML text with a document for each object."""
+    from levelset.objects.yamltext import write_yaml  # noqa: PLC0415  # as above
+
+    return write_yaml([to_tree(one) for one in objects])
+
+
+def _unfold(document: Any) -> Iterable[Any]:
+    if document is None:
+        return []
+    if is_map(document) and document.get("kind") == "List" and is_list(document.get("items")):
+        return [item for one in document["items"] for item in _unfold(one)]
+    return [document]
+
+
+def _to_object(tree: Any, scheme: Scheme | None) -> Any:
+    found = Unstructured(tree)
+    gvk = found.gvk
+    kind = scheme.find(gvk) if scheme else None
+    return found if kind is None else from_tree(kind, tree)
+
+
+def _bytes(data: bytes | str) -> bytes:
+    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+
+
+@lru_cache(maxsize=1024)
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, dec_hook=_read_special)
+
+
+def _read_special(kind: type, value: Any) -> Any:
+    """Reads the types that msgspec does not know; what it raises becomes the error of that member."""
+    if kind is MicroTime:
+        return MicroTime.of(times.parse_time(value))
+    if kind is Quantity:
+        return Quantity.from_tree(value)
+    raise TypeError(f"no way to read a {kind.__name__} from JSON")
+
+
+def _write_special(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return times.format_time(value)
+    if isinstance(value, Quantity):
+        return str(value)
+    if isinstance(value, Unstructured):
+        return value.tree
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=_write_special)
+
+
+def _write(value: Any) -> bytes:
+    return _guarded(lambda: _encoder.encode(value))
+
+
+def _guarded(write: Callable[[], T]) -> T:
+    try:
+        return write()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadObject(f"this cannot be written as JSON: {error}") from error
+
+
+def _remember(made: T, raw: bytes) -> T:
+    if isinstance(made, Object):
+        with_origin(made, raw)
+    return made
+
+
+def _convert(kind: type[T], tree: Any, first: Exception | None) -> T:
+    try:
+        return msgspec.convert(tree, kind, dec_hook=_read_special)
+    except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
+        raise _unfit(kind, error) from (first or error)
+
+
+def _without_nulls(tree: Any) -> Any:
+    """The tree without members that are null; a null inside a list stays, and is an error if the class says so."""
+    if is_map(tree):
+        return {name: _without_nulls(value) for name, value in tree.items() if value is not None}
+    if is_list(tree):
+        return [_without_nulls(value) for value in tree]
+    return tree
+
+
+def _unfit(kind: type, error: Exception) -> BadObject:
+    """`Expected int, got str - at $.spec.replicas`, with the member's path in words that a user writes."""
+    what, _, where = str(error).partition(" - at ")
+    path = where.strip("`").removeprefix("key in ").strip("`").removeprefix("$").removeprefix(".")
+    place = f" at {path}" if path else ""
+    return BadObject(f"this is no {kind.__name__}: {what}{place}", field=path)
+
+
+def _unreadable(error: Exception) -> BadObject:
+    if isinstance(error, RecursionError):
+        return BadObject("this JSON is nested too deeply to be read")
+    _, _, digits = str(error).rpartition("(byte ")
+    position = int(digits.rstrip(")")) if digits.rstrip(")").isdigit() else None
+    return BadObject(f"this is no JSON: {error}", position=position)

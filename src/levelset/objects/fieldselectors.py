@@ -1,0 +1,135 @@
+r"""Field selectors: which objects are meant, said by a few of their fields.
+
+The text is `metadata.name=web,status.phase!=Running`. A value may hold anything: a backslash stands before each `,`,
+`=` and `\` of it. Which fields an object can be selected by is for the server to say; a field that is not there
+compares as the empty text.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from levelset.errors import BadSelector
+from levelset.objects.names import quote
+
+__all__ = ["FieldRequirement", "FieldSelector", "escape_field_value"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FieldRequirement:
+    """One condition on one field: it equals the value, or, `negated`, it does not.
+
+    Raises BadSelector for a field without a name or with one of `,` `=` `!` and the backslash in it, as there is no
+    way to write such a name down.
+    """
+
+    field: str
+    value: str
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.field:
+            raise BadSelector(f"field selector: expected the path of a field before {self}", field="")
+        if _reserved.search(self.field):
+            raise BadSelector(rf"{quote(self.field)} is no field: it may have none of , = ! \ in it", field=self.field)
+
+    def __str__(self) -> str:
+        return f"{self.field}{'!=' if self.negated else '='}{escape_field_value(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """The objects whose fields meet all of some requirements; without any, all objects.
+
+    Requirements are kept sorted and without repetition, so their order makes no difference.
+    """
+
+    requirements: tuple[FieldRequirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requirements", tuple(sorted(set(self.requirements))))
+
+    @classmethod
+    def parse(cls, text: str) -> "FieldSelector":
+        """The selector that a text such as `metadata.name=a` stands for; raises BadSelector with the position."""
+        if not isinstance(text, str):
+            raise BadSelector(f"a field selector must be a text, not {quote(text)}")
+        return cls(tuple(_parse_term(text, start, end) for start, end in _split(text) if start < end))
+
+    @classmethod
+    def of(cls, fields: Mapping[str, str]) -> "FieldSelector":
+        """The objects whose fields all have these values: `FieldSelector.of({"metadata.name": "web"})`."""
+        return cls(tuple(FieldRequirement(field, value) for field, value in fields.items()))
+
+    @classmethod
+    def everything(cls) -> "FieldSelector":
+        """The selector that every object meets."""
+        return cls()
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+    def __and__(self, other: "FieldSelector") -> "FieldSelector":
+        return FieldSelector(self.requirements + other.requirements)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether there is no requirement at all."""
+        return not self.requirements
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that must be known to decide."""
+        return frozenset(one.field for one in self.requirements)
+
+    def matches(self, lookup: "Mapping[str, str] | Callable[[str], str | None]") -> bool:
+        """Whether an object is meant, given its fields by path, or a function that finds them; None is missing."""
+        find = lookup if callable(lookup) else lookup.get
+        return all(((find(one.field) or "") == one.value) != one.negated for one in self.requirements)
+
+    def requires_exact(self, field: str) -> str | None:
+        """The one value that this field must have, or None where several would do."""
+        return next((one.value for one in self.requirements if one.field == field and not one.negated), None)
+
+
+def escape_field_value(text: str) -> str:
+    r"""The text as the value of a field selector: a backslash before each `,`, `=` and backslash."""
+    return _special.sub(r"\\\g<0>", text)
+
+
+_reserved = re.compile(r"[,=!\\]")
+_special = re.compile(r"[,=\\]")
+_comma = re.compile(r"\\.|(,)", re.DOTALL)
+_operator = re.compile(r"!=|==|=")
+_value = re.compile(r"(?:[^,=\\]|\\[,=\\])*")
+_escaped = re.compile(r"\\(.)", re.DOTALL)
+
+
+def _split(text: str) -> Iterator[tuple[int, int]]:
+    """Where each term begins and ends: between commas without a backslash before them."""
+    start = 0
+    for found in _comma.finditer(text):
+        if found.group(1):
+            yield start, found.start()
+            start = found.end()
+    yield start, len(text)
+
+
+def _parse_term(text: str, start: int, end: int) -> FieldRequirement:
+    operator = _operator.search(text, start, end)
+    if operator is None:
+        raise _bad(text, end, f"expected = or != after {quote(text[start:end])}")
+    name = text[start : operator.start()]
+    if not name:
+        raise _bad(text, start, f"expected the path of a field before {operator.group()}")
+    if reserved := _reserved.search(name):
+        raise _bad(text, start + reserved.start(), f"{quote(reserved.group())} cannot be part of a field's path")
+    value = _value.match(text, operator.end(), end)
+    if value is None or value.end() < end:
+        at = operator.end() if value is None else value.end()
+        raise _bad(text, at, r"expected a value in which \ stands before every , = and \ and before nothing else")
+    return FieldRequirement(name, _escaped.sub(r"\1", value.group()), negated=operator.group() == "!=")
+
+
+def _bad(text: str, position: int, problem: str) -> BadSelector:
+    return BadSelector(f"field selector {quote(text)}, position {position}: {problem}", position=position)

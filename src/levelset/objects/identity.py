@@ -1,0 +1,153 @@
+"""Who is who: the kind of an object, the resource it is served under, and a reference to one object."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
+
+from levelset.errors import BadName, ConfigError
+
+__all__ = ["GroupVersionKind", "GroupVersionResource", "Ref", "parse_api_version"]
+
+K_co = TypeVar("K_co", covariant=True)
+
+_GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_VERSION: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+
+
+class GroupVersionKind(NamedTuple):
+    """A kind of object: `apps/v1 Deployment`. The core group is the empty text."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """What stands in an object's `apiVersion`: `apps/v1`, or `v1` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @classmethod
+    def of(cls, api_version: str, kind: str) -> "GroupVersionKind":
+        """The kind that an object with this `apiVersion` and `kind` has."""
+        group, version = parse_api_version(api_version)
+        if not isinstance(kind, str) or not kind:
+            raise BadName(f"kind {kind!r} is no kind; write one such as Deployment", field="kind")
+        return cls(group, version, kind)
+
+    def __str__(self) -> str:
+        return f"{self.api_version} {self.kind}"
+
+
+class GroupVersionResource(NamedTuple):
+    """What a kind is served under: `apps/v1 deployments`, the plural word of its URL."""
+
+    group: str
+    version: str
+    resource: str
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as an object's `apiVersion` writes them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.api_version} {self.resource}"
+
+
+def parse_api_version(text: str) -> tuple[str, str]:
+    """Group and version of an `apiVersion`: `apps/v1` gives ("apps", "v1"), `v1` gives ("", "v1")."""
+    if not isinstance(text, str):
+        raise BadName(f"apiVersion {text!r} is no text; write it as group/version", field="apiVersion")
+    group, slash, version = text.rpartition("/")
+    if (slash and not _fits(_GROUP, group, 253)) or not _fits(_VERSION, version, 63):
+        raise BadName(f"apiVersion {text[:80]!r} is not of the form group/version", field="apiVersion")
+    return group, version
+
+
+def _fits(pattern: re.Pattern[str], text: str, most: int) -> bool:
+    return len(text) <= most and pattern.fullmatch(text) is not None
+
+
+class Ref(Generic[K_co]):
+    """A reference to one object: its kind, name and namespace (None for cluster-scoped objects).
+
+    It is made from a class (`Ref(Website, "blog", "default")`) or from a `GroupVersionKind`, compares, sorts and
+    hashes by kind, namespace and name, and prints as `Website/default/blog`.
+    """
+
+    __slots__ = ("_hash", "class_", "gvk", "name", "namespace")
+
+    gvk: GroupVersionKind
+    name: str
+    namespace: str | None
+    class_: "type[K_co] | None"
+
+    @overload
+    def __init__(self, of: "type[K_co]", name: str, namespace: str | None = None) -> None: ...
+    @overload
+    def __init__(self: "Ref[Any]", of: GroupVersionKind, name: str, namespace: str | None = None) -> None: ...
+    def __init__(self, of: "type[Any] | GroupVersionKind", name: str, namespace: str | None = None) -> None:
+        gvk, found = (of, None) if isinstance(of, GroupVersionKind) else (_kind_of(of), of)
+        if not name or "/" in name:
+            raise BadName(f"{name!r} is no name of a {gvk.kind}; a name is not empty and has no slash", field="name")
+        put = object.__setattr__
+        put(self, "gvk", gvk)
+        put(self, "class_", found)
+        put(self, "name", name)
+        put(self, "namespace", namespace or None)
+        put(self, "_hash", hash((gvk, self.namespace, name)))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Ref does not change; make another one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Ref does not change; {name} stays")
+
+    @property
+    def kind(self) -> str:
+        """The kind's name, without group and version."""
+        return self.gvk.kind
+
+    def _order(self) -> tuple[GroupVersionKind, str, str]:
+        return self.gvk, self.namespace or "", self.name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ref):
+            return NotImplemented
+        return self.name == other.name and self.namespace == other.namespace and self.gvk == other.gvk
+
+    def __lt__(self, other: "Ref[Any]") -> bool:
+        return self._order() < other._order()
+
+    def __le__(self, other: "Ref[Any]") -> bool:
+        return self._order() <= other._order()
+
+    def __gt__(self, other: "Ref[Any]") -> bool:
+        return self._order() > other._order()
+
+    def __ge__(self, other: "Ref[Any]") -> bool:
+        return self._order() >= other._order()
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined,no-any-return]  # a slot, hidden from the annotations
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("a Ref is one thing, not several; use its name, namespace and gvk")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ref, (self.class_ or self.gvk, self.name, self.namespace)
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.gvk.kind, self.namespace, self.name) if part)
+
+    def __repr__(self) -> str:
+        return f"Ref({self})"
+
+
+def _kind_of(of: Any) -> GroupVersionKind:
+    definition = getattr(of, "__definition__", None)
+    if definition is None:
+        shown = getattr(of, "__name__", repr(of))
+        raise ConfigError(f"{shown} is no kind: give its class api=, or pass a GroupVersionKind")
+    gvk: GroupVersionKind = definition.gvk
+    return gvk

@@ -1,0 +1,231 @@
+"""Typed objects: `class Website(Resource[WebsiteSpec, WebsiteStatus], api="example.dev/v1")`.
+
+A class is a kind. Its keywords say how the kind is named and served, its docstring is the description, and its
+objects are frozen values: a change is a new object. What an object was decoded from travels with it (its origin), so
+that writing it back keeps the fields that the class does not know; see docs/decisions/0003.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform, get_args, get_origin
+
+import msgspec
+
+from levelset.errors import ConfigError
+from levelset.objects.definition import Column, Definition, Scale, Scope, define
+from levelset.objects.identity import Ref
+from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
+from levelset.objects.model import Model, ModelType, field, replace
+
+__all__ = ["ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
+
+SpecT = TypeVar("SpecT")
+StatusT = TypeVar("StatusT")
+O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
+
+_ORIGIN = "_origin"
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class KindType(ModelType):
+    """Reads the class keywords of a kind and pins its `apiVersion` and `kind`."""
+
+    def __new__(  # noqa: D102
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        api: str | None = None,
+        kind: str | None = None,
+        plural: str | None = None,
+        singular: str | None = None,
+        scope: Scope = "Namespaced",
+        short_names: Iterable[str] = (),
+        categories: Iterable[str] = (),
+        columns: Iterable[Column] = (),
+        status: bool | None = None,
+        scale: Scale | None = None,
+        **options: Any,
+    ) -> "ModelType":
+        if api is None:
+            return super().__new__(mcls, name, bases, namespace, **options)
+        definition = define(
+            name,
+            api=api,
+            kind=kind,
+            plural=plural,
+            singular=singular,
+            scope=scope,
+            short_names=short_names,
+            categories=categories,
+            columns=columns,
+            status=_has_status(namespace) if status is None else status,
+            scale=scale,
+            description=inspect.cleandoc(namespace.get("__doc__") or ""),
+        )
+        _pin(namespace, definition)
+        made = super().__new__(mcls, name, bases, namespace, **options)
+        setattr(made, "__definition__", definition)  # noqa: B010  # the metaclass knows no attributes of its classes
+        return made
+
+
+def _has_status(namespace: Mapping[str, Any]) -> bool:
+    """Whether the class is a Resource whose second parameter is a status."""
+    for base in namespace.get("__orig_bases__", ()):
+        arguments = get_args(base)
+        if getattr(get_origin(base), "__name__", "") == "Resource" and len(arguments) == 2:
+            return arguments[1] is not type(None)
+    return False
+
+
+def _pin(namespace: dict[str, Any], definition: Definition) -> None:
+    """Narrows `api_version` and `kind` to the only values that this class may have.
+
+    The defaults come from factories because msgspec leaves out plain defaults, and these two are always written.
+    """
+    api_version, kind = definition.gvk.api_version, definition.gvk.kind
+    pinned: dict[str, Any] = {"api_version": Literal[api_version], "kind": Literal[kind]}
+    annotate = namespace.get("__annotate_func__")
+    if annotate is None:
+        namespace["__annotations__"] = {**pinned, **namespace.get("__annotations__", {})}
+    else:  # Python 3.14 and newer keep annotations as a function
+        namespace["__annotate_func__"] = _annotating(annotate, pinned)
+    namespace["api_version"] = field(default_factory=lambda: api_version)
+    namespace["kind"] = field(default_factory=lambda: kind)
+
+
+def _annotating(annotate: Callable[[Any], dict[str, Any]], more: dict[str, Any]) -> Callable[[Any], dict[str, Any]]:
+    return lambda how: {**more, **annotate(how)}
+
+
+class Object(Model, metaclass=KindType, dict=True):
+    """An object of any kind: metadata, and whatever members the class adds.
+
+    Kinds that have a spec and a status are `Resource`s; this is the base of those that do not, such as ConfigMap:
+    `class ConfigMap(Object, api="v1"): data: dict[str, str] = {}`.
+    """
+
+    __definition__: ClassVar[Definition]
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        """The name in the metadata."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace in the metadata; None for what is cluster-scoped or not placed yet."""
+        return self.metadata.namespace
+
+    @property
+    def ref(self) -> Ref[Self]:
+        """The reference that finds this object again."""
+        return Ref(type(self), self.metadata.name, self.metadata.namespace)
+
+    def with_metadata(self, **changes: Any) -> Self:
+        """A copy whose metadata differ in these attributes."""
+        return replace(self, metadata=replace(self.metadata, **changes))
+
+    def __replace__(self, **changes: Any) -> Self:
+        made = msgspec.structs.replace(self, **changes)
+        return with_origin(made, origin_of(self))
+
+    def __copy__(self) -> Self:
+        return self.__replace__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return _rebuild, (type(self), values, origin_of(self))
+
+
+class Resource(Object, Generic[SpecT, StatusT], kw_only=True):
+    """An object with a spec, what somebody wants, and a status, how things are.
+
+    ```python
+    class WebsiteSpec(Spec):
+        image: str
+        replicas: Annotated[int, Meta(ge=1)] = 1
+
+
+    class WebsiteStatus(Status):
+        ready: int = 0
+
+
+    class Website(Resource[WebsiteSpec, WebsiteStatus], api="example.dev/v1", short_names=["ws"]):
+        \"\"\"A site served from a container image.\"\"\"
+    ```
+
+    A kind without a status is a `Resource[WebsiteSpec, None]`.
+    """
+
+    spec: SpecT
+    status: StatusT | None = None
+
+    @classmethod
+    def new(
+        cls,
+        name: str,
+        spec: SpecT,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A new object that no server has seen yet."""
+        metadata = ObjectMeta(
+            name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {})
+        )
+        return cls(metadata=metadata, spec=spec)
+
+    def with_spec(self, **changes: Any) -> Self:
+        """A copy whose spec differs in these attributes."""
+        return replace(self, spec=_changed(self, "spec", self.spec, changes))
+
+    def with_status(self, status: StatusT | None = None, /, **changes: Any) -> Self:
+        """A copy with another status, or with a status that differs in these attributes."""
+        base = self.status if status is None else status
+        return replace(self, status=_changed(self, "status", base, changes) if changes else base)
+
+
+class PartialObjectMetadata(Object, api="meta.k8s.io/v1"):
+    """The metadata of an object of some other kind, without the object."""
+
+
+class ApiStatus(Object, api="v1", kind="Status", plural="status"):
+    """What a server answers when there is no object to answer with: a refusal, or a bare success."""
+
+    metadata: ListMeta = field(default_factory=ListMeta)  # type: ignore[assignment]  # a Status has the metadata of a list
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: int = 0
+
+
+def origin_of(obj: Object) -> bytes | None:
+    """The JSON that an object was decoded from, or None for one that was made here."""
+    found: bytes | None = obj.__dict__.get(_ORIGIN)
+    return found
+
+
+def with_origin(obj: O, origin: bytes | None) -> O:
+    """The object itself, now knowing what it was decoded from; for codecs, before anybody else has seen it."""
+    if origin is not None:
+        members: dict[str, Any] = vars(obj)
+        members[_ORIGIN] = origin
+    return obj
+
+
+def _rebuild(class_: type[O], values: dict[str, Any], origin: bytes | None) -> O:
+    return with_origin(class_(**values), origin)
+
+
+def _changed(obj: Object, part: str, value: Any, changes: Mapping[str, Any]) -> Any:
+    if not isinstance(value, msgspec.Struct):
+        raise ConfigError(f"{obj.ref} has no typed {part} to change; build one and replace it whole")
+    return replace(value, **changes)

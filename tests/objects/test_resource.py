@@ -1,0 +1,106 @@
+import copy
+import pickle
+
+import msgspec
+import pytest
+
+from levelset.errors import ConfigError
+from levelset.objects.codec import decode, encode
+from levelset.objects.identity import Ref
+from levelset.objects.model import replace
+from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, origin_of
+from tests.objects.samples import Region, Settings, Website, WebsiteSpec, WebsiteStatus, blog
+
+
+def test_an_object_always_writes_its_api_version_and_kind():
+    assert msgspec.json.encode(Settings()) == b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}'
+
+
+def test_names_are_snake_case_here_and_camel_case_on_the_wire():
+    site = blog(pod_ip="10.0.0.1", cluster_ips=("10.0.0.2",))
+    spec = msgspec.json.decode(encode(site))["spec"]
+    assert spec == {"image": "blog:1", "podIP": "10.0.0.1", "clusterIPs": ["10.0.0.2"]}
+
+
+def test_an_object_knows_its_name_namespace_and_ref():
+    site = blog()
+    assert (site.name, site.namespace, site.ref) == ("blog", "default", Ref(Website, "blog", "default"))
+
+
+def test_an_object_does_not_change():
+    with pytest.raises(AttributeError):
+        blog().spec.image = "other"
+
+
+def test_two_new_objects_share_no_metadata():
+    first, second = Settings(), Settings()
+    first.metadata.labels["a"] = "b"
+    assert second.metadata.labels == {}
+
+
+def test_a_change_is_a_new_object():
+    site = blog()
+    changed = site.with_spec(replicas=3).with_status(WebsiteStatus(ready=1)).with_metadata(labels={"a": "b"})
+    assert (changed.spec.replicas, changed.status.ready, changed.metadata.labels) == (3, 1, {"a": "b"})
+    assert changed.with_status(ready=2).status == WebsiteStatus(ready=2)
+    assert (site.spec.replicas, site.status) == (1, None)
+
+
+def test_a_status_that_is_not_there_cannot_be_changed_in_part():
+    with pytest.raises(ConfigError, match="Website/default/blog has no typed status"):
+        blog().with_status(ready=2)
+
+
+def test_unknown_attributes_are_refused():
+    with pytest.raises(TypeError, match="imagee"):
+        blog().with_spec(imagee="x")
+
+
+@pytest.mark.parametrize(
+    "remake",
+    [
+        replace,
+        copy.copy,
+        copy.deepcopy,
+        lambda obj: obj.with_spec(replicas=9),
+        lambda obj: pickle.loads(pickle.dumps(obj)),
+    ],
+    ids=["replace", "copy", "deepcopy", "with_spec", "pickle"],
+)
+def test_what_an_object_was_read_from_stays_with_its_copies(remake):
+    site = decode(Website, b'{"kind":"Website","spec":{"image":"x","new":1}}')
+    assert origin_of(remake(site)) == origin_of(site) is not None
+
+
+def test_what_an_object_was_read_from_does_not_count_for_equality():
+    site = decode(Website, encode(blog()))
+    assert site == blog()
+
+
+def test_the_repr_shows_what_is_set():
+    assert repr(blog().spec) == "WebsiteSpec(image='blog:1')"
+
+
+def test_a_kind_may_have_no_status_and_no_namespace():
+    north = Region.new("north", WebsiteSpec(image="x"))
+    assert str(north.ref) == "Region/north"
+
+
+def test_a_refusal_is_an_object_too():
+    raw = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","code":404}'
+    assert decode(ApiStatus, raw).code == 404
+
+
+def test_partial_metadata_are_read_without_the_object():
+    raw = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x"}}'
+    assert decode(PartialObjectMetadata, raw).name == "x"
+
+
+def test_a_class_may_be_a_base_for_kinds_without_being_one():
+    class Common(Object):
+        level: int = 0
+
+    class Leaf(Common, api="example.dev/v1"):
+        pass
+
+    assert decode(Leaf, b'{"kind":"Leaf","level":2}').level == 2

@@ -1,0 +1,41 @@
+import pytest
+
+from levelset.errors import BadName, BadObject
+from levelset.objects.identity import Ref
+from levelset.objects.unstructured import Unstructured
+from tests.objects.samples import Website
+
+TREE = {
+    "apiVersion": "example.dev/v1",
+    "kind": "Website",
+    "metadata": {"name": "blog", "namespace": "default", "labels": {"a": "b"}, "creationTimestamp": None},
+}
+
+
+def test_it_answers_as_a_typed_object_does():
+    obj = Unstructured(TREE)
+    assert (obj.name, obj.namespace, obj.metadata.labels) == ("blog", "default", {"a": "b"})
+    assert obj.ref == Ref(Website, "blog", "default")
+
+
+def test_two_with_the_same_tree_are_equal():
+    assert Unstructured(TREE) == Unstructured(dict(TREE))
+    assert Unstructured(TREE) != TREE
+
+
+def test_a_tree_without_kind_has_none():
+    obj = Unstructured({})
+    assert (obj.api_version, obj.kind, obj.name) == ("", "", "")
+    with pytest.raises(BadName):
+        _ = obj.gvk
+
+
+@pytest.mark.parametrize("metadata", [[], "x", {"labels": 1}, {"name": 5}])
+def test_wrong_metadata_are_refused_when_they_are_read(metadata):
+    with pytest.raises(BadObject, match="metadata"):
+        _ = Unstructured({"metadata": metadata}).metadata
+
+
+def test_what_is_no_map_is_refused():
+    with pytest.raises(BadObject, match="map of members"):
+        Unstructured([1])
