@@ -1,0 +1,187 @@
+"""Server-side apply: one manager's wishes laid over the live object, with owners, conflicts and removals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from levelset.errors import ApplyConflict, BadPatch, FieldConflict
+from levelset.objects.times import format_time
+from levelset.objects.trees import Tree
+from levelset.patch.comparing import Changes, compare
+from levelset.patch.elements import show
+from levelset.patch.fieldset import EMPTY, FieldSet
+from levelset.patch.managers import NEVER_TRACKED, EntryKey, ManagedEntry, Managers, parse_managed
+from levelset.patch.migration import KUBECTL, fields_last_applied, refresh_last_applied
+from levelset.patch.overlay import overlay
+from levelset.patch.shapes import Shape
+from levelset.patch.specified import fields_of, remove_fields
+from levelset.patch.tracking import (
+    Applied,
+    as_object,
+    fit,
+    give_up,
+    managed_fields,
+    record_update,
+    same_object,
+    with_managed,
+    without_managed,
+)
+
+__all__ = ["apply"]
+
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+def apply(
+    live: Any,
+    config: Any,
+    *,
+    manager: str,
+    shape: Shape,
+    now: datetime,
+    api_version: str,
+    force: bool = False,
+    subresource: str | None = None,
+    ignore: FieldSet = EMPTY,
+) -> Applied:
+    """The object after `manager` applied `config` to `live` (None: there is no such object yet).
+
+    Everything in `config` becomes the manager's, shared with whoever applied the same value. What the manager
+    applied before and leaves out now is removed, unless somebody else owns it too. A field that somebody else owns
+    and that would change raises ApplyConflict, which names all of them; with `force` it is taken away from them.
+    `ignore` are the fields that this endpoint resets: they are neither merged nor owned.
+
+    Neither argument is changed; the result shares with them what is the same. Raises BadPatch if the config cannot
+    be applied: another apiVersion, managedFields of its own, a list item without its key, two items with one key.
+    """
+    try:
+        request = _Request(
+            live=None if live is None else without_managed(live),
+            config=_checked(config, api_version),
+            manager=manager,
+            shape=shape,
+            entry=ManagedEntry(manager, "Apply", api_version, EMPTY, format_time(now), subresource),
+            force=force,
+            ignore=ignore,
+        )
+        stored = parse_managed(managed_fields(live))
+        merged, managers = _applied(request, stored)
+        if request.live is not None and managers == stored and same_object(request.live, merged):
+            return Applied(as_object(live), changed=False)
+        return Applied(with_managed(merged, managers), changed=True)
+    except RecursionError:
+        raise BadPatch("the applied or the live object is nested too deeply") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    live: dict[str, Tree] | None
+    config: dict[str, Tree]
+    manager: str
+    shape: Shape
+    entry: ManagedEntry
+    force: bool
+    ignore: FieldSet
+
+
+def _checked(config: Tree, api_version: str) -> dict[str, Tree]:
+    tree = without_managed(config)
+    if tree.get("apiVersion") != api_version:
+        raise BadPatch(f"apiVersion must be {api_version}, not {tree.get('apiVersion')!r}", field="apiVersion")
+    if managed_fields(config) is not None:
+        raise BadPatch("metadata.managedFields must be left out of an applied object", field="metadata.managedFields")
+    return tree
+
+
+def _applied(request: _Request, stored: Managers) -> tuple[dict[str, Tree], Managers]:
+    shape, live = request.shape, request.live or {}
+    managers = fit(stored, shape)
+    if not managers and request.live is not None:
+        managers = _owners_before(request)
+    wanted = fields_of(request.config, shape, strict=True).recursive_difference(request.ignore)
+    config = as_object(remove_fields(request.config, request.ignore, shape))
+    last = managers.pop(request.entry.key, None)
+    merged = as_object(overlay(live, config, shape))
+    if last is not None and last.fields - wanted:
+        merged = _pruned(merged, request, last.fields, _union(wanted, managers))
+    changes = compare(live, merged, shape).beyond(request.ignore)
+    conflicts = {} if request.force else _conflicts(request, managers, changes)
+    if conflicts:
+        raise _conflict_error(managers, conflicts)
+    if request.manager == KUBECTL:
+        merged = refresh_last_applied(merged, request.config)
+    settled = dict(give_up(managers, changes))
+    mine = replace(request.entry, fields=wanted - NEVER_TRACKED)
+    if mine.fields:
+        unchanged = last is not None and _is_same_entry(last, mine) and same_object(live, merged)
+        settled[mine.key] = last if unchanged and last is not None else mine
+    return merged, settled
+
+
+def _is_same_entry(last: ManagedEntry, mine: ManagedEntry) -> bool:
+    return last.fields == mine.fields and last.api_version == mine.api_version
+
+
+def _owners_before(request: _Request) -> dict[EntryKey, ManagedEntry]:
+    """The one owner of all that was there before anybody applied, so that a change to it is a conflict."""
+    entry = replace(request.entry, manager=BEFORE_FIRST_APPLY, operation="Update")
+    return dict(record_update({}, compare({}, request.live, request.shape).beyond(request.ignore), entry))
+
+
+def _union(wanted: FieldSet, managers: Managers) -> FieldSet:
+    for entry in managers.values():
+        wanted = wanted | entry.fields
+    return wanted
+
+
+def _pruned(merged: dict[str, Tree], request: _Request, last: FieldSet, owned: FieldSet) -> dict[str, Tree]:
+    """The merged object without what the manager applied last time and nobody owns now.
+
+    Removing an item removes all of it, also what others own inside; so what goes is found in two steps: without mine,
+    plus what is owned, gives what stays; of the rest, only what was mine goes.
+    """
+    shape = request.shape
+    mine = last.with_named_fields(shape)
+    everything = fields_of(merged, shape).with_named_fields(shape)
+    without = fields_of(remove_fields(merged, mine, shape), shape).with_named_fields(shape)
+    unowned = everything - (without | owned.with_named_fields(shape))
+    kept = fields_of(remove_fields(merged, unowned, shape), shape).with_named_fields(shape)
+    # An empty list that is applied is owned by nobody and yet wanted.
+    wanted = compare({}, request.config, shape).changed
+    return as_object(remove_fields(merged, ((everything - kept) & mine) - owned - wanted, shape))
+
+
+def _conflicts(request: _Request, others: Managers, changes: Changes) -> dict[EntryKey, FieldSet]:
+    found = {key: entry.fields & changes.changed for key, entry in others.items()}
+    found = {key: fields for key, fields in found.items() if fields}
+    if found and request.manager == KUBECTL:
+        version = request.entry.api_version
+        settled = fields_last_applied(request.live or {}, shape=request.shape, api_version=version)
+        found = {key: fields - settled for key, fields in found.items()}
+    return {key: fields for key, fields in sorted(found.items()) if fields}
+
+
+def _conflict_error(managers: Managers, conflicts: Mapping[EntryKey, FieldSet]) -> ApplyConflict:
+    """The error with one conflict for each field and owner, worded as Kubernetes words it."""
+    found: list[FieldConflict] = []
+    groups: list[str] = []
+    for key, fields in conflicts.items():
+        owner = _named_owner(managers[key])
+        shown = [show(path) for path in fields]
+        found += [FieldConflict(managers[key].manager, path, f"conflict with {owner}") for path in shown]
+        groups.append("\n".join([f"conflicts with {owner}:", *[f"- {path}" for path in shown]]))
+    if len(found) == 1:
+        return ApplyConflict(f"Apply failed with 1 conflict: {found[0].message}: {found[0].field}", found)
+    return ApplyConflict(f"Apply failed with {len(found)} conflicts: " + "\n".join(groups), found)
+
+
+def _named_owner(entry: ManagedEntry) -> str:
+    quoted = f'"{entry.manager}"'
+    if entry.subresource:
+        quoted += f' with subresource "{entry.subresource}"'
+    if entry.operation == "Update":
+        quoted += f" using {entry.api_version}"
+        if entry.time:
+            quoted += f" at {entry.time}"
+    return quoted

@@ -1,0 +1,187 @@
+"""Who owns which fields of an object: the entries of `metadata.managedFields` as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from levelset.errors import BadPatch, BadTime
+from levelset.objects.times import parse_time
+from levelset.objects.trees import Tree
+from levelset.patch.elements import path
+from levelset.patch.fieldset import EMPTY, FieldSet
+from levelset.patch.fieldsv1 import parse_fields, print_fields
+
+__all__ = [
+    "NEVER_TRACKED",
+    "EntryKey",
+    "ManagedEntry",
+    "Managers",
+    "Operation",
+    "cap_updates",
+    "parse_managed",
+    "print_managed",
+]
+
+Operation: TypeAlias = Literal["Apply", "Update"]
+EntryKey: TypeAlias = tuple[str, str, str, str]
+Managers: TypeAlias = Mapping[EntryKey, "ManagedEntry"]
+
+MAX_UPDATE_ENTRIES: Final = 10
+ANCIENT: Final = "ancient-changes"
+
+# What the server itself keeps, or what names the object: nobody owns it.
+NEVER_TRACKED: Final = FieldSet.of(
+    path("apiVersion"),
+    path("kind"),
+    path("metadata"),
+    path("metadata", "name"),
+    path("metadata", "namespace"),
+    path("metadata", "uid"),
+    path("metadata", "resourceVersion"),
+    path("metadata", "generation"),
+    path("metadata", "creationTimestamp"),
+    path("metadata", "selfLink"),
+    path("metadata", "clusterName"),
+    path("metadata", "managedFields"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedEntry:
+    """The fields that one manager owns through one kind of operation on one endpoint.
+
+    `time` is the RFC 3339 text of its last change.
+    """
+
+    manager: str
+    operation: Operation
+    api_version: str
+    fields: FieldSet
+    time: str | None = None
+    subresource: str | None = None
+
+    @property
+    def key(self) -> EntryKey:
+        """What tells entries apart: an applier has one entry whatever version it applies, an updater one for each."""
+        version = "" if self.operation == "Apply" else self.api_version
+        return (self.manager, self.operation, version, self.subresource or "")
+
+    @classmethod
+    def parse(cls, tree: Tree, *, where: str = "managedFields[0]") -> "ManagedEntry":
+        """The entry that a member of `managedFields` describes; raises BadPatch naming the field that is wrong."""
+        if not isinstance(tree, dict):
+            raise BadPatch(f"{where} must be a map", field=where)
+        if _text(tree, "fieldsType", where) != "FieldsV1":
+            raise BadPatch(f"{where}.fieldsType must be FieldsV1", field=f"{where}.fieldsType")
+        version = _text(tree, "apiVersion", where)
+        if not version:
+            raise BadPatch(f"{where}.apiVersion must not be empty", field=f"{where}.apiVersion")
+        return cls(
+            manager=_text(tree, "manager", where),
+            operation=_operation(tree, where),
+            api_version=version,
+            fields=parse_fields(tree.get("fieldsV1"), where=f"{where}.fieldsV1"),
+            time=_time(tree, where),
+            subresource=_text(tree, "subresource", where) or None,
+        )
+
+    def print(self) -> dict[str, Tree]:
+        """The tree of this entry, in the order in which Kubernetes writes it."""
+        out: dict[str, Tree] = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": print_fields(self.fields),
+            "subresource": self.subresource,
+        }
+        return {name: member for name, member in out.items() if member is not None}
+
+    def owning(self, fields: FieldSet) -> "ManagedEntry":
+        """The same entry with other fields, and with its time unchanged."""
+        return self if fields == self.fields else replace(self, fields=fields)
+
+
+def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[EntryKey, ManagedEntry]:
+    """The entries of a `managedFields` list by what tells them apart; raises BadPatch naming the entry and field."""
+    if tree is None:
+        return {}
+    if not isinstance(tree, list):
+        raise BadPatch(f"{where} must be a list", field=where)
+    entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
+    return {entry.key: entry for entry in entries}
+
+
+def print_managed(managers: Managers) -> list[Tree]:
+    """The `managedFields` list of these entries: appliers before updaters, then by age, then by name."""
+    return [entry.print() for entry in sorted(managers.values(), key=_wire_order)]
+
+
+def cap_updates(managers: Managers) -> Managers:
+    """The entries with the oldest updates joined under one name, so that there are at most ten.
+
+    A bucket holds one version; as long as each of the oldest has a version of its own, none can be joined.
+    """
+    updates = [entry for entry in managers.values() if entry.operation == "Update"]
+    surplus = len(updates) - MAX_UPDATE_ENTRIES
+    if surplus <= 0:
+        return managers
+    joined = dict(managers)
+    oldest: dict[str, ManagedEntry] = {}
+    for entry in sorted(updates, key=lambda one: (_seconds(one.time), one.key)):
+        if len(joined) <= len(managers) - surplus:
+            break
+        first = oldest.setdefault(entry.api_version, entry)
+        if first is not entry:
+            _join_into_bucket(joined, first, entry)
+    return joined
+
+
+def _join_into_bucket(managers: dict[EntryKey, ManagedEntry], first: ManagedEntry, entry: ManagedEntry) -> None:
+    bucket = ManagedEntry(ANCIENT, "Update", entry.api_version, EMPTY, entry.time)
+    fields = EMPTY
+    for key in {bucket.key: None, first.key: None, entry.key: None}:
+        held = managers.pop(key, None)
+        fields = fields if held is None else fields | held.fields
+    managers[bucket.key] = replace(bucket, fields=fields)
+
+
+def _wire_order(entry: ManagedEntry) -> tuple[str | int, ...]:
+    return (entry.operation, _seconds(entry.time), entry.manager, entry.api_version, entry.subresource or "")
+
+
+def _operation(entry: Mapping[str, Tree], where: str) -> Operation:
+    match _text(entry, "operation", where):
+        case "Apply":
+            return "Apply"
+        case "Update":
+            return "Update"
+        case other:
+            raise BadPatch(f"{where}.operation must be Apply or Update, not {other!r}", field=f"{where}.operation")
+
+
+def _text(entry: Mapping[str, Tree], name: str, where: str) -> str:
+    found = entry.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise BadPatch(f"{where}.{name} must be a text", field=f"{where}.{name}")
+    return found
+
+
+def _time(entry: Mapping[str, Tree], where: str) -> str | None:
+    text = _text(entry, "time", where)
+    if not text:
+        return None
+    try:
+        _seconds(text)
+    except BadTime as error:
+        raise BadPatch(f"{where}.time: {error}", field=f"{where}.time") from None
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _seconds(time: str | None) -> int:
+    return 0 if time is None else int(parse_time(time).timestamp())

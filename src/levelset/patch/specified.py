@@ -1,0 +1,216 @@
+"""Between trees and field sets: which fields an object specifies, and an object with only, or without, given fields."""
+
+from typing import Final
+
+from levelset.errors import BadPatch
+from levelset.objects.trees import Tree
+from levelset.patch.elements import field, is_granular, is_named, item, list_elements, show
+from levelset.patch.fieldset import FieldSet, Node, in_order
+from levelset.patch.shapes import Shape
+
+__all__ = ["every_field", "extract_fields", "fields_of", "remove_fields"]
+
+
+def fields_of(tree: Tree, shape: Shape, *, strict: bool = False) -> FieldSet:
+    """The fields that an object specifies, as whoever applies it will own them.
+
+    Maps and keyed lists are owned by their members, whatever is atomic as a whole. A field that the shape knows by
+    name is owned itself only if it is empty; a member of a free map and an item of a list always is.
+    With `strict`, a list item without its key, two items with the same key and map keys that are no texts raise
+    BadPatch naming the field; without it such a list counts as one value and the second item as the first.
+    """
+    try:
+        return FieldSet(_specified(tree, shape, strict=strict))
+    except _Misfit as misfit:
+        where = show(tuple(reversed(misfit.steps)))
+        raise BadPatch(f"{where or 'the object'}: {misfit}", field=where) from None
+    except RecursionError:
+        raise BadPatch("the object is nested too deeply to be tracked") from None
+
+
+def every_field(tree: Tree, shape: Shape) -> Node:
+    """The node of a set that holds this value and everything below it, as whoever creates it owns it."""
+    if isinstance(tree, dict) and tree and not shape.atomic:
+        out: Node = {".": {}}
+        for name in _sorted_names(tree):
+            child = tree[name]
+            out[f"f:{name}"] = every_field(child, shape.member(name)) if isinstance(child, _CONTAINERS) else {}
+        return out
+    if isinstance(tree, list) and tree:
+        elements = list_elements(tree, shape)
+        if elements is not None:
+            out = {".": {}}
+            for element, entry in zip(elements, tree, strict=True):
+                out[element] = {} if element in out else every_field(entry, shape.item())
+            return in_order(out)
+    return {}
+
+
+def extract_fields(tree: Tree, fields: FieldSet, shape: Shape) -> Tree:
+    """The object with only the given fields, and with the keys of the list items on the way to them."""
+    return _extracted(tree, fields.tree, shape) if fields else _emptied(tree)
+
+
+def remove_fields(tree: Tree, fields: FieldSet, shape: Shape) -> Tree:
+    """The object without the given fields and all that is below them; what did not change is shared.
+
+    A map or a list that loses its last member stays, empty, unless it is given itself.
+    """
+    return _removed(tree, fields.tree, shape) if fields else tree
+
+
+# `isinstance` takes a tuple twice as fast as a union, and this is where the time goes.
+_CONTAINERS: Final = (dict, list)
+
+
+class _Misfit(Exception):
+    """A part of a tree that has no place in its shape; `steps` lead to it, innermost first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.steps: list[str] = []
+
+
+def _specified(tree: Tree, shape: Shape, *, strict: bool) -> Node | None:
+    """The children of a map or list that are specified; None for a value that is owned as a whole."""
+    if isinstance(tree, dict) and not shape.atomic:
+        return _specified_members(tree, shape, strict=strict)
+    if isinstance(tree, list) and is_granular(shape):
+        return _specified_items(tree, shape, strict=strict)
+    return None
+
+
+def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> Node:
+    out: Node = {}
+    name = ""
+    try:
+        for name in _sorted_names(tree):
+            if strict and not isinstance(name, str):
+                raise _Misfit("the key must be a text: quote it")
+            child, element = tree[name], f"f:{name}"
+            below = _specified(child, shape.member(name), strict=strict) if isinstance(child, _CONTAINERS) else None
+            if below is None or child == {}:
+                out[element] = {}
+            elif not is_named(name, shape):
+                out[element] = {".": {}, **below} if below else {}
+            elif below:
+                out[element] = below
+    except _Misfit as misfit:
+        misfit.steps.append(field(name))
+        raise
+    return out
+
+
+def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node | None:
+    elements = _strict_elements(entries, shape) if strict else list_elements(entries, shape)
+    if elements is None:
+        return None
+    out: Node = {}
+    element = ""
+    try:
+        for element, entry in zip(elements, entries, strict=True):
+            if element in out:
+                out[element] = {}
+                continue
+            below = _specified(entry, shape.item(), strict=strict)
+            out[element] = {".": {}, **below} if below else {}
+    except _Misfit as misfit:
+        misfit.steps.append(element)
+        raise
+    return in_order(out)
+
+
+def _sorted_names(tree: dict[str, Tree]) -> list[str]:
+    try:
+        return sorted(tree)
+    except TypeError:  # YAML has keys that JSON has not
+        return sorted(tree, key=str)
+
+
+def _strict_elements(entries: list[Tree], shape: Shape) -> list[str]:
+    elements: list[str] = []
+    for position, entry in enumerate(entries):
+        try:
+            elements.append(item(entry, shape))
+        except BadPatch as error:
+            misfit = _Misfit(str(error))
+            misfit.steps.append(f"i:{position}")
+            raise misfit from None
+    if len(set(elements)) < len(elements):
+        twice = next(one for position, one in enumerate(elements) if one in elements[:position])
+        raise _Misfit(f"the list holds {show((twice,))} twice: leave one out")
+    return elements
+
+
+def _emptied(tree: Tree) -> Tree:
+    return {} if isinstance(tree, dict) else [] if isinstance(tree, list) else None
+
+
+def _extracted(tree: Tree, node: Node, shape: Shape) -> Tree:
+    if isinstance(tree, dict):
+        if shape.atomic:
+            return tree
+        return {
+            name: _extracted(child, node[element], shape.member(name))
+            for name, child in tree.items()
+            if (element := f"f:{name}") in node
+        }
+    return _extracted_items(tree, node, shape) if isinstance(tree, list) and is_granular(shape) else tree
+
+
+def _extracted_items(entries: list[Tree], node: Node, shape: Shape) -> list[Tree]:
+    elements = list_elements(entries, shape)
+    if elements is None:
+        return entries
+    out: list[Tree] = []
+    for element, entry in zip(elements, entries, strict=True):
+        below = node.get(element)
+        if below is None:
+            continue
+        if not below or not isinstance(entry, dict):
+            out.append(entry)
+            continue
+        keys: Node = {f"f:{name}": {} for name in shape.keys}
+        out.append(_extracted(entry, {**keys, **below}, shape.item()))
+    return out
+
+
+def _removed(tree: Tree, node: Node, shape: Shape) -> Tree:
+    if isinstance(tree, dict) and not shape.atomic:
+        return _without_members(tree, node, shape)
+    if isinstance(tree, list):
+        elements = list_elements(tree, shape)
+        return tree if elements is None else _without_items(tree, elements, node, shape)
+    return tree
+
+
+def _without_members(tree: dict[str, Tree], node: Node, shape: Shape) -> dict[str, Tree]:
+    out = tree
+    for element, below in node.items():
+        name = element[2:]
+        if name not in tree or element[:2] != "f:":
+            continue
+        member = not below or "." in below
+        child = tree[name]
+        kept = child if member else _removed(child, below, shape.member(name))
+        if member or kept is not child:
+            out = dict(tree) if out is tree else out
+            if member:
+                del out[name]
+            else:
+                out[name] = kept
+    return out
+
+
+def _without_items(entries: list[Tree], elements: list[str], node: Node, shape: Shape) -> list[Tree]:
+    out: list[Tree] = []
+    changed = False
+    for element, entry in zip(elements, entries, strict=True):
+        below = node.get(element)
+        if below is not None and (not below or "." in below):
+            changed = True
+            continue
+        kept = entry if below is None else _removed(entry, below, shape.item())
+        changed = changed or kept is not entry
+        out.append(kept)
+    return out if changed else entries

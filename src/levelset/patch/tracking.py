@@ -1,0 +1,188 @@
+"""Keeping `metadata.managedFields` true when an object is written by any other means than apply."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from levelset.errors import BadPatch
+from levelset.objects.times import format_time
+from levelset.objects.trees import Tree
+from levelset.patch.alike import alike
+from levelset.patch.comparing import Changes, compare
+from levelset.patch.fieldset import EMPTY, FieldSet
+from levelset.patch.managers import (
+    NEVER_TRACKED,
+    EntryKey,
+    ManagedEntry,
+    Managers,
+    cap_updates,
+    parse_managed,
+    print_managed,
+)
+from levelset.patch.shapes import Shape
+
+__all__ = [
+    "Applied",
+    "as_object",
+    "fit",
+    "give_up",
+    "is_reset",
+    "managed_fields",
+    "record_update",
+    "same_object",
+    "track_update",
+    "with_managed",
+    "without_managed",
+]
+
+UNKNOWN_MANAGER: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object as it is to be stored, and whether that differs from what is stored now.
+
+    If it does not, `object` is the live object itself, and there is nothing to write.
+    """
+
+    object: dict[str, Tree]
+    changed: bool
+
+
+def track_update(
+    live: Any,
+    new: Any,
+    *,
+    manager: str,
+    shape: Shape,
+    now: datetime,
+    api_version: str,
+    subresource: str | None = None,
+    ignore: FieldSet = EMPTY,
+) -> Applied:
+    """The object `new` with its `managedFields` as a create, update or patch by `manager` leaves them.
+
+    What `new` adds or changes becomes the manager's, silently; what it leaves out is nobody's any more. `live` is
+    None for a create. An object that nobody tracks (see `is_reset`) stays untracked. `new` may bring managedFields of
+    its own, except through a subresource; if they are unreadable, those of `live` count. `ignore` are the fields
+    that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are no objects.
+    """
+    try:
+        before, after = without_managed({} if live is None else live), without_managed(new)
+        stored, given = managed_fields(live), managed_fields(new)
+        if given is None or given == stored or subresource is not None:
+            given = stored
+        if live is not None and given is stored and same_object(before, after):
+            return Applied(as_object(live), changed=False)
+        managers = _managers_of_write(stored, given)
+        if managers or live is None:
+            entry = ManagedEntry(
+                manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, format_time(now), subresource
+            )
+            changes = compare(before, after, shape).beyond(ignore)
+            managers = cap_updates(record_update(fit(managers, shape, changes), changes, entry))
+        return _stored_or_new(live, after, managers)
+    except RecursionError:
+        raise BadPatch("the object is nested too deeply to be tracked") from None
+
+
+def record_update(managers: Managers, changes: Changes, entry: ManagedEntry) -> Managers:
+    """The entries after a write that made these changes; `entry` says who wrote, how and when, and owns nothing yet."""
+    taken = changes.changed - NEVER_TRACKED
+    settled = dict(give_up(managers, changes))
+    if taken:
+        held = settled.get(entry.key)
+        settled[entry.key] = replace(entry, fields=held.fields | taken if held else taken)
+    return settled
+
+
+def fit(managers: Managers, shape: Shape, changes: Changes | None = None) -> dict[EntryKey, ManagedEntry]:
+    """The entries as they read under this shape: a schema may have made something indivisible since they were made.
+
+    With `changes`, only where something changed, which is all that an update needs to know.
+    """
+    along = None if changes is None else changes.changed | changes.removed
+    return {key: entry.owning(entry.fields.fitted(shape, along=along)) for key, entry in managers.items()}
+
+
+def give_up(managers: Managers, changes: Changes) -> Managers:
+    """The entries without what was changed or removed by somebody else; whoever owns nothing any more goes."""
+    lost = changes.changed | changes.removed
+    settled = {key: entry.owning(entry.fields - lost) for key, entry in managers.items()} if lost else managers
+    return {key: entry for key, entry in settled.items() if entry.fields}
+
+
+def is_reset(managed: Tree) -> bool:
+    """Whether this value of `managedFields` asks to forget all owners: `[]`, or a list with one empty entry."""
+    return isinstance(managed, list) and managed in ([], [{}])
+
+
+def as_object(tree: Tree) -> dict[str, Tree]:
+    """The tree as a map; BadPatch if it is no object at all."""
+    if not isinstance(tree, dict):
+        raise BadPatch(f"an object must be a map, not {type(tree).__name__}")
+    return tree
+
+
+def managed_fields(tree: Tree) -> Tree:
+    """What stands in `metadata.managedFields`; None if there is no such thing."""
+    return None if tree is None else _metadata(as_object(tree)).get("managedFields")
+
+
+def without_managed(tree: Tree) -> dict[str, Tree]:
+    """The object without its `managedFields`; BadPatch if it is no object at all."""
+    found = as_object(tree)
+    metadata = _metadata(found)
+    if "managedFields" not in metadata:
+        return found
+    return {**found, "metadata": {name: member for name, member in metadata.items() if name != "managedFields"}}
+
+
+def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
+    """The object with these entries as its `managedFields`, or without any if there are none."""
+    if not managers:
+        return tree
+    return {**tree, "metadata": {**_metadata(tree), "managedFields": print_managed(managers)}}
+
+
+def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
+    """Whether two objects without managedFields are the same but for the version that the store counts."""
+    if old is new:
+        return True
+    if old.keys() != new.keys():
+        return False
+    if not all(name == "metadata" or alike(member, new[name]) for name, member in old.items()):
+        return False
+    return alike(_unversioned(old), _unversioned(new))
+
+
+def _stored_or_new(live: Tree, after: dict[str, Tree], managers: Managers) -> Applied:
+    if live is not None and same_object(without_managed(live), after) and managers == _readable(managed_fields(live)):
+        return Applied(as_object(live), changed=False)
+    return Applied(with_managed(after, managers), changed=True)
+
+
+def _managers_of_write(stored: Tree, given: Tree) -> Managers:
+    if given is not stored and is_reset(given):
+        return {}
+    return _readable(given) or _readable(stored)
+
+
+def _readable(managed: Tree) -> Managers:
+    try:
+        return parse_managed(managed)
+    except BadPatch:
+        return {}
+
+
+def _metadata(tree: dict[str, Tree]) -> dict[str, Tree]:
+    metadata = tree.get("metadata")
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, dict):
+        raise BadPatch("metadata must be a map", field="metadata")
+    return metadata
+
+
+def _unversioned(tree: dict[str, Tree]) -> dict[str, Tree]:
+    return {name: member for name, member in _metadata(tree).items() if name != "resourceVersion"}

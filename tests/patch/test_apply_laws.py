@@ -1,0 +1,141 @@
+"""What holds for every sequence of applies and writes, found by trying many."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from levelset.errors import ApplyConflict, BadPatch
+from levelset.objects.trees import copy_tree
+from levelset.patch.apply import apply
+from levelset.patch.comparing import compare
+from levelset.patch.fieldset import EMPTY, FieldSet
+from levelset.patch.managers import parse_managed
+from levelset.patch.specified import fields_of
+from tests.patch.trees_strategy import maps, trees
+from tests.patch.widgets import MAIN, START, VERSION, WIDGET, World, specs, widget
+
+managers = some.sampled_from(["m1", "m2", "m3"])
+requests = some.lists(some.tuples(managers, some.sampled_from(["apply", "force", "write"]), specs), max_size=5)
+
+
+def labelled() -> dict[str, Any]:
+    """What everybody applies besides: an object of which nobody owns anything counts as untracked."""
+    return {"metadata": {"labels": {"l": "1"}}}
+
+
+def replayed(history: list[tuple[str, str, Any]]) -> World:
+    """A world after these requests; those that conflict leave it as it was."""
+    world = World()
+    for manager, verb, spec in history:
+        before = copy_tree(world.live)
+        try:
+            if verb == "write":
+                world.write(manager, spec, **labelled())
+            else:
+                world.apply(manager, spec, force=verb == "force", **labelled())
+        except ApplyConflict:
+            assert verb == "apply"
+            assert world.live == before
+    return world
+
+
+def owners(world: World) -> dict[Any, FieldSet]:
+    managed = (world.live or {"metadata": {}})["metadata"].get("managedFields")
+    return {key: entry.fields for key, entry in parse_managed(managed).items()}
+
+
+@given(requests, specs)
+def test_applying_the_same_twice_changes_nothing(history: Any, spec: Any) -> None:
+    world = replayed(history)
+    live = world.apply("m1", spec, force=True, **labelled())
+    world.apply("m1", copy_tree(spec), **labelled())
+    assert world.live is live
+    assert not world.changed
+
+
+@given(requests, specs)
+def test_force_makes_no_conflict_and_the_manager_owns_what_it_applied(history: Any, spec: Any) -> None:
+    world = replayed(history)
+    world.apply("m1", spec, force=True)
+    assert owners(world).get(("m1", "Apply", "", ""), EMPTY) == fields_of({"spec": spec}, WIDGET)
+
+
+@given(specs, specs)
+def test_two_managers_with_disjoint_fields_never_conflict_in_any_order(one: Any, other: Any) -> None:
+    left = {name: member for name, member in one.items() if name in {"color", "labels", "items", "free"}}
+    right = {name: member for name, member in other.items() if name not in {"color", "labels", "items", "free"}}
+    forth, back = World(), World()
+    forth.apply("m1", left, **labelled())
+    forth.apply("m2", right, **labelled())
+    back.apply("m2", right, **labelled())
+    back.apply("m1", left, **labelled())
+    assert forth.spec == back.spec
+    assert owners(forth) == owners(back)
+
+
+@given(specs, specs, specs)
+def test_what_a_manager_stops_applying_and_nobody_else_owns_is_gone(first: Any, second: Any, other: Any) -> None:
+    world = World()
+    world.apply("m2", other, **labelled())
+    world.apply("m1", first, force=True)
+    dropped = owners(world).get(("m1", "Apply", "", ""), EMPTY) - fields_of({"spec": second}, WIDGET)
+    dropped = dropped - owners(world).get(("m2", "Apply", "", ""), EMPTY)
+    world.apply("m1", second, force=True)
+    held = EMPTY
+    for fields in owners(world).values():
+        held = held | fields
+    left = fields_of(world.live, WIDGET) & dropped.leaves()
+    assert left - held.with_named_fields(WIDGET) == EMPTY
+
+
+@given(requests)
+def test_nobody_owns_a_field_that_is_not_there(history: Any) -> None:
+    world = replayed(history)
+    there = compare({}, world.live, WIDGET).changed
+    for fields in owners(world).values():
+        assert fields - there == EMPTY
+
+
+@given(requests)
+def test_what_is_applied_with_force_is_what_is_there(history: Any) -> None:
+    world = World()
+    for manager, _, spec in history:
+        world.apply(manager, spec, force=True, **labelled())
+        wanted = widget(spec, **labelled())
+        changes = compare(wanted, world.live, WIDGET)
+        # A null asks for nothing where there is a map or a list.
+        assert changes.changed & fields_of(wanted, WIDGET) == EMPTY or "None" in repr(spec)
+
+
+@given(requests, specs)
+def test_applying_changes_neither_argument(history: Any, spec: Any) -> None:
+    world = replayed(history)
+    live, config = world.live, widget(spec)
+    before = copy_tree(live), copy_tree(config)
+    world.apply_object("m1", config, force=True)
+    assert (live, config) == before
+
+
+@given(trees() | maps(), trees() | maps(), trees() | specs, some.booleans())
+def test_anything_else_is_refused_as_a_bad_patch_or_a_conflict(live: Any, config: Any, more: Any, force: bool) -> None:
+    if isinstance(config, dict):
+        config |= {"apiVersion": VERSION, "spec": more}
+    if isinstance(live, dict):
+        live["spec"] = config.get("b") if isinstance(config, dict) else more
+    try:
+        done = apply(live, config, manager="m", shape=WIDGET, now=START, api_version=VERSION, force=force, ignore=MAIN)
+    except (BadPatch, ApplyConflict):
+        return
+    assert isinstance(done.object, dict)
+
+
+@given(trees(), specs)
+def test_owners_that_are_none_are_refused_as_a_bad_patch(managed: Any, spec: Any) -> None:
+    world = World()
+    world.live = widget({"color": "red"}, metadata={"managedFields": managed})
+    try:
+        world.apply("m", spec, force=True)
+    except BadPatch:
+        return
+    assert not managed
