@@ -1,1 +1,5 @@
-"""cli."""
+"""The `levelset` command; the only room that knows of a terminal."""
+
+from levelset.cli.main import main
+
+__all__ = ["main"]

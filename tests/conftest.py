@@ -1,0 +1,29 @@
+"""What every test gets: no stray event loop, and a guard that fails a test which blocks the event loop."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+__all__ = ["blocking_guard", "pytest_configure"]
+
+
+def pytest_configure() -> None:
+    """Says that there is no event loop outside of a test.
+
+    Asked for the current loop before anybody has said so, asyncio makes one, which nobody closes: a ResourceWarning
+    that hits whichever test runs when it is collected.
+    """
+    asyncio.set_event_loop(None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def blocking_guard() -> Iterator[BlockBuster]:
+    """Raises BlockingError where a file, a socket, a lock or a sleep would stop a running event loop.
+
+    It is on for the whole run, for calls from everywhere: what a library does on our loop is our fault too. Outside of
+    a running loop it lets everything pass. What blocks without calling anything (a long computation) it cannot see.
+    """
+    with blockbuster_ctx() as guard:
+        yield guard
