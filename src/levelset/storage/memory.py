@@ -1,0 +1,69 @@
+"""The default storage: everything in memory, gone with the process."""
+
+import time
+from collections.abc import Callable
+
+from levelset.errors import ServerFailed
+from levelset.storage.history import Limits
+from levelset.storage.interface import Change, Item
+from levelset.storage.ledger import planned_delete, planned_put
+from levelset.storage.reading import LedgerReads
+
+__all__ = ["MemoryStorage"]
+
+
+class MemoryStorage(LedgerReads):
+    """A `Storage` that never waits: its `_nowait` methods do all there is to do.
+
+    ```python
+    async with MemoryStorage() as storage:
+        made = await storage.put("/registry/core/pods/default/a", b"{}", expected=0)
+    ```
+    """
+
+    def __init__(
+        self,
+        *,
+        history_changes: int = 100_000,
+        history_bytes: int = 64 * 1024 * 1024,
+        history_age: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(limits=Limits(changes=history_changes, bytes=history_bytes, age=history_age))
+        self._clock = clock if history_age is not None else None
+
+    def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:
+        """As `put`, at once."""
+        ledger = self._ledger
+        revision = ledger.history.revision + 1
+        change = planned_put(ledger.items.get(key), key, value, expected=expected, revision=revision)
+        self._commit(change)
+        assert change.after is not None  # a put's change always has one
+        return change.after
+
+    def delete_nowait(self, key: str, *, expected: int | None) -> Change:
+        """As `delete`, at once."""
+        ledger = self._ledger
+        revision = ledger.history.revision + 1
+        change = planned_delete(ledger.items.get(key), key, expected=expected, revision=revision)
+        self._commit(change)
+        return change
+
+    async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
+        """As `Storage.put`."""
+        return self.put_nowait(key, value, expected=expected)
+
+    async def delete(self, key: str, *, expected: int | None) -> Change:
+        """As `Storage.delete`."""
+        return self.delete_nowait(key, expected=expected)
+
+    async def compact(self, revision: int) -> None:
+        """As `Storage.compact`."""
+        self._ledger.history.compact(revision)
+
+    def _commit(self, change: Change) -> None:
+        if self._closed:
+            raise ServerFailed(f"the storage is closed: {change.key!r} was not written")
+        self._ledger.commit(change)
+        if self._clock is not None:
+            self._ledger.history.forget_older(self._clock())

@@ -1,0 +1,62 @@
+"""Small words in which the storage contract is written; they need no test framework."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from levelset.storage import Change, Page, Storage, Watch
+
+__all__ = ["Caught", "expect", "keys_of", "raises", "take", "write"]
+
+_Error = TypeVar("_Error", bound=BaseException)
+# Only a broken backend ever waits this long: a contract that hangs would not say what is broken.
+_PATIENCE = 10.0
+
+
+class Caught(Generic[_Error]):
+    """The error that a `raises` block ended with."""
+
+    error: _Error
+
+
+@contextmanager
+def raises(kind: type[_Error]) -> Generator[Caught[_Error], None, None]:
+    """Expects the block to raise an error of the kind."""
+    caught: Caught[_Error] = Caught()
+    try:
+        yield caught
+    except kind as error:
+        caught.error = error
+    else:
+        raise AssertionError(f"{kind.__name__} was expected, but nothing was raised")
+
+
+def expect(found: object, wanted: object, what: str) -> None:
+    """Compares, and says in words what was compared."""
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found!r}, expected {wanted!r}")
+
+
+def keys_of(page: Page) -> list[str]:
+    """The keys of a page."""
+    return [item.key for item in page.items]
+
+
+async def write(storage: Storage, *keys: str) -> None:
+    """Puts an empty value under each key."""
+    for key in keys:
+        await storage.put(key, b"", expected=None)
+
+
+async def take(watch: Watch, number: int) -> list[Change]:
+    """Exactly that many changes from a watch, in however many batches."""
+    changes: list[Change] = []
+    async with asyncio.timeout(_PATIENCE):
+        while len(changes) < number:
+            batch = await anext(watch)
+            if not batch:
+                raise AssertionError("a watch handed out an empty batch")
+            changes += batch
+    expect(len(changes), number, "the number of changes")
+    return changes

@@ -1,0 +1,102 @@
+"""A small certificate authority, made in a few milliseconds, for servers and clients that trust nobody else.
+
+Keys are ECDSA P-256: an RSA key would take longer than everything else at the start of a server together.
+"""
+
+import ssl
+import tempfile
+from collections.abc import Sequence
+from typing import Self
+
+from levelset.errors import ConfigError
+from levelset.web.identities import Identity, Use, Wish
+
+__all__ = ["Authority", "Identity", "load_identity"]
+
+
+class Authority:
+    """Signs certificates; whoever trusts its own certificate trusts all of them. Raises ConfigError where it cannot."""
+
+    __slots__ = ("identity",)
+
+    def __init__(self, identity: Identity) -> None:
+        """Goes on with an authority that was made before; what is wrong with it shows when it has to sign."""
+        self.identity = identity
+
+    @classmethod
+    def create(cls, name: str, *, within: float = 3650) -> Self:
+        """Makes a new authority that is valid for `within` days."""
+        return cls(_sign(Wish(use=Use.AUTHORITY, name=name, within=within)))
+
+    @property
+    def certificate(self) -> bytes:
+        """What others have to trust, as PEM; no secret."""
+        return self.identity.certificate
+
+    def issue_server(
+        self, names: Sequence[str] = ("localhost",), addresses: Sequence[str] = ("127.0.0.1",), *, within: float = 365
+    ) -> Identity:
+        """A certificate, valid for `within` days, for a server that is reached under `names` and IP `addresses`."""
+        names, addresses = tuple(names), tuple(addresses)
+        if not names and not addresses:
+            raise ConfigError("A server's certificate needs a host name or an IP address: give at least one.")
+        name = (names + addresses)[0]
+        wish = Wish(use=Use.SERVER, name=name, within=within, names=names, addresses=addresses)
+        return _sign(wish, self.identity)
+
+    def issue_client(self, user: str, groups: Sequence[str] = (), *, within: float = 365) -> Identity:
+        """A certificate, valid for `within` days: the common name is the user, the organizations are its groups."""
+        wish = Wish(use=Use.CLIENT, name=user, within=within, organizations=tuple(groups))
+        return _sign(wish, self.identity)
+
+    def server_context(self, identity: Identity) -> ssl.SSLContext:
+        """How a server speaks TLS; a client may show a certificate of this authority, and need not."""
+        context = _context(ssl.PROTOCOL_TLS_SERVER, self.certificate)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        load_identity(context, identity)
+        return context
+
+    def client_context(self, identity: Identity | None = None) -> ssl.SSLContext:
+        """How a client speaks TLS that trusts this authority alone; with `identity` it says who it is."""
+        context = _context(ssl.PROTOCOL_TLS_CLIENT, self.certificate)
+        if identity is not None:
+            load_identity(context, identity)
+        return context
+
+
+def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+    """Gives a context another certificate: new connections use it, those that are open keep the old one.
+
+    This is how a running server takes a renewed certificate; it need not stop. Raises ConfigError. It writes and reads
+    a small file, so a coroutine calls it with `asyncio.to_thread`.
+    """
+    # ssl reads keys from files only. This one is private, and gone again at once.
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(identity.key + identity.certificate)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name)
+        except ssl.SSLError as error:
+            raise ConfigError(f"The certificate and its key cannot be used: {error.reason or error}.") from error
+
+
+def _context(role: int, trusted: bytes) -> ssl.SSLContext:
+    context = ssl.SSLContext(role)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_verify_locations(cadata=trusted.decode("ascii"))
+    return context
+
+
+def _sign(wish: Wish, authority: Identity | None = None) -> Identity:
+    try:
+        # This half needs `cryptography`: optional, and slow to load for those who serve without TLS.
+        from levelset.web import signing  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(
+            "Certificates need the package `cryptography`: install levelset[tls], or serve without TLS."
+        ) from error
+    try:
+        return signing.sign(wish, authority)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"No certificate can be made for {wish.name!r}: {error}.") from error

@@ -1,0 +1,75 @@
+"""Writes the heads of responses and the frames of chunked bodies; pure bytes, no sockets."""
+
+import time
+from collections.abc import Sequence
+from email.utils import formatdate
+
+from levelset.web.failures import reason_phrase
+
+__all__ = ["CONTINUE", "LAST_CHUNK", "HeadWriter", "encode_head", "frame_chunk", "has_no_body"]
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+_FRAMING = frozenset({"connection", "content-length", "date", "transfer-encoding"})
+_REMEMBERED = 1024
+
+
+class HeadWriter:
+    """Writes response heads, remembering those that come again and again.
+
+    An application uses few combinations of status and headers; the bytes of each are made once.
+    """
+
+    __slots__ = ("_date", "_known", "_second")
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
+        self._second = -1
+        self._date = b""
+
+    def write(self, status: int, headers: tuple[tuple[str, str], ...], framing: bytes) -> bytes:
+        """The whole head; `framing` is the header lines that say where the body ends, each with its line end."""
+        key = (status, headers)
+        head = self._known.get(key)
+        if head is None:
+            head = encode_head(status, headers)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = head
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._date = f"Date: {formatdate(second, usegmt=True)}\r\n".encode("ascii")
+        return b"%b%b%b\r\n" % (head, self._date, framing)
+
+
+def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
+    """The status line and the application's header lines; raises ValueError where one would break the message."""
+    if not 100 <= status <= 999:
+        raise ValueError(f"a response has a status between 100 and 999, not {status}")
+    lines = [f"HTTP/1.1 {status} {reason_phrase(status)}\r\n"]
+    for name, value in headers:
+        if name.lower() in _FRAMING and status != 101:
+            continue
+        if not name or not _TOKEN.issuperset(name):
+            raise ValueError(f"{name!r} is not the name of a header")
+        if not _FORBIDDEN.isdisjoint(value):
+            raise ValueError(f"the value of the header {name} contains a line break or a zero")
+        lines.append(f"{name}: {value}\r\n")
+    return "".join(lines).encode("latin-1")
+
+
+def has_no_body(method: str, status: int) -> bool:
+    """Whether HTTP leaves the body out, whatever the application says."""
+    return method == "HEAD" or status in {204, 304} or status < 200
+
+
+def frame_chunk(parts: Sequence[bytes]) -> bytes:
+    """One chunk of all parts together; empty when they are, because an empty chunk would end the body."""
+    size = sum(map(len, parts))
+    return b"".join((b"%x\r\n" % size, *parts, b"\r\n")) if size else b""
+
+
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_FORBIDDEN = frozenset("\r\n\0")

@@ -1,0 +1,348 @@
+"""One connection of a client: reads requests, asks the handler, sends the answers in order."""
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterable, Awaitable, Callable
+from typing import Any, cast
+
+from levelset.web.failures import Failure
+from levelset.web.heads import CONTINUE, has_no_body
+from levelset.web.messages import Peer, Push, Request, Response, Tunnel
+from levelset.web.outlet import Outlet
+from levelset.web.reading import Phase, Reader, Turn
+from levelset.web.shared import Shared
+from levelset.web.sinks import StreamSink, pour
+
+__all__ = ["Connection", "read_peer"]
+
+log = logging.getLogger(__name__)
+
+_KEEP = b"Connection: keep-alive\r\n"
+_CLOSE = b"Connection: close\r\n"
+_CHUNKED = b"Transfer-Encoding: chunked\r\n"
+_INTERNAL = "The server could not answer the request because of an internal error; its log tells more."
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection. At most one request is being answered (`_turn`); those behind it wait in the reader."""
+
+    __slots__ = (
+        "_is_lingering", "_is_reading", "_is_tunnel", "_keeps", "_outlet", "_phase", "_reader", "_shared", "_sink",
+        "_stalled_at", "_task", "_transport", "_turn", "deadline",
+    )  # fmt: skip
+
+    _transport: asyncio.Transport
+    _outlet: Outlet
+    _reader: Reader
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._turn: Turn | None = None
+        self._keeps = False
+        self._task: asyncio.Future[Any] | None = None
+        self._sink: StreamSink | None = None
+        self._phase: Phase | None = None
+        self._is_reading = True
+        self._is_lingering = False
+        self._is_tunnel = False
+        self._stalled_at = 0
+        self.deadline = math.inf
+
+    # --- what the transport calls ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        shared = self._shared
+        self._transport = cast("asyncio.Transport", transport)
+        self._reader = Reader(shared.limits, read_peer(transport))
+        self._outlet = Outlet(self._transport, self._drained)
+        self._outlet.open()
+        is_crowded = len(shared.connections) >= shared.limits.connections
+        shared.connections.add(self)
+        if shared.is_stopping:
+            self._outlet.close()
+        elif is_crowded:
+            self._refuse(Failure(503, "The server has no room for another connection; try again later."))
+        else:
+            self.deadline = shared.now + shared.limits.head_within
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the signature is asyncio's
+        """All connections share one buffer: its bytes are parsed before anybody reads again."""
+        return self._shared.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came in."""
+        if self._is_lingering:
+            return
+        data = self._shared.buffer[:nbytes]
+        if self._is_tunnel:
+            self._receive(bytes(data))
+        else:
+            self._reader.feed(data)
+            self._proceed()
+
+    def eof_received(self) -> bool:
+        """The client will say no more. Unless it is still taking an answer that is complete, it counts as gone."""
+        if self._turn is not None or not self._outlet.is_full:
+            return False
+        self._reader.close()
+        self._outlet.close()
+        # True keeps the transport open for the rest of the answer; over TLS there is no such half-open state.
+        return self._transport.get_extra_info("sslcontext") is None
+
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+        self._outlet.pause()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._outlet.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
+        """The connection is closed, by whomever: nobody waits for the answer any more."""
+        self._reader.close()
+        if self._sink is not None:
+            self._sink.lose()
+        if self._task is not None:
+            self._task.cancel()
+        self._shared.leave(self)
+
+    # --- what the server calls ------------------------------------------------------------------------------------
+
+    def wind_down(self) -> None:
+        """Ends a stream properly, closes an idle connection; a request that is under way gets its answer first."""
+        if self._sink is not None:
+            self._sink.close()
+            if self._task is not None:
+                self._task.cancel()
+        elif self._is_idle():
+            self._outlet.close()
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+        limits = self._shared.limits
+        if self._is_lingering:
+            self._outlet.abort()
+        elif self._outlet.is_full:
+            size, before = self._outlet.size, self._stalled_at
+            self._stalled_at = size
+            if 0 < before <= size:
+                self._outlet.abort()
+            self.deadline = self._shared.now + limits.stall_within
+        elif self._reader.phase is Phase.IDLE:
+            self._outlet.close()
+        else:
+            self._refuse(Failure(408, "The request did not arrive in time."))
+
+    def abort(self) -> None:
+        """Cuts the connection and whatever runs for it."""
+        self._outlet.abort()
+
+    # --- answering ------------------------------------------------------------------------------------------------
+
+    def _proceed(self) -> None:
+        """Answers what is ready, in order, one at a time; then decides what to wait for."""
+        reader = self._reader
+        ready = reader.ready
+        while ready and self._turn is None and not self._outlet.is_full:
+            self._answer(ready.popleft())
+        wants_reading = not ready and not reader.is_holding
+        if wants_reading is not self._is_reading and not self._transport.is_closing():
+            self._is_reading = wants_reading
+            if wants_reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+        if self._turn is not None:
+            return
+        if reader.continue_due and not ready:
+            reader.continue_due = False
+            self._outlet.write(CONTINUE)
+        if reader.phase is not self._phase and not self._is_lingering:
+            self._phase = reader.phase
+            shared = self._shared
+            patience = shared.limits.stall_within if self._outlet.is_full else shared.patience[reader.phase]
+            self.deadline = shared.now + patience
+
+    def _answer(self, turn: Turn) -> None:
+        self._turn = turn
+        request = turn.request
+        if request is None:
+            self._refuse(turn.failure or Failure(400, "The request is malformed."))
+            return
+        try:
+            result = self._shared.handler(request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer and the log the rest
+            result = self._fail(request, error)
+        if isinstance(result, Response):
+            self._respond(turn, request, result)
+        else:
+            self._wait_for(result)
+
+    def _wait_for(self, result: Awaitable[Response]) -> None:
+        self.deadline = math.inf
+        try:
+            task = asyncio.ensure_future(result)
+        except TypeError as error:
+            turn = self._turn
+            assert turn is not None
+            assert turn.request is not None
+            self._respond(turn, turn.request, self._fail(turn.request, error))
+            return
+        self._task = task
+        self._shared.own(task)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: "asyncio.Future[Response]") -> None:
+        turn = self._turn
+        self._task = None
+        if task.cancelled():
+            error: BaseException | None = asyncio.CancelledError("the handler was cancelled")
+        else:
+            error = task.exception()
+        if turn is None or turn.request is None:
+            return
+        if self._transport.is_closing():
+            if error is not None and not task.cancelled():
+                self._fail(turn.request, error)
+            return
+        response = task.result() if error is None else self._fail(turn.request, error)
+        self._respond(turn, turn.request, response)
+        self._proceed()
+
+    def _respond(self, turn: Turn, request: Request, response: Response) -> None:
+        """Sends the head and the body, or begins to; a response that cannot be sent becomes a 500."""
+        self._keeps = turn.keep_alive and not (self._shared.is_stopping and not self._reader.ready)
+        try:
+            body = response.body
+            if turn.is_upgrade:
+                if response.upgrade is not None:
+                    self._upgrade(response, response.upgrade)
+                    return
+                self._reader.release()
+            if response.status < 200:
+                raise ValueError(f"{response.status} is no answer to a request that asked for no upgrade")
+            if isinstance(body, bytes):
+                self._send(turn, request, response, body)
+            else:
+                self._stream(turn, request, response, body)
+        except Exception as error:  # noqa: BLE001 - as above
+            failure = self._fail(request, error)
+            if self._sink is not None:
+                self._sink.abort()
+            elif isinstance(failure.body, bytes):
+                self._send(turn, request, failure, failure.body)
+
+    def _send(self, turn: Turn, request: Request, response: Response, body: bytes) -> None:
+        status = response.status
+        framing = b"" if status in {204, 304} else b"Content-Length: %d\r\n" % len(body)
+        head = self._shared.heads.write(status, response.headers, framing + self._connection_line(turn))
+        if has_no_body(request.method, status):
+            self._outlet.write(head)
+        elif len(body) < 65536:
+            self._outlet.write(head + body)
+        else:
+            self._outlet.write(head)
+            self._outlet.write(body)
+        self._finish()
+
+    def _stream(self, turn: Turn, request: Request, response: Response, body: AsyncIterable[bytes] | Push) -> None:
+        framing = b"" if turn.is_old else _CHUNKED
+        self._keeps = self._keeps and not turn.is_old
+        head = self._shared.heads.write(response.status, response.headers, framing + self._connection_line(turn))
+        if has_no_body(request.method, response.status):
+            self._outlet.write(head)
+            self._finish()
+            return
+        self.deadline = math.inf
+        self._outlet.write(head)
+        sink = StreamSink(self._shared.flusher, self._outlet, self._stream_ended, chunked=not turn.is_old)
+        self._sink = sink
+        if callable(body):
+            body(sink)
+        else:
+            self._task = asyncio.get_running_loop().create_task(pour(body, sink))
+            self._shared.own(self._task)
+        if self._shared.is_stopping:
+            self.wind_down()
+
+    def _upgrade(self, response: Response, take_over: Callable[[Tunnel], None]) -> None:
+        self.deadline = math.inf
+        self._keeps = False
+        self._outlet.write(self._shared.heads.write(101, response.headers, b""))
+        self._sink = sink = StreamSink(self._shared.flusher, self._outlet, self._stream_ended, chunked=False)
+        self._is_tunnel = True
+        rest = self._reader.take_rest()
+        take_over(sink)
+        self._receive(rest)
+
+    def _receive(self, data: bytes) -> None:
+        if self._sink is None:
+            return
+        try:
+            self._sink.receive(data)
+        except Exception:
+            log.exception("an upgraded connection was cut because what it received could not be handled")
+            self._sink.abort()
+
+    def _stream_ended(self) -> None:
+        self._sink = None
+        self._task = None
+        self._keeps = self._keeps and not self._shared.is_stopping
+        self._finish()
+        self._proceed()
+
+    def _finish(self) -> None:
+        """The answer is on its way: make room for the next turn, or close."""
+        self._turn = None
+        self._phase = None
+        if not self._keeps:
+            self._reader.close()
+            self._outlet.close()
+        self._stalled_at = 0
+
+    def _refuse(self, failure: Failure) -> None:
+        """Answers what is no request, and closes in a way that lets the client read the answer."""
+        self._keeps = False
+        self._reader.close()
+        response = self._shared.tell(failure)
+        assert isinstance(response.body, bytes)
+        framing = b"Content-Length: %d\r\nConnection: close\r\n" % len(response.body)
+        self._outlet.write(self._shared.heads.write(failure.status, response.headers, framing) + response.body)
+        # Closing with unread bytes resets the connection, and the client would never see why. So read on, and forget.
+        self._is_lingering = True
+        self._turn = None
+        self.deadline = self._shared.now + self._shared.limits.linger_within
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def _fail(self, request: Request, error: BaseException) -> Response:
+        log.error("a handler failed", exc_info=error, extra={"method": request.method, "path": request.path})
+        return self._shared.tell(Failure(500, _INTERNAL, request, error))
+
+    def _drained(self) -> None:
+        if self._sink is not None:
+            self._sink.flush()
+        else:
+            self._phase = None
+            self._proceed()
+
+    def _is_idle(self) -> bool:
+        reader = self._reader
+        return self._turn is None and not reader.ready and reader.phase is Phase.IDLE
+
+    def _connection_line(self, turn: Turn) -> bytes:
+        if not self._keeps:
+            return _CLOSE
+        return _KEEP if turn.is_old else b""
+
+
+def read_peer(transport: asyncio.BaseTransport) -> Peer | None:
+    """Who the client's verified certificate says it is; None without one."""
+    certificate = transport.get_extra_info("peercert")
+    if not certificate:
+        return None
+    fields = [pair for names in certificate.get("subject", ()) for pair in names]
+    name = next((value for key, value in fields if key == "commonName"), "")
+    return Peer(name, tuple(value for key, value in fields if key == "organizationName"))
