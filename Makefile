@@ -1,20 +1,26 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench docs clean
+.PHONY: help run tour test test-clients lint format bench bench-apiserver docs clean
 export PYTHONDONTWRITEBYTECODE ?=
 PY := .venv/bin/python
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/pyproject.installed: pyproject.toml scripts/venv
 	@scripts/venv
 
-run: .venv/pyproject.installed ## a short tour of what is here
+run: .venv/pyproject.installed ## an API server of your own, until you stop it
+	@.venv/bin/levelset serve
+
+tour: .venv/pyproject.installed ## a short tour of the library
 	@.venv/bin/levelset tour
 
 test: .venv/pyproject.installed ## the whole default test suite
 	@$(PY) -m pytest
+
+test-clients: .venv/pyproject.installed ## kubectl and the other Python clients against our server (installs them)
+	@scripts/test-clients
 
 lint: .venv/pyproject.installed ## format, lint, types, import contracts
 	@$(PY) -m ruff check .
@@ -29,6 +35,9 @@ format: .venv/pyproject.installed ## write the format and the fixes that are saf
 
 bench: .venv/pyproject.installed ## measure, with the peers beside us
 	@scripts/bench
+
+bench-apiserver: .venv/pyproject.installed ## measure the API server
+	@$(PY) benchmarks/apiserver.py
 
 docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
 	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py

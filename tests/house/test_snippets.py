@@ -33,7 +33,7 @@ COMMANDS = [
 ]
 KNOWN = {"": "a fence without a language", "python": "", "python norun": "", "console": "", "text": "", "yaml": ""}
 # Commands of other people that a page may tell to type.
-ELSEWHERE = {"cd", "git", "pip", "python3", "python", "source"}
+ELSEWHERE = {"cd", "git", "kubectl", "pip", "python3", "python", "source"}
 
 
 def expected(block: Block) -> str | None:

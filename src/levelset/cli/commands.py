@@ -4,6 +4,7 @@ from importlib.metadata import version as installed
 
 import click
 
+from levelset.cli.serve import compact, serve
 from levelset.cli.tour import STOPS
 
 __all__ = ["levelset", "tour", "version"]
@@ -13,6 +14,10 @@ __all__ = ["levelset", "tour", "version"]
 @click.version_option(package_name="levelset", message="levelset %(version)s")
 def levelset() -> None:
     """Level-based Kubernetes controllers in Python."""
+
+
+levelset.add_command(serve)
+levelset.add_command(compact)
 
 
 @levelset.command()

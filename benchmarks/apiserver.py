@@ -1,0 +1,226 @@
+"""Measures the API server: how soon it is there, how much it takes, how fast it writes, reads, lists and tells.
+
+`python benchmarks/apiserver.py` prints a markdown table with the goals beside. The server is a process of its own,
+started as users start it (TLS, a token); this process is the load generator, which only writes and counts bytes. All
+of it stays on the loopback interface and is bounded in count and time. `--quick` does a tenth, to see that it works.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from apiserver_load import PATIENCE, SOURCE, Load, Running, load, serve, serving, to_bytes, watching
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+TEXT = "x" * 400
+Row = tuple[str, str, str]
+
+
+def configmap(name: str, text: str = TEXT) -> bytes:
+    labels = {"app": "bench"}
+    tree = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": labels},
+        "data": {"text": text},
+    }
+    return json.dumps(tree).encode()
+
+
+async def startup(scale: float) -> AsyncIterator[Row]:
+    """Ready in process, ready as a process, and what an idle server holds."""
+    code = (
+        "import asyncio, time\n"
+        "from levelset.apiserver.server import ApiServer\n"
+        "async def main():\n"
+        "    for _ in range(5):\n"
+        "        began = time.perf_counter()\n"
+        "        server = ApiServer(tls=TLS)\n"
+        "        await server.start()\n"
+        "        print(time.perf_counter() - began)\n"
+        "        await server.stop()\n"
+        "asyncio.run(main())\n"
+    )
+    for tls in (False, True):
+        output = await run_python(code.replace("TLS", str(tls)))
+        first, *others = [float(line) * 1000 for line in output.split()]
+        text = f"{first:.1f} ms the first, {statistics.median(others):.1f} ms then"
+        yield f"ready in process, {'TLS' if tls else 'plain'}", text, "<= 50 ms"
+    times = []
+    memory = 0.0
+    for _ in range(max(3, int(7 * scale))):
+        with serving() as server:
+            times.append(server.started * 1000)
+            await asyncio.sleep(0.2)
+            memory = server.memory
+    yield "ready as a process, TLS", f"{statistics.median(times):.0f} ms", "<= 400 ms"
+    yield "idle memory", f"{memory:.1f} MB", "<= 50 MB"
+
+
+async def run_python(code: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(SOURCE)}
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+    assert process.returncode == 0
+    return output.decode()
+
+
+async def creates(scale: float) -> AsyncIterator[Row]:
+    """Creates over TLS for both backends, and in the same process."""
+    goals = {1: ">= 2,040/s (6 x 340)", 32: ">= 7,386/s (6 x 1,231)"}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in (("memory", "memory"), ("SQLite", f"{folder}/data.db")):
+            with serving(data=data) as server:
+                for connections, count in ((1, int(8_000 * scale)), (32, int(20_000 * scale))):
+                    sent = [to_bytes("POST", MAPS, configmap(f"c{connections}-{n}")) for n in range(count)]
+                    got = await load(server, sent, connections=connections, expected=b"201")
+                    yield f"creates, {name}, TLS, {connections} connection(s)", told(got), goals[connections]
+    code = INSIDE.replace("COUNT", str(int(40_000 * scale)))
+    yield "creates in process, memory", f"{float(await run_python(code)):,.0f}/s", ">= 30,000/s"
+
+
+def told(got: Load) -> str:
+    median = statistics.median(got.times) * 1000
+    return (
+        f"{got.rate:,.0f}/s ({got.per_core:,.0f} per core-second), median {median:.2f} ms, p99 {got.p99 * 1000:.2f} ms"
+    )
+
+
+INSIDE = """
+import asyncio, json, time
+from levelset.apiserver.server import ApiServer
+from levelset.web import Headers, Request, Response
+async def main():
+    server = ApiServer(tls=False)
+    await server.start(listen=False)
+    headers = Headers({"content-type": "application/json"})
+    body = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME"}, "data": {"text": "x" * 400}})
+    sent = [Request("POST", "/api/v1/namespaces/default/configmaps", "", headers,
+                    body.replace("NAME", f"c-{n}").encode(), ApiServer.owner) for n in range(COUNT)]
+    began = time.perf_counter()
+    for request in sent:
+        answer = server.handle(request)
+        if not isinstance(answer, Response):
+            answer = await answer
+        assert answer.status == 201, answer.body
+    print(COUNT / (time.perf_counter() - began))
+    await server.stop()
+asyncio.run(main())
+"""
+
+
+async def reads(scale: float) -> AsyncIterator[Row]:
+    """GETs of one object without TLS, and a list of ten thousand."""
+    with serving(tls=False) as server:
+        await fill(server, 10_000)
+        request = to_bytes("GET", f"{MAPS}/o-1")
+        count = int(60_000 * scale)
+        for connections in (1, 32):
+            got = await load(server, [request] * count, connections=connections, expected=b"200")
+            yield f"GETs, plain, {connections} connection(s)", told(got), ">= 40,000/s" if connections > 1 else ""
+        got = await load(server, [to_bytes("GET", MAPS)] * 7, connections=1, expected=b"200")
+        yield "list of 10,000 objects", f"{statistics.median(got.times) * 1000:.1f} ms", "<= 50 ms"
+
+
+async def fill(server: Running, count: int, *, begin: int = 0) -> None:
+    sent = [to_bytes("POST", MAPS, configmap(f"o-{number}")) for number in range(begin, count)]
+    await load(server, sent, connections=32, expected=b"201")
+
+
+async def fan_out(scale: float) -> AsyncIterator[Row]:
+    """One thousand watchers of the same config maps; writes come from 32 connections."""
+    with serving(tls=False) as server:
+        watchers, events = int(1_000 * max(scale, 0.2)), int(2_000 * scale)
+        async with watching(server, f"{MAPS}?watch=1", count=watchers) as open_watches:
+            sent = [to_bytes("POST", MAPS, configmap(f"f-{number}")) for number in range(events)]
+            cpu, began = server.cpu, time.perf_counter()
+            async with asyncio.timeout(PATIENCE):
+                await load(server, sent, connections=32, expected=b"201")
+                await asyncio.gather(*(watcher.wait_lines(events) for watcher in open_watches))
+            seconds, busy = time.perf_counter() - began, server.cpu - cpu
+        total = watchers * events
+        text = f"{total / seconds / 1e6:.2f} M/s by the clock, {total / busy / 1e6:.2f} M per core-second of the server"
+        yield f"fan-out: {events:,} events to {watchers:,} watchers", text, ">= 1.5 M event x watcher per second"
+
+
+async def stalling(scale: float) -> AsyncIterator[Row]:
+    """How long a write takes while a watcher does not read."""
+    with serving(tls=False) as server:
+        found: dict[bool, list[float]] = {False: [], True: []}
+        for turn in range(4):
+            async with watching(server, f"{MAPS}?watch=1", stalled=turn % 2 == 1):
+                big = [to_bytes("POST", MAPS, configmap(f"s{turn}-{n}", "x" * 4000)) for n in range(int(4_000 * scale))]
+                got = await load(server, big, connections=1, expected=b"201")
+                found[turn % 2 == 1] += got.times
+        median = {stalled: statistics.median(times) * 1e6 for stalled, times in found.items()}
+        p99 = {stalled: sorted(times)[int(len(times) * 0.99)] * 1e6 for stalled, times in found.items()}
+        text = (
+            f"median {median[True]:.0f} us and p99 {p99[True]:.0f} us; without {median[False]:.0f} and {p99[False]:.0f}"
+        )
+        yield "write latency with one stalled watcher", text, "unchanged"
+
+
+async def growth(scale: float) -> AsyncIterator[Row]:
+    """From 1,000 to 100,000 objects: what stays flat, and what grows with the answer."""
+    sizes = [int(size * scale) for size in (1_000, 10_000, 100_000)]
+    cells: dict[str, list[str]] = {name: [] for name in ("create", "GET", "list of 500", "list of all", "memory")}
+    with serving(tls=False) as server:
+        have = 0
+        for size in sizes:
+            await fill(server, size, begin=have)
+            have = size
+            probe = [to_bytes("POST", MAPS, configmap(f"p{size}-{n}")) for n in range(1_000)]
+            for name, sent, code in (
+                ("create", probe, b"201"),
+                ("GET", [to_bytes("GET", f"{MAPS}/o-5")] * 2_000, b"200"),
+                ("list of 500", [to_bytes("GET", f"{MAPS}?limit=500")] * 20, b"200"),
+                ("list of all", [to_bytes("GET", MAPS)] * 3, b"200"),
+            ):
+                got = await load(server, sent, connections=1, expected=code)
+                cells[name].append(f"{statistics.median(got.times) * 1000:.2f} ms")
+            cells["memory"].append(f"{server.memory:.0f} MB")
+    goals = {"list of all": "linear", "memory": "linear"}
+    for name, values in cells.items():
+        yield (
+            f"{name} at {' / '.join(f'{size:,}' for size in sizes)} objects",
+            " / ".join(values),
+            goals.get(name, "flat"),
+        )
+
+
+PARTS: dict[str, Callable[[float], AsyncIterator[Row]]] = {
+    part.__name__: part for part in (startup, creates, reads, fan_out, stalling, growth)
+}
+
+
+async def measure(names: Sequence[str], scale: float) -> None:
+    print("| what | measured | goal |\n| --- | --- | --- |", flush=True)
+    for name in names or PARTS:
+        async for row in PARTS[name](scale):
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"what to measure: {', '.join(PARTS)} (all)")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if unknown := set(given.parts) - PARTS.keys():
+        parser.error(f"unknown: {', '.join(unknown)}")
+    if given.serve:
+        asyncio.run(serve(given.serve, tls=not given.plain))
+    else:
+        asyncio.run(measure(given.parts, 0.1 if given.quick else 1.0))
+
+
+if __name__ == "__main__":
+    main()

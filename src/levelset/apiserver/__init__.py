@@ -1,0 +1,21 @@
+"""The embedded API server: it answers as a Kubernetes API server does, in what it carries."""
+
+from levelset.apiserver.access import Access, Caller
+from levelset.apiserver.kubeconfig import Contact, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.served import Column, Rules, ScalePaths, Served
+from levelset.apiserver.server import ApiServer
+from levelset.apiserver.world import World
+
+__all__ = [
+    "Access",
+    "ApiServer",
+    "Caller",
+    "Column",
+    "Contact",
+    "Rules",
+    "ScalePaths",
+    "Served",
+    "World",
+    "read_kubeconfig",
+    "write_kubeconfig",
+]

@@ -1,0 +1,110 @@
+"""Who is asking: tokens, client certificates, and the few paths that are open to everybody.
+
+The server has one owner. Whoever holds its token, or a certificate of its authority that names the group
+`system:masters`, may do everything, also in the name of somebody else; nobody else is let in.
+"""
+
+import hmac
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from levelset.errors import Forbidden, Unauthorized
+from levelset.web import Peer, Request
+
+__all__ = ["ANONYMOUS", "MASTERS", "OWNER", "Access", "Caller", "is_public"]
+
+MASTERS = "system:masters"
+_AUTHENTICATED = "system:authenticated"
+_OPEN = frozenset({"healthz", "livez", "readyz", "version"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The one who sent a request: a user name and the groups it is in."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+    @property
+    def is_master(self) -> bool:
+        """Whether the caller may do everything."""
+        return MASTERS in self.groups
+
+
+OWNER = Caller("levelset-admin", (MASTERS, _AUTHENTICATED))
+ANONYMOUS = Caller("system:anonymous", ("system:unauthenticated",))
+
+
+class Access:
+    """Tells callers by their bearer token or their certificate; `is_open` lets everybody in as the owner."""
+
+    __slots__ = ("_is_open", "_tokens")
+
+    def __init__(self, tokens: Mapping[str, Caller] | Iterable[str] = (), *, is_open: bool = False) -> None:
+        pairs = cast("Mapping[str, Caller]", tokens).items() if isinstance(tokens, Mapping) else _owned(tokens)
+        self._tokens = tuple((token.encode(), caller) for token, caller in pairs)
+        self._is_open = is_open
+
+    def caller(self, request: Request) -> Caller:
+        """Who sent the request; raises Unauthorized if that cannot be told, Forbidden for a wrong impersonation.
+
+        Health and version may be asked by anybody, even with a credential that is not known.
+        """
+        found = self._find(request)
+        if found is None:
+            if is_public(request.path):
+                return ANONYMOUS
+            raise Unauthorized("Unauthorized")
+        headers = request.headers
+        wanted = headers.get("impersonate-user")
+        if wanted is not None or headers.get("impersonate-group") is not None:
+            groups, uid = headers.get_all("impersonate-group"), headers.get("impersonate-uid")
+            return _impersonate(found, wanted, groups, uid)
+        return found
+
+    def token_caller(self, token: str) -> Caller | None:
+        """Whose token this is; None if it is nobody's."""
+        return self._find_token(token.encode("utf-8", "surrogatepass"))
+
+    def _find(self, request: Request) -> Caller | None:
+        header = request.headers.get("authorization")
+        if header is not None:
+            scheme, _, token = header.partition(" ")
+            if scheme.lower() != "bearer":
+                return None
+            return self._find_token(token.strip().encode("utf-8", "surrogatepass"))
+        if request.peer is not None:
+            return _of_peer(request.peer)
+        return OWNER if self._is_open else None
+
+    def _find_token(self, token: bytes) -> Caller | None:
+        found = None
+        for known, caller in self._tokens:  # all of them, each in constant time: how long it takes tells nothing
+            if hmac.compare_digest(known, token):
+                found = caller
+        return OWNER if found is None and self._is_open else found
+
+
+def _owned(tokens: Iterable[str]) -> Iterable[tuple[str, Caller]]:
+    return [(token, OWNER) for token in tokens]
+
+
+def is_public(path: str) -> bool:
+    """Whether a path is open to those without any credentials."""
+    return path.strip("/").partition("/")[0] in _OPEN
+
+
+def _of_peer(peer: Peer) -> Caller:
+    return Caller(peer.common_name, (*peer.organizations, _AUTHENTICATED))
+
+
+def _impersonate(caller: Caller, user: str | None, groups: tuple[str, ...], uid: str | None) -> Caller:
+    if not user:
+        raise Forbidden("impersonation needs a user: send the header Impersonate-User too")
+    if not caller.is_master:
+        text = f'users "{user}" is forbidden: User "{caller.name}" cannot impersonate resource "users" in API group ""'
+        raise Forbidden(f"{text} at the cluster scope", details={"name": user, "kind": "users"})
+    more = () if _AUTHENTICATED in groups else (_AUTHENTICATED,)
+    return Caller(user, (*groups, *more), uid or "")

@@ -1,0 +1,211 @@
+"""The API server as one callable: a request goes in, and whatever happens, a proper answer comes out.
+
+`App.handle` finds out who asks, what the path means and which handler answers; it turns errors into Status objects and
+puts on the headers that every answer has. What the server can answer from memory it answers at once, without a task.
+"""
+
+import asyncio
+import gzip
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from typing import Final
+
+from levelset.apiserver import handlers
+from levelset.apiserver.access import Caller
+from levelset.apiserver.addresses import Address, read_address
+from levelset.apiserver.handlers import Answer, warning_text
+from levelset.apiserver.served import Served
+from levelset.apiserver.statuses import (
+    as_api_error,
+    forbidden,
+    forbidden_path,
+    no_such_resource,
+    page_not_found,
+    status_response,
+    too_large,
+)
+from levelset.apiserver.world import World
+from levelset.errors import ApiError, BadRequest, ServerFailed
+from levelset.web import Request, Response
+
+__all__ = ["App", "Page"]
+
+Page = Callable[[Request], Answer | None]
+"""Answers paths that belong to no resource (discovery, health, ...); None if the path is not its own."""
+
+log = logging.getLogger(__name__)
+
+LARGEST_BODY: Final = 3 * 1024 * 1024
+_WORTH_PACKING: Final = 128 * 1024
+_LONG_TO_PACK: Final = 1024 * 1024
+_MOST_KEPT: Final = 4096
+_LONGEST_KEPT: Final = 512
+_LONGEST: Final = 60.0
+_PRIVATE: Final = ("Cache-Control", "no-cache, private")
+_PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class App:
+    """Everything behind the server edge; `handle` is a `levelset.web.Handler`."""
+
+    def __init__(self, world: World, *, pages: Sequence[Page] = ()) -> None:
+        self._world = world
+        self._pages = tuple(pages)
+        # One random half per server and a counter: as good as a UUID to find a request in a log, and much cheaper.
+        self._audit = f"{world.random.getrandbits(80):020x}"
+        self._numbers = count(1)
+        self._addresses: dict[str, Address] = {}
+
+    def handle(self, request: Request) -> Answer:
+        """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
+        audit = f"{self._audit}{next(self._numbers):012x}"
+        audit = f"{audit[:8]}-{audit[8:12]}-{audit[12:16]}-{audit[16:20]}-{audit[20:]}"
+        try:
+            answer = self._answer(request)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the client gets a Status and never a traceback
+            answer = _failure(error, request, audit)
+        if isinstance(answer, Response):
+            return _finish(request, answer, audit)
+        return self._later(request, answer, audit)
+
+    async def _later(self, request: Request, answer: Awaitable[Response], audit: str) -> Response:
+        seconds = _timeout(request)  # was read before, when it could be refused
+        try:
+            if seconds is None:
+                response = await answer
+            else:
+                async with asyncio.timeout(seconds):
+                    response = await answer
+        except TimeoutError:
+            text = f"the server did not finish within the timeout of the request, {seconds:g} s; it may still do so"
+            response = status_response(ServerFailed(text, code=504, reason="Timeout"))
+        except Exception as error:  # noqa: BLE001 - as above
+            response = _failure(error, request, audit)
+        finished = _finish(request, response, audit)
+        return finished if isinstance(finished, Response) else await finished
+
+    def _answer(self, request: Request) -> Answer:
+        world = self._world
+        caller = None if world.access is None else world.access.caller(request)
+        address = self._addresses.get(request.path) or self._read(request)
+        if address is None:
+            return self._page(request, caller)
+        if len(request.body) > LARGEST_BODY:
+            raise too_large(LARGEST_BODY)
+        if request.query and "timeout" in request.query:
+            _timeout(request)
+        served = world.catalog.find(address.group, address.version, address.plural)
+        if served is None:
+            return self._missing(address)
+        if caller is not None and not caller.is_master and not _is_about_self(served):
+            verb = handlers.verb_of(address, request) or request.method.lower()
+            raise forbidden(caller, verb, served, namespace=address.namespace, name=address.name)
+        answer = handlers.answer(world, served, address, request)
+        return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
+
+    def _read(self, request: Request) -> Address | None:
+        """The address, kept for the next time: clients ask for the same paths again and again."""
+        address = read_address(request.segments)
+        if address is not None and len(request.path) < _LONGEST_KEPT:
+            if len(self._addresses) >= _MOST_KEPT:
+                self._addresses.clear()
+            self._addresses[request.path] = address
+        return address
+
+    def _page(self, request: Request, caller: Caller | None) -> Answer:
+        if request.method != "GET" and caller is not None and not caller.is_master:
+            raise forbidden_path(caller, request.method, request.path)
+        for page in self._pages:
+            answer = page(request)
+            if answer is not None:
+                return answer
+        return page_not_found()
+
+    def _missing(self, address: Address) -> Response:
+        if self._world.catalog.resources(address.group, address.version):
+            raise no_such_resource()
+        return page_not_found()
+
+
+def _is_about_self(served: Served) -> bool:
+    """Whether the kind is a question about the caller's own rights, which everybody who is known may ask."""
+    return not served.custom and served.plural.startswith("selfsubject")
+
+
+def _failure(error: Exception, request: Request, audit: str) -> Response:
+    """The Status for an error; one that nobody foresaw is logged, and the client is told where to look."""
+    known = as_api_error(error)
+    if known is None:
+        fields = {"audit_id": audit, "method": request.method, "path": request.path}
+        log.error("request failed", exc_info=error, extra=fields)
+        known = ServerFailed(f"Internal error occurred: the server's log has more under Audit-Id {audit}")
+    return status_response(_complete(known))
+
+
+def _complete(error: ApiError) -> ApiError:
+    """The same error, with a code that is one: an HTTP answer needs one between 400 and 599."""
+    if not 400 <= error.code <= 599:
+        error.code = 500
+    return error
+
+
+def _finish(request: Request, response: Response, audit: str) -> Answer:
+    """Puts on the headers of every answer, and packs large ones for those who can unpack them."""
+    headers = response.headers
+    for name, _ in headers:
+        if name == "Cache-Control":
+            headers = (("Audit-Id", audit), *headers)
+            break
+    else:
+        headers = (("Audit-Id", audit), _PRIVATE, *headers)
+    body = response.body
+    if isinstance(body, bytes) and len(body) > _WORTH_PACKING and _can_unpack(request, headers):
+        headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+        if len(body) > _LONG_TO_PACK:
+            return _packed_later(response.status, headers, body)
+        return Response(response.status, headers, gzip.compress(body, 1, mtime=0))
+    return Response(response.status, headers, body, response.upgrade)
+
+
+async def _packed_later(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Response:
+    """Packs in a thread what would hold up everybody else for too long."""
+    return Response(status, headers, await asyncio.to_thread(gzip.compress, body, 1, mtime=0))
+
+
+def _can_unpack(request: Request, headers: tuple[tuple[str, str], ...]) -> bool:
+    accepted = request.headers.get("accept-encoding")
+    if accepted is None or any(name == "Content-Encoding" for name, _ in headers):
+        return False
+    return any(part.partition(";")[0].strip() == "gzip" for part in accepted.split(","))
+
+
+def _deprecated(answer: Answer, text: str) -> Answer:
+    if isinstance(answer, Response):
+        headers = (*answer.headers, ("Warning", warning_text(text)))
+        return Response(answer.status, headers, answer.body, answer.upgrade)
+    return _deprecated_later(answer, text)
+
+
+async def _deprecated_later(answer: Awaitable[Response], text: str) -> Response:
+    response = await answer
+    headers = (*response.headers, ("Warning", warning_text(text)))
+    return Response(response.status, headers, response.body, response.upgrade)
+
+
+def _timeout(request: Request) -> float | None:
+    """The seconds that the request gives the server; None if it does not say. Raises BadRequest."""
+    text = request.parameter("timeout") if request.query else None
+    if not text:
+        return None
+    seconds, position = 0.0, 0
+    for part in _PARTS.finditer(text):
+        if part.start() != position:
+            break
+        seconds += float(part[1]) * _UNITS[part[2]]
+        position = part.end()
+    if position != len(text) and text != "0":
+        raise BadRequest(f"invalid timeout specified in the request URL: {text[:40]!r}; write it as 30s or 1m30s")
+    return min(seconds or _LONGEST, _LONGEST)

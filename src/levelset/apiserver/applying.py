@@ -1,0 +1,162 @@
+"""Server-side apply: an object is created, or the manager's wishes are laid over the one that is there."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+from levelset.apiserver import metadata as meta
+from levelset.apiserver import refusals, scaling, strategy, writing
+from levelset.apiserver.decoding import check_place
+from levelset.apiserver.isolation import reset_fields
+from levelset.apiserver.negotiation import JSON, YAML, read_text
+from levelset.apiserver.options import WriteOptions
+from levelset.apiserver.schemas import Compiled, wording
+from levelset.apiserver.served import Served
+from levelset.apiserver.world import Tree, World
+from levelset.apiserver.writing import Written, get_item, rewrite
+from levelset.errors import AlreadyExists, ApplyConflict, BadPatch, BadRequest, NotFound
+from levelset.objects.trees import copy_tree, walk
+from levelset.patch import apply as server_side
+from levelset.storage import Item
+
+__all__ = ["apply"]
+
+
+async def apply(
+    world: World, served: Served, namespace: str | None, name: str, body: bytes, *, options: WriteOptions
+) -> Written:
+    """Applies the YAML or JSON in the body; creates the object if there is none and the whole object is meant.
+
+    Raises Invalid without a manager, BadRequest for a body that cannot be applied here, ApplyConflict.
+    """
+    if not options.named:
+        cause = wording.required("fieldManager", "is required for apply patch")
+        raise refusals.bad_options("PatchOptions", [cause])
+    config = _parse(body)
+    if options.subresource == "scale":
+        config = scaling.wanted_object(served, name, config)
+    _check(served, namespace, name, config)
+    written = await _apply(world, served, namespace, name, config, options=options)
+    return scaling.as_scale(served, written) if options.subresource == "scale" else written
+
+
+async def _apply(
+    world: World, served: Served, namespace: str | None, name: str, config: Tree, *, options: WriteOptions
+) -> Written:
+    while True:
+        missing = not options.subresource and await get_item(world, served.key(namespace, name)) is None
+        try:
+            if missing:
+                return await _create(world, served, namespace, config, options)
+            change = _change(world, served, name, config, options)
+            return await rewrite(world, served, namespace, name, change, options=options)
+        except AlreadyExists:
+            if not missing or options.dry_run:
+                raise
+        except NotFound:
+            # It went between our look and our write: then there is something to create after all.
+            if missing or options.subresource:
+                raise
+
+
+def _change(world: World, served: Served, name: str, config: Tree, options: WriteOptions) -> writing.Change:
+    def change(old: Tree, _item: Item) -> strategy.Settled:
+        merged = _laid_over(world, served, old, config, options)
+        version = merged["metadata"].get("resourceVersion")
+        if version != old["metadata"]["resourceVersion"]:
+            raise refusals.stale(served, name)
+        return strategy.settle_update(world, served, old, merged, options, applied=True)
+
+    return change
+
+
+async def _create(world: World, served: Served, namespace: str | None, config: Tree, options: WriteOptions) -> Written:
+    name = config["metadata"]["name"]
+    given = config["metadata"].get("uid")
+    if given:
+        problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
+        raise refusals.conflict(served, name, problem)
+    tree = _laid_over(world, served, None, config, options)
+    decoded = strategy.begin_create(served, namespace, tree, options)
+    await writing.check_home(world, served, namespace, name)
+    strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
+    return await writing.store_new(world, served, namespace, tree, options)
+
+
+def _laid_over(world: World, served: Served, old: Tree | None, config: Tree, options: WriteOptions) -> Tree:
+    """The object after the apply, with its managedFields; a tree of its own, sharing nothing that will be edited."""
+    try:
+        applied = server_side.apply(
+            old,
+            config,
+            manager=options.manager,
+            shape=served.shape(),
+            now=world.now(),
+            api_version=served.api_version,
+            force=options.force is True,
+            subresource=options.subresource or None,
+            ignore=reset_fields(served, options.subresource),
+        )
+    except ApplyConflict:
+        raise
+    except BadPatch as error:
+        raise BadRequest(f"the object cannot be applied: {error}") from error
+    return cast("Tree", copy_tree(applied.object))
+
+
+def _parse(body: bytes) -> Tree:
+    tree: Any = read_text(body, JSON if body[:1] == b"{" and _is_json(body) else YAML)
+    if not isinstance(tree, dict):
+        raise BadRequest("an applied object must be an object")
+    return cast("Tree", tree)
+
+
+def _is_json(body: bytes) -> bool:
+    """Whether the body is JSON, which is YAML too, but read a hundred times faster."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _check(served: Served, namespace: str | None, name: str, config: Tree) -> None:
+    """Makes sure that the applied object is one of this endpoint, and that all its fields can be owned."""
+    if (config.get("apiVersion"), config.get("kind")) != (served.api_version, served.kind):
+        found = f"{config.get('apiVersion')} {config.get('kind')}"
+        raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
+    meta.read_metadata(config)
+    if config["metadata"].get("name") != name:
+        raise BadRequest(f"metadata.name of the applied object must be {name!r}, as in the path")
+    check_place(config, namespace, name)
+    schema = served.schema()
+    if schema is not None:
+        _check_fields(served, schema, config)
+
+
+def _check_fields(served: Served, schema: Compiled, config: Tree) -> None:
+    filled = cast("Tree", copy_tree(config))
+    unknown = schema.prune(filled)
+    if unknown:
+        raise BadRequest(f"the object cannot be applied: fields not declared in schema: {', '.join(unknown)}")
+    if not served.custom:
+        return
+    # Elsewhere a null that may not be there counts as absent; whoever applies it would own nothing at that place.
+    schema.default(filled)
+    causes = [
+        wording.type_invalid(str(path), None, "must not be null")
+        for path, value in walk(config)
+        if value is None and _is_gone(filled, path.tokens)
+    ]
+    if causes:
+        raise refusals.invalid(served, config["metadata"]["name"], causes)
+
+
+def _is_gone(tree: Any, tokens: Iterable[str | int]) -> bool:
+    try:
+        for token in tokens:
+            tree = tree[token]
+    except (KeyError, IndexError, TypeError):
+        return True
+    return False

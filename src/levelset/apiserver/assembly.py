@@ -1,0 +1,91 @@
+"""Puts the parts of the server together: what is served, who answers, and what works in the background."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+
+from levelset.apiserver.access import Access
+from levelset.apiserver.app import App
+from levelset.apiserver.compaction import Compaction
+from levelset.apiserver.definition_cleanup import Cleanup
+from levelset.apiserver.discovery import DiscoveryPages
+from levelset.apiserver.expiry import EventExpiry
+from levelset.apiserver.finalizing import finalize
+from levelset.apiserver.garbage import GarbageCollector
+from levelset.apiserver.health import Health
+from levelset.apiserver.kinds import Kinds
+from levelset.apiserver.namespaces import Namespaces
+from levelset.apiserver.openapi import OpenApiPages
+from levelset.apiserver.preloading import wait_data
+from levelset.apiserver.world import World
+from levelset.storage import Storage
+
+__all__ = ["Parts", "assemble"]
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    """The parts of a server that are not its edge."""
+
+    world: World
+    app: App
+    health: Health
+    kinds: Kinds
+    garbage: GarbageCollector
+    namespaces: Namespaces
+    expiry: EventExpiry
+    cleanup: Cleanup | None = field(default=None, init=False)
+    _cleaning: asyncio.Task[None] | None = field(default=None, init=False)
+
+    async def start(self) -> None:
+        """Takes in what is stored, and brings to life what works in the background."""
+        await wait_data()
+        await self.kinds.load(self.world)
+        self.cleanup = Cleanup(self.world, self.kinds.definitions)
+        self._cleaning = asyncio.create_task(self.cleanup.run(), name="cleanup of definitions")
+        await self.garbage.start()
+        await self.namespaces.start()
+        await self.expiry.start()
+
+    async def stop(self) -> None:
+        """Ends what works in the background."""
+        await self.expiry.stop()
+        await self.namespaces.stop()
+        await self.garbage.stop()
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+            await asyncio.gather(self._cleaning, return_exceptions=True)
+            self._cleaning = None
+
+    async def wait_idle(self) -> None:
+        """Waits until nothing in the background has anything left to do."""
+        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker)
+        while True:
+            if self.cleanup is not None:
+                await self.cleanup.settle()
+            busy = [worker for worker in workers if not worker.is_idle]
+            if not busy:
+                return
+            for worker in busy:
+                await worker.wait_idle()
+
+
+def assemble(storage: Storage, *, access: Access, now: Callable[[], datetime], random: Random) -> Parts:
+    """A server's inside on top of a storage."""
+    kinds = Kinds(now=now)
+    world = World(storage, kinds.catalog, access=access, now=now, random=random)
+    world.special["", "namespaces", "finalize"] = finalize
+    health = Health()
+    discovery, openapi, compaction = DiscoveryPages(world.catalog), OpenApiPages(world.catalog), Compaction(world)
+    app = App(world, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
+    return Parts(
+        world=world,
+        app=app,
+        health=health,
+        kinds=kinds,
+        garbage=GarbageCollector(world),
+        namespaces=Namespaces(world),
+        expiry=EventExpiry(world),
+    )

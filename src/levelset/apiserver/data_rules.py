@@ -1,0 +1,133 @@
+"""ConfigMaps, Secrets and Namespaces: what they mean when they leave something out, and what must hold of them."""
+
+import base64
+import re
+from collections.abc import Iterator
+
+from levelset.apiserver.members import items, part
+from levelset.apiserver.schemas import wording
+from levelset.apiserver.served import Object
+from levelset.errors import Cause, Forbidden
+
+__all__ = [
+    "check_config_map",
+    "check_secret",
+    "fill_namespace",
+    "fill_secret",
+    "is_held_namespace",
+    "keep_namespace",
+    "start_namespace",
+    "terminate_namespace",
+]
+
+LARGEST = 1024 * 1024
+OPAQUE = "Opaque"
+# Types of secrets that promise certain keys.
+PROMISED = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+_KEY = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z0-9]{1,253}")
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def fill_secret(tree: Object) -> None:
+    """Fills in the type of a secret and turns `stringData` into data."""
+    texts = tree.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        tree["data"] = {**part(tree, "data"), **encoded}
+    tree["type"] = tree.get("type") or OPAQUE
+
+
+def check_config_map(new: Object, old: Object | None) -> list[Cause]:
+    """The keys are file names, each used once; all together are not too large; an immutable one does not change."""
+    data, binary = part(new, "data"), part(new, "binaryData")
+    causes = [*_check_keys("data", data), *_check_keys("binaryData", binary)]
+    if binary:
+        twice = [key for key in data if key in binary]
+        causes += [wording.invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in twice]
+    if _text_size(data) + sum(map(_decoded, binary.values())) > LARGEST:
+        causes.append(wording.too_long("[]", LARGEST))
+    return causes if old is None else causes + list(_check_frozen(new, old, ("data", "binaryData")))
+
+
+def check_secret(new: Object, old: Object | None) -> list[Cause]:
+    """The keys are file names, those that its type promises are there, and its type never changes."""
+    data = part(new, "data")
+    causes = _check_keys("data", data)
+    if sum(map(_decoded, data.values())) > LARGEST:
+        causes.append(wording.too_long("data", LARGEST))
+    for key in PROMISED.get(new["type"], ()):
+        if key not in data:
+            causes.append(wording.required(f"data[{key}]"))
+    if old is not None and new["type"] != (old.get("type") or OPAQUE):
+        causes.append(wording.invalid("type", new["type"], "field is immutable"))
+    return causes + list(_check_frozen(new, old, ("data",)))
+
+
+def _check_keys(field: str, data: Object) -> list[Cause]:
+    if all(map(_KEY.fullmatch, data)):
+        return []
+    bad = [key for key in data if not _KEY.fullmatch(key)]
+    rule = "a valid key consists of at most 253 alphanumeric characters, '-', '_' or '.', and is neither '.' nor '..*'"
+    return [wording.invalid(f"{field}[{key}]", key, rule) for key in bad]
+
+
+def _text_size(data: Object) -> int:
+    """The number of bytes of all texts; only counted exactly where it might matter."""
+    characters = sum(map(len, data.values()))
+    return characters if characters * 4 <= LARGEST else sum(len(text.encode()) for text in data.values())
+
+
+def _decoded(text: str) -> int:
+    """The number of bytes that a base64 text stands for."""
+    return len(text) * 3 // 4 - text.count("=", -2)
+
+
+def _check_frozen(new: Object, old: Object | None, fields: tuple[str, ...]) -> Iterator[Cause]:
+    if old is None or not old.get("immutable"):
+        return
+    if not new.get("immutable"):
+        yield wording.forbidden("immutable", "field is immutable when `immutable` is set")
+    for field in fields:
+        if (new.get(field) or {}) != (old.get(field) or {}):
+            yield wording.forbidden(field, "field is immutable when `immutable` is set")
+
+
+def fill_namespace(tree: Object) -> None:
+    """Gives a namespace the label with its own name, by which selectors find it."""
+    name = tree["metadata"].get("name")
+    if name:
+        labels = part(tree["metadata"], "labels")
+        tree["metadata"]["labels"] = {**labels, NAME_LABEL: name}
+
+
+def start_namespace(tree: Object) -> None:
+    """Makes a new namespace active; the finalizer in its spec keeps it while it has contents."""
+    spec = tree.setdefault("spec", {})
+    finalizers = items(spec, "finalizers")
+    spec["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
+    tree["status"] = {"phase": "Active"}
+
+
+def keep_namespace(new: Object, old: Object) -> None:
+    """An update changes neither the finalizers in the spec (that is for `finalize`) nor the status."""
+    new["spec"] = part(old, "spec")
+    new["status"] = part(old, "status")
+
+
+def terminate_namespace(tree: Object) -> None:
+    """Marks a namespace whose deletion has begun; raises Forbidden for those that must always be there."""
+    name = tree["metadata"]["name"]
+    if name in ("default", "kube-system", "kube-public"):
+        text = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+        raise Forbidden(text, details={"name": name, "kind": "namespaces"})
+    tree["status"] = {**part(tree, "status"), "phase": "Terminating"}
+
+
+def is_held_namespace(tree: Object) -> bool:
+    """Whether there may still be contents to be cleared away."""
+    return bool(part(tree, "spec").get("finalizers"))

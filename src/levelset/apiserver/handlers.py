@@ -1,0 +1,289 @@
+"""What each method does at each kind of path: the table from requests to the functions that read, write and watch.
+
+Handlers are ordinary functions that answer at once when they can, and otherwise give something to wait for.
+"""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from levelset.apiserver import (
+    deleting,
+    forms,
+    patching,
+    reading,
+    refusals,
+    reviews,
+    scaling,
+    strategy,
+    streaming,
+    writing,
+)
+from levelset.apiserver.access import OWNER
+from levelset.apiserver.addresses import Address
+from levelset.apiserver.listing import Listing, parse_list
+from levelset.apiserver.negotiation import JSON, Chosen, media_type, negotiate, read_object
+from levelset.apiserver.objects import served_tree
+from levelset.apiserver.options import WriteOptions, delete_options, write_options
+from levelset.apiserver.rendering import render_item, render_listing, render_tree
+from levelset.apiserver.selecting import selection_of
+from levelset.apiserver.served import Served
+from levelset.apiserver.statuses import method_not_allowed, not_found, page_not_found
+from levelset.apiserver.world import Tree, World
+from levelset.apiserver.writing import Written
+from levelset.objects.fieldselectors import escape_field_value
+from levelset.storage import Item
+from levelset.web import Request, Response
+
+__all__ = ["Answer", "answer", "verb_of", "warning_text"]
+
+Answer = Response | Awaitable[Response]
+
+_COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class _Call(msgspec.Struct, frozen=True, eq=False):
+    """One request to one resource."""
+
+    world: World
+    served: Served
+    address: Address
+    request: Request
+
+    @property
+    def namespace(self) -> str | None:
+        return self.address.namespace
+
+    @property
+    def name(self) -> str:
+        assert self.address.name is not None  # only calls about one object ask
+        return self.address.name
+
+    @property
+    def chosen(self) -> Chosen:
+        return negotiate(self.request.headers.get("accept"), "object")
+
+
+def answer(world: World, served: Served, address: Address, request: Request) -> Answer:
+    """The answer to a request about a resource; raises the errors that a client is to be told."""
+    if address.watch:
+        address, request = _modern_watch(address, request)
+    call = _Call(world, served, address, request)
+    verb = verb_of(address, request)
+    misplaced = _check_scope(call, verb)
+    if misplaced is not None:
+        return misplaced
+    special = world.special.get((served.group, served.plural, address.subresource))
+    if special is not None and request.method != "GET":
+        made: Answer = special(world, served, address, request)
+        return made
+    if address.subresource:
+        return _answer_part(call)
+    if verb is None or verb not in served.verbs:
+        raise method_not_allowed(request.method, request.path)
+    return _review(call) if verb == "create" and reviews.is_review(served) else _VERBS[verb](call)
+
+
+def verb_of(address: Address, request: Request) -> str | None:
+    """What a request wants to do, as roles name it; None for a method that means nothing there."""
+    if address.name is not None:
+        return _OBJECT_VERBS.get(request.method)
+    verb = _COLLECTION_VERBS.get(request.method)
+    return "watch" if verb == "list" and _is_true(request.parameter("watch")) else verb
+
+
+def _modern_watch(address: Address, request: Request) -> tuple[Address, Request]:
+    """An old watch path, `/api/v1/watch/...`, as the path and parameters that mean the same today."""
+    query = f"{request.query}&watch=true"
+    if address.name is not None:
+        query += "&fieldSelector=" + quote(f"metadata.name={escape_field_value(address.name)}", safe="")
+    modern = Request(request.method, request.path, query, request.headers, request.body, request.peer)
+    return replace(address, name=None, subresource="", watch=False), modern
+
+
+def _check_scope(call: _Call, verb: str | None) -> Response | None:
+    """A 404 for paths that there are none of; 405 for writing a collection of all namespaces."""
+    served, address = call.served, call.address
+    if address.namespace is not None and not served.namespaced:
+        return page_not_found()
+    if not served.namespaced or address.namespace is not None or verb in ("list", "watch"):
+        return None
+    if address.name is not None or served.custom:
+        return page_not_found()
+    raise method_not_allowed(call.request.method, call.request.path)
+
+
+def _get(call: _Call) -> Answer:
+    chosen = call.chosen
+    version = call.request.parameter("resourceVersion")
+    found = reading.get_item(call.world, call.served, call.namespace, call.name, resource_version=version)
+    if isinstance(found, Item):
+        return render_item(call.world, call.served, call.request, chosen=chosen, item=found)
+    return _get_later(call, chosen, found)
+
+
+async def _get_later(call: _Call, chosen: Chosen, found: Awaitable[Item]) -> Response:
+    return render_item(call.world, call.served, call.request, chosen=chosen, item=await found)
+
+
+def _list(call: _Call) -> Answer:
+    request = call.request
+    chosen = negotiate(request.headers.get("accept"), "list")
+    query = parse_list(call.served, request.parameters)
+    found = reading.read_list(call.world, call.served, call.namespace, query)
+    if isinstance(found, Listing):
+        return render_listing(call.world, call.served, request, chosen=chosen, listing=found)
+    return _list_later(call, chosen, found)
+
+
+async def _list_later(call: _Call, chosen: Chosen, found: Awaitable[Listing]) -> Response:
+    return render_listing(call.world, call.served, call.request, chosen=chosen, listing=await found)
+
+
+def _watch(call: _Call) -> Answer:
+    chosen = negotiate(call.request.headers.get("accept"), "watch")
+    form = None
+    if chosen.kind is not None:
+        form = forms.form_of(chosen.kind, chosen.version, include=call.request.parameter("includeObject"))
+    return streaming.watch(call.world, call.served, call.namespace, call.request, form=form)
+
+
+async def _create(call: _Call) -> Response:
+    chosen = call.chosen
+    body = read_object(call.request)
+    options = write_options(call.request, "CreateOptions", duplicates=body.duplicates)
+    written = await writing.create(call.world, call.served, call.namespace, body.tree, options)
+    return _written(call, chosen, options, written)
+
+
+def _review(call: _Call) -> Response:
+    """Answers a question in the form of an object; nothing is stored."""
+    world, served, request = call.world, call.served, call.request
+    chosen = call.chosen
+    body = read_object(request)
+    options = write_options(request, "CreateOptions", duplicates=body.duplicates)
+    decoded = strategy.begin_create(served, call.namespace, body.tree, options)
+    if decoded.causes:
+        raise refusals.invalid(served, "", decoded.causes)
+    caller = OWNER if world.access is None else world.access.caller(request)
+    tree = reviews.answer_review(world, served, body.tree, caller)
+    return _warned(render_tree(world, served, request, chosen=chosen, tree=tree, status=201), options.warnings)
+
+
+async def _update(call: _Call) -> Response:
+    chosen = call.chosen
+    body = read_object(call.request)
+    part = call.address.subresource
+    options = write_options(call.request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
+    change = scaling.update_scale if part == "scale" else writing.update
+    written = await change(call.world, call.served, call.namespace, call.name, body.tree, options=options)
+    return _written(call, chosen, options, written)
+
+
+async def _patch(call: _Call) -> Response:
+    chosen = call.chosen
+    options = write_options(call.request, "PatchOptions", subresource=call.address.subresource)
+    media = media_type(call.request) or JSON
+    written = await patching.patch(
+        call.world, call.served, call.namespace, call.name, media=media, body=call.request.body, options=options
+    )
+    return _written(call, chosen, options, written)
+
+
+async def _delete(call: _Call) -> Response:
+    chosen = call.chosen
+    options = delete_options(call.request)
+    deleted = await deleting.delete(call.world, call.served, call.namespace, call.name, options)
+    tree = deleting.answer(call.served, deleted)
+    # 202 is only for those who still say `orphanDependents: false`, and must wait.
+    status = 202 if not deleted.gone and options.old_orphan is False else 200
+    return render_tree(call.world, call.served, call.request, chosen=chosen, tree=tree, status=status)
+
+
+async def _delete_collection(call: _Call) -> Response:
+    request, served = call.request, call.served
+    chosen = negotiate(request.headers.get("accept"), "list")
+    query = parse_list(served, request.parameters)
+    options = delete_options(request)
+    selection = selection_of(served, request.parameters)
+    trees = await deleting.delete_collection(call.world, served, call.namespace, selection, options, limit=query.limit)
+    metadata = {"resourceVersion": str(call.world.storage.revision)}
+    items = [_listed(call, chosen, tree) for tree in trees]
+    tree = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata, "items": items}
+    return render_tree(call.world, served, request, chosen=chosen, tree=tree)
+
+
+def _listed(call: _Call, chosen: Chosen, tree: Tree) -> Tree:
+    if chosen.kind is not None or call.served.custom:
+        return tree
+    return {name: value for name, value in tree.items() if name not in ("kind", "apiVersion")}
+
+
+def _answer_part(call: _Call) -> Answer:
+    """The answer to a request about a subresource."""
+    part, method, served = call.address.subresource, call.request.method, call.served
+    known = {"status": served.status, "scale": served.scale is not None, "log": served.logs is not None}
+    if not known.get(part, part in served.subresources):
+        raise not_found(served, call.name)
+    if part == "log" and method == "GET":
+        assert served.logs is not None  # or it would not be known
+        made: Answer = served.logs(call.world, served, call.namespace, call.name, call.request)
+        return made
+    if method == "GET":
+        return _get_scale(call) if part == "scale" else _get(call)
+    if part == "log" or method not in ("PUT", "PATCH"):
+        raise method_not_allowed(method, call.request.path)
+    return _update(call) if method == "PUT" else _patch(call)
+
+
+async def _get_scale(call: _Call) -> Response:
+    chosen = call.chosen
+    found = reading.get_item(call.world, call.served, call.namespace, call.name)
+    item = await found if isawaitable(found) else found
+    tree = scaling.get_scale(call.served, served_tree(call.served, item))
+    return render_tree(call.world, call.served, call.request, chosen=chosen, tree=tree)
+
+
+def _written(call: _Call, chosen: Chosen, options: WriteOptions, written: Written) -> Response:
+    status = 201 if written.created else 200
+    world, served, request = call.world, call.served, call.request
+    if written.item is not None:
+        made = render_item(world, served, request, chosen=chosen, item=written.item, status=status)
+    else:
+        made = render_tree(world, served, request, chosen=chosen, tree=written.tree, status=status)
+    return _warned(made, options.warnings)
+
+
+def _warned(response: Response, warnings: list[str]) -> Response:
+    if not warnings:
+        return response
+    headers = tuple(("Warning", warning_text(text)) for text in dict.fromkeys(warnings))
+    return Response(response.status, response.headers + headers, response.body)
+
+
+def warning_text(text: str) -> str:
+    """The value of a Warning header: one line of printable ASCII in quotes."""
+    plain = "".join(one if " " <= one <= "~" else "?" for one in text[:1024])
+    return '299 - "' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _is_true(text: str | None) -> bool:
+    """A flag in the query: there, and not said to be false."""
+    return text is not None and text.lower() not in ("false", "0")
+
+
+_VERBS: Final[dict[str, Callable[[_Call], Answer]]] = {
+    "get": _get,
+    "list": _list,
+    "watch": _watch,
+    "create": _create,
+    "update": _update,
+    "patch": _patch,
+    "delete": _delete,
+    "deletecollection": _delete_collection,
+}

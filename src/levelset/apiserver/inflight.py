@@ -1,0 +1,39 @@
+"""A bound on how much the server does at once: who comes on top of that is asked to come again in a second."""
+
+from collections.abc import Awaitable
+from typing import Final
+
+from levelset.web import Handler, Request, Response
+
+__all__ = ["InFlight"]
+
+_BUSY: Final = Response(
+    429,
+    (("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "1")),
+    b"Too many requests, please try again later.\n",
+)
+
+
+class InFlight:
+    """A handler that answers 429 while `most` requests wait for another handler; watches do not count as waiting."""
+
+    __slots__ = ("_handler", "_most", "waiting")
+
+    def __init__(self, handler: Handler, most: int) -> None:
+        self._handler = handler
+        self._most = most
+        self.waiting = 0
+
+    def handle(self, request: Request) -> Response | Awaitable[Response]:
+        """As the other handler, within the bound."""
+        if self.waiting >= self._most:
+            return _BUSY
+        answer = self._handler(request)
+        return answer if isinstance(answer, Response) else self._count(answer)
+
+    async def _count(self, answer: Awaitable[Response]) -> Response:
+        self.waiting += 1
+        try:
+            return await answer
+        finally:
+            self.waiting -= 1

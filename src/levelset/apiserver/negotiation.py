@@ -1,0 +1,194 @@
+"""Which form of an answer the client can read, and how the body it sent is read."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, cast
+
+import msgspec
+
+from levelset.apiserver.statuses import not_acceptable, unsupported_media_type
+from levelset.apiserver.world import Tree
+from levelset.errors import BadObject, BadRequest
+from levelset.objects import decode_tree
+from levelset.objects.trees import format_path, is_list, is_map
+from levelset.web import Request
+
+__all__ = [
+    "JSON",
+    "PLAIN",
+    "YAML",
+    "Body",
+    "Chosen",
+    "Purpose",
+    "find_duplicates",
+    "media_type",
+    "negotiate",
+    "read_object",
+    "read_text",
+]
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+
+Purpose = Literal["object", "list", "watch"]
+
+_FORMS: Final[dict[str, tuple[str, ...]]] = {
+    "object": ("Table", "PartialObjectMetadata"),
+    "list": ("Table", "PartialObjectMetadataList"),
+    "watch": ("Table", "PartialObjectMetadata"),
+}
+_VERSIONS: Final = ("v1", "v1beta1")
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What to answer with: a media type, and a kind of `meta.k8s.io` if the objects are to be shown as another."""
+
+    media: str = JSON
+    kind: str | None = None
+    version: str = "v1"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether stored bytes can be handed out as they are."""
+        return self.kind is None and self.media == JSON
+
+
+PLAIN: Final = Chosen()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """An object that a client sent, and the paths of the fields that it gave twice (the last one counts)."""
+
+    tree: Tree
+    duplicates: tuple[str, ...] = ()
+
+
+def negotiate(accept: str | None, purpose: Purpose) -> Chosen:
+    """The form that the client likes best among those that there are; raises 406 if there is none."""
+    if accept is None or accept == JSON or accept == "*/*":  # noqa: PLR1714 - the common cases, without a tuple
+        return PLAIN
+    return _negotiate(accept, purpose)
+
+
+@lru_cache(maxsize=256)
+def _negotiate(accept: str, purpose: Purpose) -> Chosen:
+    for media, parameters in _clauses(accept):
+        form = _form(media, parameters, purpose)
+        if form is not None:
+            return form
+    raise not_acceptable(JSON if purpose == "watch" else f"{JSON}, {YAML}")
+
+
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """The clauses of an Accept header, the most wanted first; those of quality 0 are left out."""
+    found: list[tuple[float, str, dict[str, str]]] = []
+    for clause in accept.split(","):
+        media, *rest = (part.strip() for part in clause.split(";"))
+        parameters = {name.strip().lower(): value.strip() for name, _, value in (part.partition("=") for part in rest)}
+        quality = _quality(parameters.pop("q", "1"))
+        if media and quality > 0:
+            found.append((quality, media.lower(), parameters))
+    found.sort(key=lambda one: -one[0])
+    return [(media, parameters) for _, media, parameters in found]
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0
+
+
+def _form(media: str, parameters: dict[str, str], purpose: Purpose) -> Chosen | None:
+    if media == "*/*":
+        media = JSON
+    if media != JSON and (media != YAML or purpose == "watch"):
+        return None
+    if parameters.get("stream", "watch") != "watch" or ("stream" in parameters and purpose != "watch"):
+        return None
+    kind = parameters.get("as")
+    if kind is None:
+        return Chosen(media)
+    if kind not in _FORMS[purpose] or parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _VERSIONS:
+        return None
+    return Chosen(media, kind, parameters["v"])
+
+
+def media_type(request: Request) -> str | None:
+    """The Content-Type of a request without its parameters; None if it was not sent."""
+    given = request.headers.get("content-type")
+    return None if not given else given.partition(";")[0].strip().lower()
+
+
+def read_object(request: Request) -> Body:
+    """The object in the body of a create or replace; raises 415 for a media type that is none, 400 for nonsense."""
+    media = media_type(request) or JSON
+    if media == JSON:
+        tree = read_text(request.body, media)
+        return Body(_object(tree), find_duplicates(request.body, tree))
+    if media == YAML:
+        return Body(_object(read_text(request.body, media)))
+    raise unsupported_media_type(media, f"{JSON}, {YAML}")
+
+
+def read_text(data: bytes, media: str) -> Any:
+    """The tree that a JSON or YAML text stands for; BadRequest says where it goes wrong."""
+    try:
+        if media == YAML:
+            from levelset.objects.yamltext import read_yaml  # noqa: PLC0415 - yaml is loaded by those who send YAML
+
+            documents = read_yaml(data)
+            if len(documents) != 1:
+                raise BadRequest(f"the body must hold one YAML document, not {len(documents)}")
+            return documents[0]
+        return decode_tree(data)
+    except BadObject as error:
+        raise BadRequest(f"the body of the request cannot be read: {error}") from error
+
+
+def _object(tree: Any) -> Tree:
+    if not isinstance(tree, dict):
+        raise BadRequest(f"the body must be an object, not {json.dumps(tree)[:40]}")
+    return cast("Tree", tree)
+
+
+def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
+    """The paths of members that a JSON text gives twice.
+
+    A text that reads the same when it is written again has none; most texts are like that, or just have spaces.
+    """
+    try:
+        if _encode(tree) == data:
+            return ()
+        repeated: list[tuple[dict[str, Any], list[str]]] = []
+        whole = json.loads(data, object_pairs_hook=lambda pairs: _noting(pairs, repeated))
+        return tuple(sorted(_paths(whole, repeated))) if repeated else ()
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return ()
+
+
+def _noting(pairs: list[tuple[str, Any]], repeated: list[tuple[dict[str, Any], list[str]]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twice = [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]  # add gives None
+        repeated.append((made, twice))
+    return made
+
+
+def _paths(whole: Any, repeated: list[tuple[dict[str, Any], list[str]]]) -> set[str]:
+    names = {id(made): twice for made, twice in repeated}
+    found: set[str] = set()
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), whole)]
+    while pending:
+        path, value = pending.pop()
+        if is_map(value):
+            found.update(format_path([*path, name]) for name in names.get(id(value), ()))
+            pending.extend(((*path, name), member) for name, member in value.items())
+        elif is_list(value):
+            pending.extend(((*path, index), member) for index, member in enumerate(value))
+    return found

@@ -1,0 +1,112 @@
+"""Objects between the store and the wire: bytes are handed on as they are whenever that is possible.
+
+What is stored is compact JSON that begins with `{"apiVersion":...,"kind":...,"metadata":{` and has no resourceVersion,
+because that is the revision of the item. So most reads need no decoding: the head is written anew, with the version
+that was asked for and the resourceVersion, and the rest follows unseen. Objects that are older than today's schema,
+and views that rename fields, are decoded (`conversion`).
+"""
+
+from collections.abc import Iterable
+from typing import Final, cast
+
+from levelset.apiserver import conversion
+from levelset.apiserver.served import Served
+from levelset.apiserver.world import Tree
+from levelset.objects import decode_tree, encode_tree
+from levelset.objects.trees import copy_tree
+from levelset.storage import Item
+
+__all__ = [
+    "bytes_with_version",
+    "join_list",
+    "listed_bytes",
+    "served_bytes",
+    "served_tree",
+    "store_bytes",
+    "with_version",
+]
+
+_METADATA: Final = b'"metadata":{'
+
+
+def store_bytes(served: Served, tree: Tree) -> bytes:
+    """What is stored for an object of the served version; the tree itself is left as it is."""
+    metadata = tree["metadata"]
+    if "resourceVersion" in metadata:
+        metadata = {name: value for name, value in metadata.items() if name != "resourceVersion"}
+    # The first three come first, wherever they stood; the rest follows in its order.
+    ordered: Tree = {"apiVersion": served.storage_api_version, "kind": served.kind, "metadata": metadata}
+    ordered.update(tree)
+    ordered["metadata"], ordered["kind"] = metadata, served.kind
+    if served.to_stored is not None or served.version != served.storage_version:
+        ordered = cast("Tree", copy_tree(ordered))  # the conversion reaches into what the caller still holds
+    conversion.store(served, ordered)
+    return encode_tree(ordered)
+
+
+def bytes_with_version(item: Item) -> bytes:
+    """The object as it is stored, with its resourceVersion."""
+    value = item.value
+    start = value.index(_METADATA) + 12
+    return b'%b"resourceVersion":"%d"%b%b' % (value[:start], item.revision, _comma(value, start), value[start:])
+
+
+def served_bytes(served: Served, item: Item) -> bytes:
+    """The object in the served version, with its resourceVersion; decoded only if its content must change."""
+    if item.revision < served.since or served.from_stored is not None:
+        return encode_tree(served_tree(served, item))
+    value = item.value
+    start = value.index(_METADATA) + 12
+    head = (
+        f'{{"apiVersion":"{served.api_version}","kind":"{served.kind}","metadata":{{"resourceVersion":"{item.revision}"'
+    )
+    return head.encode() + _comma(value, start) + value[start:]
+
+
+def listed_bytes(served: Served, items: Iterable[Item]) -> list[bytes]:
+    """The objects as items of a list: those of built-in kinds leave out what the list says already."""
+    head = b'{"metadata":{"resourceVersion":"%d"'
+    if served.custom:
+        names = f'{{"apiVersion":"{served.api_version}","kind":"{served.kind}",'.encode().replace(b"%", b"%%")
+        head = names + head[1:]
+    made: list[bytes] = []
+    for item in items:
+        if item.revision < served.since or served.from_stored is not None:
+            made.append(_listed(served, item))
+            continue
+        value = item.value
+        start = value.index(_METADATA) + 12
+        made.append(head % item.revision + _comma(value, start) + value[start:])
+    return made
+
+
+def served_tree(served: Served, item: Item) -> Tree:
+    """The object in the served version, with its resourceVersion, decoded for this caller alone."""
+    tree = cast("Tree", decode_tree(item.value))
+    conversion.serve(served, tree, item.revision)
+    return with_version(tree, item.revision)
+
+
+def with_version(tree: Tree, revision: int) -> Tree:
+    """The same tree, told which resourceVersion it has."""
+    tree["metadata"]["resourceVersion"] = str(revision)
+    return tree
+
+
+def join_list(served: Served, items: list[bytes], *, metadata: Tree) -> bytes:
+    """The list document around items that are JSON already."""
+    head = encode_tree({"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata})
+    return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
+
+
+def _listed(served: Served, item: Item) -> bytes:
+    tree = served_tree(served, item)
+    if not served.custom:
+        tree.pop("kind", None)
+        tree.pop("apiVersion", None)
+    return encode_tree(tree)
+
+
+def _comma(value: bytes, start: int) -> bytes:
+    """What stands between the resourceVersion and the next member, if there is one."""
+    return b"" if value[start] == 0x7D else b","

@@ -1,0 +1,58 @@
+"""Who owns whom: an index of owner references, kept up to date by every write."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from levelset.apiserver.served import Object
+from levelset.apiserver.spots import Spot
+
+__all__ = ["OwnerIndex", "owner_uids", "references"]
+
+
+class OwnerIndex:
+    """The dependents of each owner, by the owner's uid; objects without owners cost nothing."""
+
+    __slots__ = ("_dependents", "_owners")
+
+    def __init__(self) -> None:
+        self._dependents: dict[str, dict[Spot, None]] = {}
+        self._owners: dict[Spot, tuple[str, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def set(self, spot: Spot, uids: tuple[str, ...]) -> None:
+        """Remembers that an object has these owners and no others."""
+        for uid in self._owners.pop(spot, ()):
+            found = self._dependents.get(uid)
+            if found is not None:
+                found.pop(spot, None)
+                if not found:
+                    del self._dependents[uid]
+        if uids:
+            self._owners[spot] = uids
+            for uid in uids:
+                self._dependents.setdefault(uid, {})[spot] = None
+
+    def dependents(self, uid: str) -> list[Spot]:
+        """The objects that name this owner."""
+        return list(self._dependents.get(uid, ()))
+
+    def has_dependents(self, uid: str) -> bool:
+        """Whether any object names this owner."""
+        return uid in self._dependents
+
+    def owned(self) -> list[Spot]:
+        """All objects that have owners."""
+        return list(self._owners)
+
+
+def references(tree: Object | None) -> list[Object]:
+    """The owner references of an object."""
+    found: Any = None if tree is None else tree["metadata"].get("ownerReferences")
+    return found or []
+
+
+def owner_uids(refs: Iterable[Object]) -> tuple[str, ...]:
+    """The uids of the owners, each once."""
+    return tuple(dict.fromkeys(str(ref.get("uid") or "") for ref in refs))

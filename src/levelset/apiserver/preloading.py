@@ -1,0 +1,22 @@
+"""Reads the package's data files once in a process, so that no request ever waits for the disk."""
+
+import asyncio
+from functools import cache
+
+from levelset.apiserver.schemas import preload
+from levelset.patch import builtin_shape
+
+__all__ = ["read_data", "wait_data"]
+
+
+@cache
+def read_data() -> None:
+    """Reads the schemas and shapes of the built-in kinds; they are still decoded on demand."""
+    preload()
+    builtin_shape("", "v1", "ConfigMap")
+
+
+async def wait_data() -> None:
+    """Has the files read in a thread, unless they are read already."""
+    if not read_data.cache_info().currsize:
+        await asyncio.to_thread(read_data)

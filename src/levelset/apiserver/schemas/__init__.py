@@ -1,0 +1,47 @@
+"""Schemas of kinds: what an object may look like, checked at the speed of generated code.
+
+A definition's schema is judged once (`check_structural`) and compiled once (`compile_schema`); after that every object
+is pruned, defaulted and validated in one pass. The built-in kinds come with their schemas as data (`builtin_kind`).
+"""
+
+from levelset.apiserver.schemas.builtin import (
+    BuiltinSchemas,
+    Column,
+    Part,
+    Resource,
+    builtin_columns,
+    builtin_kind,
+    builtin_names,
+    builtin_resources,
+    builtin_schemas,
+    builtin_versions,
+    components,
+    preload,
+)
+from levelset.apiserver.schemas.compiled import Admission, Compiled, Definitions, compile_schema
+from levelset.apiserver.schemas.expressions import BadPattern
+from levelset.apiserver.schemas.patterns import Pattern, compile_pattern
+from levelset.apiserver.schemas.structural import check_structural
+
+__all__ = [
+    "Admission",
+    "BadPattern",
+    "BuiltinSchemas",
+    "Column",
+    "Compiled",
+    "Definitions",
+    "Part",
+    "Pattern",
+    "Resource",
+    "builtin_columns",
+    "builtin_kind",
+    "builtin_names",
+    "builtin_resources",
+    "builtin_schemas",
+    "builtin_versions",
+    "check_structural",
+    "compile_pattern",
+    "compile_schema",
+    "components",
+    "preload",
+]

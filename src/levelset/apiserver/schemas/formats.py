@@ -1,0 +1,168 @@
+"""Formats: what the word after `format:` asks of a text.
+
+The names are those that Kubernetes knows; dashes in them do not count (`date-time` is `datetime`), and an unknown
+format asks nothing. Numbers have formats too (`int32`, `float`), but those are ranges: see `numbers.py`.
+"""
+
+import binascii
+import datetime as dt
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+
+__all__ = ["INT32", "INT64", "is_quantity", "text_format"]
+
+INT32 = (-(2**31), 2**31 - 1)
+INT64 = (-(2**63), 2**63 - 1)
+
+
+def text_format(name: str) -> Callable[[str], bool] | None:
+    """The check for a format of texts; None if nobody knows it, or it takes everything."""
+    return _FORMATS.get(name.replace("-", ""))
+
+
+def is_quantity(text: str) -> bool:
+    """Whether the text is an amount such as 500m, 1.5Gi or 1e3."""
+    return _QUANTITY.fullmatch(text) is not None
+
+
+_QUANTITY = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,][0-9]+)?(?:[zZ]|[+-][0-9]{2}:[0-9]{2})")
+_GO_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_LONG_DURATION = re.compile(
+    r"[0-9]+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano|micro|milli|sec|min|hr|hour|day|wk|week)", re.IGNORECASE
+)
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,251}[a-z0-9])?"
+_URI = re.compile(r"(?:/|[A-Za-z][A-Za-z0-9+.-]*:)[^\s\x00-\x1f\x7f]*")
+_EMAIL = re.compile(r"(?:[^<>]*<)?[^\s<>@\"(),:;\[\]\\]+@[^\s<>@]+>?")
+
+
+def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text) is None:
+        return False
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date_time(text: str) -> bool:
+    date, _, time = text.replace("t", "T").partition("T")
+    found = _TIME.fullmatch(time)
+    return found is not None and _is_date(date) and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+
+
+def _is_duration(text: str) -> bool:
+    return len(text) <= 200 and (_GO_DURATION.fullmatch(text) or _LONG_DURATION.search(text)) is not None
+
+
+def _is_ip(version: int) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            found = ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return found.version == version and "%" not in text
+
+    return check
+
+
+def _is_cidr(text: str) -> bool:
+    address, slash, bits = text.partition("/")
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return bool(slash) and bits.isdigit() and "%" not in address
+
+
+def _is_base64(text: str) -> bool:
+    """Standard base64 with padding; the empty text is none in a custom resource, and harmless."""
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except (ValueError, binascii.Error):
+        return False
+    return len(text) % 4 == 0
+
+
+def _is_uri(text: str) -> bool:
+    return _URI.fullmatch(text) is not None and re.search(r"%(?![0-9A-Fa-f]{2})", text) is None
+
+
+def _is_hostname(text: str) -> bool:
+    labels = text.split(".")
+    return len(text) <= 255 and all(_is_host_label(one) for one in labels)
+
+
+def _is_host_label(text: str) -> bool:
+    return 0 < len(text) <= 63 and all(one.isalnum() or one == "-" for one in text) and text.strip("-") == text
+
+
+def _is_credit_card(text: str) -> bool:
+    digits = [int(one) for one in re.sub(r"[^0-9]", "", text)]
+    if not 12 <= len(digits) <= 19:
+        return False
+    doubled = [one if at % 2 == 0 else sum(divmod(2 * one, 10)) for at, one in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0
+
+
+def _is_isbn10(text: str) -> bool:
+    plain = re.sub(r"[\s-]+", "", text)
+    if re.fullmatch(r"[0-9]{9}[0-9Xx]", plain) is None:
+        return False
+    return sum((10 - at) * (10 if one in "Xx" else int(one)) for at, one in enumerate(plain)) % 11 == 0
+
+
+def _is_isbn13(text: str) -> bool:
+    plain = re.sub(r"[\s-]+", "", text)
+    if re.fullmatch(r"[0-9]{13}", plain) is None:
+        return False
+    return sum(int(one) * (3 if at % 2 else 1) for at, one in enumerate(plain)) % 10 == 0
+
+
+def _is_rgb(text: str) -> bool:
+    found = re.fullmatch(r"rgb\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
+    return found is not None and all(int(one) <= 255 for one in found.groups())
+
+
+def _matches(pattern: str) -> Callable[[str], bool]:
+    compiled = re.compile(pattern)
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _uuid(third: str, fourth: str) -> Callable[[str], bool]:
+    return _matches(f"[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?{third}-?{fourth}-?[0-9a-fA-F]{{12}}")
+
+
+_HEX4, _HEX3, _VARIANT = "[0-9a-fA-F]{4}", "[0-9a-fA-F]{3}", "[89abAB][0-9a-fA-F]{3}"
+_MAC = "[0-9a-fA-F]{2}([:-])[0-9a-fA-F]{2}(?:\\1[0-9a-fA-F]{2}){4}|[0-9a-fA-F]{4}(?:\\.[0-9a-fA-F]{4}){2}"
+
+_FORMATS: Mapping[str, Callable[[str], bool]] = {
+    "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
+    "byte": _is_base64,
+    "cidr": _is_cidr,
+    "creditcard": _is_credit_card,
+    "date": _is_date,
+    "datetime": _is_date_time,
+    "duration": _is_duration,
+    "email": lambda text: _EMAIL.fullmatch(text) is not None,
+    "hexcolor": _matches("#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "hostname": _is_hostname,
+    "ipv4": _is_ip(4),
+    "ipv6": _is_ip(6),
+    "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
+    "isbn10": _is_isbn10,
+    "isbn13": _is_isbn13,
+    "k8slongname": lambda text: len(text) <= 253 and all(re.fullmatch(_LABEL, one) for one in text.split(".")),
+    "k8sshortname": lambda text: len(text) <= 63 and re.fullmatch(_LABEL, text) is not None,
+    "mac": _matches(_MAC),
+    "rgbcolor": _is_rgb,
+    "ssn": _matches("[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}"),
+    "uri": _is_uri,
+    "uuid": _uuid(_HEX4, _HEX4),
+    "uuid3": _uuid("3" + _HEX3, _HEX4),
+    "uuid4": _uuid("4" + _HEX3, _VARIANT),
+    "uuid5": _uuid("5" + _HEX3, _VARIANT),
+}

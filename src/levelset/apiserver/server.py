@@ -1,0 +1,158 @@
+"""The API server as one object: give it a storage, start it, and there is Kubernetes to talk to.
+
+```python
+async with ApiServer() as server:
+    print(server.url, server.token)
+```
+"""
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Final, Self
+
+from levelset.apiserver.access import MASTERS, OWNER, Access
+from levelset.apiserver.app import App
+from levelset.apiserver.assembly import Parts, assemble
+from levelset.apiserver.feeds import feeds_of
+from levelset.apiserver.inflight import InFlight
+from levelset.apiserver.world import World, utc_now
+from levelset.errors import ConfigError
+from levelset.storage import MemoryStorage, Storage
+from levelset.web import Authority, Limits, Peer, Request, Response, Server
+
+__all__ = ["ApiServer"]
+
+_IN_FLIGHT: Final = 400
+
+
+class ApiServer:
+    """An embedded Kubernetes API server, over loopback or without any socket.
+
+    Without a storage everything is in memory and gone at the end; a storage that is given stays the caller's to close.
+    `token` is the secret of the owner, made up if there is none; `tokens` are more of them. With `tls` (the default,
+    and what kubectl needs to send a token) the server makes its own authority, whose certificate is `ca`.
+
+    Requests in the same process go to `handle`; they are the owner's if their `peer` is `ApiServer.owner`. Those over
+    the network are answered with 429 while `in_flight` others wait.
+    """
+
+    owner: Final = Peer(OWNER.name, (MASTERS,))
+    """Who a request in the same process comes from, if nobody is to be asked for a token."""
+
+    def __init__(
+        self,
+        storage: Storage | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: bool = True,
+        token: str | None = None,
+        tokens: Iterable[str] = (),
+        authority: Authority | None = None,
+        limits: Limits | None = None,
+        in_flight: int = _IN_FLIGHT,
+        now: Callable[[], datetime] = utc_now,
+        random: Random | None = None,
+    ) -> None:
+        self._owns_storage = storage is None
+        self._storage: Storage = MemoryStorage() if storage is None else storage
+        self.token = token or secrets.token_urlsafe(32)
+        access = Access([self.token, *tokens])
+        self._parts: Parts = assemble(self._storage, access=access, now=now, random=random or SystemRandom())
+        self._parts.health.ready["shutdown"] = lambda: not self._is_stopping
+        self._app: App = self._parts.app
+        self._bounded = InFlight(self._app.handle, in_flight)
+        self._is_started = self._is_stopping = False
+        self.authority = authority
+        self._is_secure = tls
+        self._host, self._port, self._limits = host, port, limits
+        self._server: Server | None = None
+
+    @property
+    def world(self) -> World:
+        """What the parts of the server share: storage, catalog, clock, validators, listeners."""
+        return self._parts.world
+
+    @property
+    def url(self) -> str:
+        """Where to reach the server; raises ConfigError before it is started."""
+        if self._server is None:
+            raise ConfigError("The server has no address yet: start it first.")
+        return self._server.url
+
+    @property
+    def ca(self) -> bytes | None:
+        """The certificate that clients have to trust, as PEM; None without TLS, and before the start."""
+        return self.authority.certificate if self.authority is not None and self._is_secure else None
+
+    def handle(self, request: Request) -> Response | Awaitable[Response]:
+        """Answers a request: at once if it can, otherwise with something to wait for."""
+        return self._app.handle(request)
+
+    async def start(self, *, listen: bool = True) -> None:
+        """Brings the objects and controllers to life, and begins to accept connections (unless told not to).
+
+        Raises ConfigError if the address cannot be had.
+        """
+        if self._is_stopping:
+            raise ConfigError("A server that was stopped stays so: make a new one on the same storage.")
+        if self._is_started:
+            return
+        self._is_started = True
+        try:
+            await self._parts.start()
+            if listen:
+                await self._listen()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self, *, within: float = 10.0) -> None:
+        """Is no longer ready, ends watches, answers what is under way, and leaves nothing behind."""
+        if not self._is_started:
+            return
+        self._is_stopping = True
+        feeds_of(self.world).close()
+        try:
+            if self._server is not None:
+                await self._server.stop(within=within)
+        finally:
+            self._is_started = False
+            await self._parts.stop()
+            if self._owns_storage:
+                await self._storage.close()
+
+    async def idle(self) -> None:
+        """Waits until the garbage collector and the namespaces have nothing left to do."""
+        await self._parts.wait_idle()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _listen(self) -> None:
+        # Making certificates takes a while and reads files: not on the loop.
+        context = await asyncio.to_thread(self._context) if self._is_secure else None
+        self._server = Server(self._bounded.handle, host=self._host, port=self._port, tls=context, limits=self._limits)
+        await self._server.start()
+
+    def _context(self) -> ssl.SSLContext:
+        self.authority = authority = self.authority or Authority.create("levelset")
+        host = self._host
+        names = ["localhost"] if _is_address(host) else ["localhost", host]
+        addresses = {"127.0.0.1", "::1", *([host] if _is_address(host) else [])}
+        return authority.server_context(authority.issue_server(names, sorted(addresses)))
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdigit()

@@ -1,0 +1,171 @@
+"""Services: their defaults, and the cluster addresses that are handed out to them and never to two at a time.
+
+The addresses in use are those of the stored services, kept up to date as services come and go; nothing else is
+remembered, so that a store that is opened again cannot disagree.
+"""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import replace
+
+from levelset.apiserver.builtin_rules import rules_of
+from levelset.apiserver.members import items, part
+from levelset.apiserver.objects import served_tree
+from levelset.apiserver.schemas import wording
+from levelset.apiserver.served import Object, Rules, Served
+from levelset.apiserver.world import World
+from levelset.errors import Cause
+
+__all__ = ["Services", "fill_service"]
+
+RANGE = "10.96.0.0/16"
+HEADLESS = "None"
+TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
+
+
+class Services:
+    """The addresses of services, and the rules of the kind that need them."""
+
+    def __init__(self, cidr: str = RANGE) -> None:
+        self._network = ipaddress.ip_network(cidr)
+        self._used: dict[str, str] = {}
+        self._next = 1
+        rules = rules_of("", "Service")
+        self.rules: Rules = replace(
+            rules,
+            default=fill_service,
+            prepare_create=self._prepare_create,
+            prepare_update=self._prepare_update,
+            validate=self._validate,
+        )
+
+    async def load(self, world: World) -> None:
+        """Learns the addresses of the stored services, and from then on of all others."""
+        world.listeners.append(self._stored)
+        served = world.catalog.find("", "v1", "services")
+        if served is None:
+            return
+        page = await world.storage.list(served.prefix)
+        for item in page.items:
+            self._stored(served, None, served_tree(served, item))
+
+    def _stored(self, served: Served, before: Object | None, after: Object | None) -> None:
+        if served.plural != "services" or served.group:
+            return
+        for address in _addresses(before):
+            self._used.pop(address, None)
+        for address in _addresses(after):
+            self._used[address] = _owner(after or {})
+
+    def _prepare_create(self, tree: Object) -> None:
+        tree.setdefault("status", {}).setdefault("loadBalancer", {})
+        spec = tree["spec"]
+        if spec["type"] == "ExternalName" or spec.get("clusterIP"):
+            _spread(spec)
+            return
+        address = self._free()
+        if address is not None:
+            spec["clusterIP"] = address
+        _spread(spec)
+
+    def _prepare_update(self, new: Object, old: Object) -> None:
+        spec, former = new["spec"], part(old, "spec")
+        if spec["type"] == "ExternalName":
+            return
+        # A client that sends its own copy without the addresses means to keep them.
+        if not spec.get("clusterIP") and former.get("clusterIP"):
+            spec["clusterIP"] = former["clusterIP"]
+        elif not spec.get("clusterIP"):
+            spec["clusterIP"] = self._free()
+        _spread(spec)
+
+    def _free(self) -> str | None:
+        """The next address that no stored service has; it moves on, so that creations at the same time differ."""
+        size = self._network.num_addresses
+        for _ in range(size):
+            self._next = self._next + 1 if self._next < size - 2 else 1
+            address = str(self._network[self._next])
+            if address not in self._used:
+                return address
+        return None
+
+    def _validate(self, new: Object, old: Object | None) -> list[Cause]:
+        spec = part(new, "spec")
+        causes = [*_check_ports(spec)]
+        if spec.get("type") not in TYPES:
+            causes.append(wording.not_supported("spec.type", spec.get("type"), TYPES))
+        former = part(old, "spec").get("clusterIP")
+        address = spec.get("clusterIP")
+        if former and address != former and spec["type"] != "ExternalName":
+            causes.append(wording.invalid("spec.clusterIPs[0]", address, "may not change once set"))
+        elif address and address not in (HEADLESS, former):
+            causes += self._check_address(address, _owner(new))
+        return causes
+
+    def _check_address(self, address: str, owner: str) -> Iterator[Cause]:
+        try:
+            inside = ipaddress.ip_address(address) in self._network
+        except ValueError:
+            yield wording.invalid("spec.clusterIPs[0]", address, "must be a valid IP address")
+            return
+        if not inside:
+            yield wording.invalid("spec.clusterIPs", [address], f"the provided IP is not in the range {self._network}")
+        elif self._used.get(address, owner) != owner:
+            yield wording.invalid("spec.clusterIPs", [address], "failed to allocate IP: it is already allocated")
+
+
+def fill_service(tree: Object) -> None:
+    """Fills in the defaults of a service, all but its address."""
+    spec = tree.setdefault("spec", {})
+    spec["type"] = spec.get("type") or "ClusterIP"
+    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    if spec["sessionAffinity"] == "ClientIP":
+        client = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
+        client.setdefault("timeoutSeconds", 10800)
+    for port in items(spec, "ports"):
+        port.setdefault("protocol", "TCP")
+        if port.get("targetPort") in (None, "", 0):
+            port["targetPort"] = port.get("port")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def _spread(spec: Object) -> None:
+    """Says the one address in the fields that could hold two as well."""
+    address = spec.get("clusterIP")
+    if not address:
+        return
+    spec["clusterIPs"] = [address]
+    spec.setdefault("ipFamilies", ["IPv6" if ":" in address else "IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def _check_ports(spec: Object) -> Iterator[Cause]:
+    ports = items(spec, "ports")
+    if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != HEADLESS:
+        yield wording.required("spec.ports")
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        path = f"spec.ports[{index}]"
+        if not 1 <= (port.get("port") or 0) <= 65535:
+            yield wording.invalid(f"{path}.port", port.get("port"), "must be between 1 and 65535, inclusive")
+        name = port.get("name") or ""
+        if len(ports) > 1 and not name:
+            yield wording.required(f"{path}.name")
+        if name and name in names:
+            yield wording.duplicate(f"{path}.name", name)
+        names.add(name)
+
+
+def _addresses(tree: Object | None) -> list[str]:
+    spec = part(tree, "spec")
+    return [one for one in items(spec, "clusterIPs") if one != HEADLESS]
+
+
+def _owner(tree: Object) -> str:
+    metadata = part(tree, "metadata")
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"

@@ -1,0 +1,35 @@
+"""Where an object is: what the server's own controllers keep in their queues."""
+
+from dataclasses import dataclass, field
+
+from levelset.apiserver.catalog import Catalog
+from levelset.apiserver.served import Object, Served
+
+__all__ = ["Spot", "spot_of", "stored_kinds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One object by its place in the store; in whichever version it is served makes no difference."""
+
+    key: str
+    served: Served = field(compare=False, repr=False)
+    namespace: str | None = field(compare=False, repr=False)
+    name: str = field(compare=False, repr=False)
+
+
+def spot_of(served: Served, tree: Object) -> Spot:
+    """The place of an object."""
+    metadata = tree["metadata"]
+    namespace: str | None = metadata.get("namespace") if served.namespaced else None
+    name: str = metadata["name"]
+    return Spot(served.key(namespace, name), served, namespace, name)
+
+
+def stored_kinds(catalog: Catalog) -> list[Served]:
+    """One resource for each place in the store, whatever the versions and views it is served in."""
+    found: dict[str, Served] = {}
+    for served in catalog.all():
+        if "list" in served.verbs and "delete" in served.verbs:
+            found.setdefault(served.prefix, served)
+    return list(found.values())

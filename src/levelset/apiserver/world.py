@@ -1,0 +1,75 @@
+"""What all parts of the API server share: where objects are, which kinds there are, what time it is, and who listens.
+
+A `World` does nothing on its own. The code that reads, writes, deletes and watches lives in functions that take it as
+their first argument; that way each of them is told in one file, and a test builds a world in one line.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING, Any
+
+from levelset.errors import Cause
+from levelset.storage import NowaitReader, NowaitWriter, Storage
+
+if TYPE_CHECKING:
+    from levelset.apiserver.access import Access
+    from levelset.apiserver.catalog import Catalog
+    from levelset.apiserver.feeds import Feeds
+    from levelset.apiserver.served import Served
+
+__all__ = ["Listener", "Tree", "Validator", "World", "utc_now"]
+
+Tree = dict[str, Any]
+"""An object as plain JSON: dictionaries, lists, texts, numbers, true, false and null."""
+
+Listener = Callable[["Served", Tree | None, Tree | None], None]
+"""Told of every committed write: the kind, the object before (None: created) and after (None: removed).
+
+Both trees carry their `metadata.resourceVersion` and belong to the world: look, do not touch. A listener must not
+raise and must not wait; it notes what there is to do and leaves the doing to a task of its own.
+"""
+
+Validator = Callable[[Tree, Tree | None], list[Cause]]
+"""Judges a create (old is None) or an update in process; any cause refuses the request with 422."""
+
+
+def utc_now() -> datetime:
+    """The time by the wall clock, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True, eq=False)
+class World:
+    """The shared parts, put together once by `ApiServer`; used from one event loop."""
+
+    storage: Storage
+    catalog: "Catalog"
+    access: "Access | None" = None
+    """Who asks, and whether they may; None lets everybody in (tests)."""
+    now: Callable[[], datetime] = utc_now
+    random: Random = field(default_factory=SystemRandom)
+    """Where uids and generated names come from: give a seeded one for a world that repeats itself."""
+    validators: dict[tuple[str, str], list[Validator]] = field(default_factory=dict[tuple[str, str], list[Validator]])
+    """In-process validators by (group, kind)."""
+    listeners: list[Listener] = field(default_factory=list[Listener])
+    special: dict[tuple[str, str, str], Callable[..., Any]] = field(
+        default_factory=dict[tuple[str, str, str], Callable[..., Any]]
+    )
+    """Handlers of their own, by group, resource and subresource: `handler(world, served, address, request)`."""
+    feeds: "Feeds | None" = None
+    """The open watches; made by the first one."""
+    reader: NowaitReader | None = field(init=False)
+    """The storage, if it answers reads at once; None if reads must be awaited."""
+    writer: NowaitWriter | None = field(init=False)
+    """The storage, if a write is finished when the call returns; None if writes must be awaited."""
+
+    def __post_init__(self) -> None:
+        self.reader = self.storage if isinstance(self.storage, NowaitReader) else None
+        self.writer = self.storage if isinstance(self.storage, NowaitWriter) else None
+
+    def stored(self, served: "Served", before: Tree | None, after: Tree | None) -> None:
+        """Tells the listeners of a committed write; the write path calls it before it answers its client."""
+        for listener in self.listeners:
+            listener(served, before, after)

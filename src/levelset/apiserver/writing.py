@@ -1,0 +1,218 @@
+"""Creating and updating objects: decide (in `strategy`), write if nobody else wrote meanwhile, tell the listeners."""
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import msgspec
+
+from levelset.apiserver import committing, refusals, strategy
+from levelset.apiserver import metadata as meta
+from levelset.apiserver.decoding import check_place
+from levelset.apiserver.metadata import is_deleting
+from levelset.apiserver.objects import served_tree, store_bytes, with_version
+from levelset.apiserver.options import WriteOptions
+from levelset.apiserver.schemas import wording
+from levelset.apiserver.served import Served
+from levelset.apiserver.world import Tree, World
+from levelset.objects import encode_tree
+from levelset.patch.tracking import same_object
+from levelset.storage import Item, Mismatch
+
+__all__ = ["Change", "Written", "check_home", "create", "get_item", "mutate", "rewrite", "store_new", "update"]
+
+GENERATED_TRIES: Final = 8
+NAMESPACES: Final = "/registry/core/namespaces/"
+
+Change = Callable[[Tree, Item], strategy.Settled]
+"""Decides what an object becomes: it gets the tree as served, its own to keep, and the item to decode it again from."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a write led to, as it is answered: in the served version and with its resourceVersion.
+
+    `item` is what is stored now; None if nothing was (a dry run), or nothing is any more.
+    """
+
+    tree: Tree
+    item: Item | None
+    created: bool = False
+
+
+async def create(
+    world: World, served: Served, namespace: str | None, tree: Tree, options: WriteOptions | None = None
+) -> Written:
+    """Creates the object in the tree, which is the server's from now on.
+
+    Raises BadRequest, NotFound (no such namespace), Forbidden (the namespace or the definition goes), Invalid, and
+    AlreadyExists.
+    """
+    options = WriteOptions() if options is None else options
+    decoded = strategy.begin_create(served, namespace, tree, options)
+    metadata = tree["metadata"]
+    await check_home(world, served, namespace, metadata.get("name", ""))
+    if "name" not in metadata and "generateName" in metadata:
+        metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
+    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    return await store_new(world, served, namespace, tree, options)
+
+
+async def store_new(world: World, served: Served, namespace: str | None, tree: Tree, options: WriteOptions) -> Written:
+    """Writes an object that has passed everything; raises AlreadyExists."""
+    name = tree["metadata"]["name"]
+    key = served.key(namespace, name)
+    if options.dry_run:
+        _refuse_existing(served, name, await get_item(world, key))
+        return Written(tree, None, created=True)
+    try:
+        item = await committing.put(world, served, key, store_bytes(served, tree), old=None, tree=tree)
+    except Mismatch as error:
+        _refuse_existing(served, name, error.current)
+        raise
+    return Written(tree, item, created=True)
+
+
+async def update(
+    world: World, served: Served, namespace: str | None, name: str, tree: Tree, *, options: WriteOptions | None = None
+) -> Written:
+    """Replaces the object, or its part behind `options.subresource`, with the one in the tree.
+
+    Raises what `create` raises, NotFound, and Conflict if the object is not at the version that the tree names.
+    """
+    options = WriteOptions() if options is None else options
+    key = served.key(namespace, name)
+    may_create = served.rules.create_on_update and not options.subresource
+    if may_create and await get_item(world, key) is None and not _text(tree, "resourceVersion"):
+        meta.read_metadata(tree)
+        check_place(tree, namespace, name)
+        return await create(world, served, namespace, tree, options)
+    body = encode_tree(tree)
+
+    def replace(old: Tree, item: Item) -> strategy.Settled:
+        new = cast("Tree", msgspec.json.decode(body))
+        _check_version(served, name, new, item)
+        _check_uid(served, name, new, old)
+        return strategy.settle_update(world, served, old, new, options)
+
+    return await rewrite(world, served, namespace, name, replace, options=options)
+
+
+async def rewrite(
+    world: World, served: Served, namespace: str | None, name: str, change: Change, *, options: WriteOptions
+) -> Written:
+    """Changes an object; decides again whenever somebody else wrote in between.
+
+    An object that is being deleted and that nothing keeps any more is removed by the same write.
+    """
+    key = served.key(namespace, name)
+    while True:
+        item = await get_item(world, key)
+        if item is None:
+            raise refusals.not_found(served, name)
+        old = served_tree(served, item)
+        settled = change(old, item)
+        if not settled.changed:
+            return Written(settled.tree, item)
+        if options.dry_run:
+            return Written(with_version(settled.tree, item.revision), None)
+        try:
+            return await _commit(world, served, item, old, settled.tree)
+        except Mismatch:
+            continue
+
+
+async def mutate(
+    world: World, served: Served, namespace: str | None, name: str, change: Callable[[Tree], Tree | None]
+) -> Tree | None:
+    """Changes an object on behalf of the server itself: nothing is validated, and nobody owns the fields.
+
+    `change` gets a tree of its own, may edit it, and returns what is to be stored, or None to leave it. It is called
+    again if somebody else wrote in between. Returns the object as it is then, None if there is none (any more).
+    """
+    key = served.key(namespace, name)
+    while True:
+        item = await get_item(world, key)
+        if item is None:
+            return None
+        old = served_tree(served, item)
+        new = change(served_tree(served, item))
+        if new is None or (same_object(old, new) and not _is_free(served, new)):
+            return old
+        try:
+            written = await _commit(world, served, item, old, new)
+        except Mismatch:
+            continue
+        return None if written.item is None else written.tree
+
+
+async def get_item(world: World, key: str) -> Item | None:
+    """What is stored under a key now."""
+    reader = world.reader
+    return await world.storage.get(key) if reader is None else reader.get_nowait(key)
+
+
+async def _commit(world: World, served: Served, item: Item, old: Tree, tree: Tree) -> Written:
+    if _is_free(served, tree):
+        await committing.remove(world, served, item, old=old)
+        return Written(tree, None)
+    value = store_bytes(served, tree)
+    if value == item.value:
+        # Only what is not stored differs, such as a field that the storage version does not know.
+        return Written(with_version(tree, item.revision), item)
+    return Written(tree, await committing.put(world, served, item.key, value, old=old, tree=tree))
+
+
+def _is_free(served: Served, tree: Tree) -> bool:
+    return is_deleting(tree) and not strategy.is_kept(served, tree)
+
+
+async def check_home(world: World, served: Served, namespace: str | None, name: str) -> None:
+    """Makes sure that there is a namespace that takes new objects, and a definition that does."""
+    if served.terminating:
+        raise refusals.forbidden(served, name, "create not allowed while custom resource definition is terminating")
+    if not served.namespaced or namespace is None:
+        return
+    home = await get_item(world, NAMESPACES + namespace)
+    if home is None:
+        raise refusals.missing_namespace(namespace)
+    # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
+    if b'"deletionTimestamp":' in home.value and is_deleting(msgspec.json.decode(home.value)):
+        raise refusals.terminating_namespace(served, name, namespace)
+
+
+async def _unused_name(world: World, served: Served, namespace: str | None, base: str) -> str:
+    for _ in range(GENERATED_TRIES):
+        name = meta.generate_name(base, world.random)
+        if await get_item(world, served.key(namespace, name)) is None:
+            return name
+    error = refusals.already_exists(served, base)
+    error.details = {**error.details, "retryAfterSeconds": 1}
+    raise error
+
+
+def _refuse_existing(served: Served, name: str, current: Item | None) -> None:
+    if current is not None:
+        raise refusals.already_exists(served, name, deleting=is_deleting(msgspec.json.decode(current.value)))
+
+
+def _check_version(served: Served, name: str, tree: Tree, item: Item) -> None:
+    version = _text(tree, "resourceVersion")
+    if version in ("", "0"):
+        if not served.rules.unconditional_update:
+            cause = wording.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
+            raise refusals.invalid(served, name, [cause], kind=served.plural)
+    elif version != str(item.revision):
+        raise refusals.stale(served, name)
+
+
+def _check_uid(served: Served, name: str, tree: Tree, old: Tree) -> None:
+    given, found = _text(tree, "uid"), old["metadata"].get("uid")
+    if given and given != found:
+        raise refusals.conflict(
+            served, name, f"Precondition failed: UID in precondition: {given}, UID in object meta: {found}"
+        )
+
+
+def _text(tree: Tree, name: str) -> str:
+    metadata: Any = tree.get("metadata")
+    value = cast("Tree", metadata).get(name) if isinstance(metadata, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,96 @@
+"""A world with all kinds in it, for tests of how kinds behave: what is written goes through the real write path."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from levelset.apiserver import writing
+from levelset.apiserver.definition_cleanup import Cleanup
+from levelset.apiserver.kinds import Kinds
+from levelset.apiserver.objects import served_tree
+from levelset.apiserver.schemas import preload
+from levelset.apiserver.served import Served
+from levelset.apiserver.world import World
+from levelset.errors import Invalid
+from levelset.patch import builtin_shape
+from levelset.storage import MemoryStorage, Storage
+
+__all__ = ["CRDS", "NOW", "KindsWorld", "definition", "load_data"]
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+
+
+def load_data() -> None:
+    """Reads the files that a server reads at its start, before any loop runs."""
+    preload()
+    builtin_shape("", "v1", "ConfigMap")
+
+
+class KindsWorld:
+    """A world with its kinds; `await KindsWorld.make()`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.kinds = Kinds(now=lambda: NOW)
+        self.world = World(storage, self.kinds.catalog, now=lambda: NOW)
+        self.cleanup: Cleanup
+
+    @classmethod
+    async def make(cls, storage: Storage | None = None) -> "KindsWorld":
+        made = cls(MemoryStorage() if storage is None else storage)
+        await made.kinds.load(made.world)
+        made.cleanup = Cleanup(made.world, made.kinds.definitions)
+        if storage is None:
+            await made.create(("", "v1", "namespaces"), {}, name="default")
+        return made
+
+    def served(self, path: tuple[str, str, str]) -> Served:
+        found = self.kinds.catalog.find(*path)
+        assert found is not None
+        return found
+
+    async def create(self, path: tuple[str, str, str], tree: dict[str, Any], *, name: str = "a") -> dict[str, Any]:
+        served = self.served(path)
+        whole = {"apiVersion": served.api_version, "kind": served.kind, "metadata": {"name": name}, **tree}
+        return (await writing.create(self.world, served, self._namespace(served), whole)).tree
+
+    async def update(self, path: tuple[str, str, str], tree: dict[str, Any]) -> dict[str, Any]:
+        served = self.served(path)
+        name = tree["metadata"]["name"]
+        return (await writing.update(self.world, served, self._namespace(served), name, tree)).tree
+
+    async def get(self, path: tuple[str, str, str], name: str = "a") -> dict[str, Any] | None:
+        served = self.served(path)
+        item = await self.world.storage.get(served.key(self._namespace(served), name))
+        return None if item is None else served_tree(served, item)
+
+    async def refused(self, path: tuple[str, str, str], tree: dict[str, Any], *, name: str = "a") -> dict[str, str]:
+        """The fields for which a creation is refused, with the reasons."""
+        with pytest.raises(Invalid) as caught:
+            await self.create(path, tree, name=name)
+        return {cause.field: cause.reason for cause in caught.value.causes}
+
+    async def refused_update(self, path: tuple[str, str, str], tree: dict[str, Any]) -> dict[str, str]:
+        """The fields for which an update is refused, with the reasons."""
+        with pytest.raises(Invalid) as caught:
+            await self.update(path, tree)
+        return {cause.field: cause.reason for cause in caught.value.causes}
+
+    async def define(self, tree: dict[str, Any]) -> dict[str, Any]:
+        return await self.create(CRDS, tree, name=tree["metadata"]["name"])
+
+    def _namespace(self, served: Served) -> str | None:
+        return "default" if served.namespaced else None
+
+
+def definition(
+    plural: str = "widgets", kind: str = "Widget", *, group: str = "example.com", **more: Any
+) -> dict[str, Any]:
+    """A definition with one version; `names`, `version` and `spec` add to these parts, `schema` is that of its spec."""
+    schema = {"type": "object", "properties": {"spec": more.pop("schema", {"type": "object"})}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "kind": kind, **more.pop("names", {})}
+    versions = [{**version, **more.pop("version", {})}, *more.pop("versions", ())]
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions, **more.pop("spec", {})}
+    return {"metadata": {"name": f"{plural}.{group}", **more.pop("metadata", {})}, "spec": spec}

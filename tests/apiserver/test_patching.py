@@ -1,0 +1,165 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from levelset.apiserver import patching, writing
+from levelset.apiserver.options import WriteOptions
+from levelset.apiserver.served import Served
+from levelset.apiserver.world import Tree, World
+from levelset.errors import ApiError, BadRequest, Conflict, Invalid, NotFound
+from tests.apiserver.writes import SlowStorage, configmaps, make_world, preload_kinds, widget
+
+JSON, MERGE = "application/json-patch+json", "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    preload_kinds()
+
+
+async def patch(world: World, served: Served, body: Any, media: str = MERGE, **options: Any) -> Tree:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    settings = WriteOptions(**options)
+    return (await patching.patch(world, served, "x", "a", media=media, body=raw, options=settings)).tree
+
+
+async def start(**words: Any) -> tuple[World, Served, Tree]:
+    world, served = make_world()
+    return world, served, (await writing.create(world, served, "x", widget(**words))).tree
+
+
+async def test_a_merge_patch_adds_changes_and_removes() -> None:
+    world, served, _ = await start(spec={"color": "red", "free": {"a": 1}}, labels={"l": "1"})
+    tree = await patch(world, served, {"metadata": {"labels": None}, "spec": {"color": None, "free": {"b": 2}}})
+    assert tree["spec"] == {"replicas": 1, "free": {"a": 1, "b": 2}}
+    assert "labels" not in tree["metadata"]
+
+
+async def test_a_json_patch_is_all_or_nothing() -> None:
+    world, served, made = await start(spec={"color": "red"})
+    operations = [
+        {"op": "replace", "path": "/spec/color", "value": "blue"},
+        {"op": "test", "path": "/spec/color", "value": "x"},
+    ]
+    with pytest.raises(Invalid) as caught:
+        await patch(world, served, operations, JSON)
+    assert (caught.value.details, caught.value.causes) == ({}, ())
+    assert await patch(world, served, [], JSON) == made
+
+
+async def test_a_json_patch_can_test_the_version() -> None:
+    world, served, made = await start()
+    version = made["metadata"]["resourceVersion"]
+    operations = [{"op": "test", "path": "/metadata/resourceVersion", "value": version}]
+    assert await patch(world, served, operations, JSON) == made
+
+
+async def test_a_strategic_patch_merges_by_key_in_built_in_kinds_only() -> None:
+    world, served, _ = await start()
+    kind = configmaps(world)
+    await writing.create(world, kind, "x", {"metadata": {"name": "a", "finalizers": ["e.x/a"]}})
+    tree = await patch(world, kind, {"metadata": {"finalizers": ["e.x/b"]}}, STRATEGIC)
+    assert sorted(tree["metadata"]["finalizers"]) == ["e.x/a", "e.x/b"]
+    with pytest.raises(ApiError) as caught:
+        await patch(world, served, {}, STRATEGIC)
+    assert caught.value.code == 415
+
+
+async def test_a_patch_that_names_a_version_must_name_the_stored_one() -> None:
+    world, served, made = await start()
+    version = made["metadata"]["resourceVersion"]
+    await patch(world, served, {"metadata": {"resourceVersion": version}, "spec": {"color": "red"}})
+    with pytest.raises(Conflict):
+        await patch(world, served, {"metadata": {"resourceVersion": version}, "spec": {"color": "blue"}})
+
+
+async def test_concurrent_patches_all_succeed_and_none_is_lost() -> None:
+    world, served = make_world(storage=SlowStorage())
+    await writing.create(world, served, "x", widget(spec={}))
+    await asyncio.gather(*[patch(world, served, {"spec": {"free": {f"k{number}": number}}}) for number in range(8)])
+    tree = await patch(world, served, {})
+    assert (len(tree["spec"]["free"]), tree["metadata"]["generation"]) == (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("media", "body"), [(JSON, b"{}"), (JSON, b"[{]"), (JSON, b"[1]"), (MERGE, b"[]"), (MERGE, b"x")]
+)
+async def test_a_patch_that_is_none_is_a_bad_request(media: str, body: bytes) -> None:
+    world, served, _ = await start()
+    with pytest.raises(BadRequest):
+        await patch(world, served, body, media)
+
+
+@pytest.mark.parametrize(
+    "operation", [{"op": "frobnicate", "path": "/a"}, {"op": "remove"}, {"op": "add", "path": "data"}]
+)
+async def test_a_malformed_operation_is_invalid(operation: Any) -> None:
+    world, served, _ = await start()
+    with pytest.raises(Invalid):
+        await patch(world, served, [operation], JSON)
+
+
+async def test_too_many_operations_are_too_large() -> None:
+    world, served, _ = await start()
+    with pytest.raises(ApiError) as caught:
+        await patch(world, served, [{"op": "test", "path": "", "value": 1}] * 10_001, JSON)
+    assert caught.value.code == 413
+
+
+@pytest.mark.parametrize(
+    ("media", "body"),
+    [
+        (JSON, [{"op": "replace", "path": "/data", "value": "text"}]),
+        (JSON, [{"op": "replace", "path": "/kind", "value": "Secret"}]),
+        (JSON, [{"op": "replace", "path": "", "value": [1]}]),
+        (MERGE, {"metadata": {"labels": {"l": 1}}}),
+    ],
+)
+async def test_a_result_that_is_no_object_of_the_kind_is_an_invalid_patch(media: str, body: Any) -> None:
+    world, _, _ = await start()
+    kind = configmaps(world)
+    await writing.create(world, kind, "x", {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    with pytest.raises(Invalid) as caught:
+        await patch(world, kind, body, media)
+    assert [one.field for one in caught.value.causes] == ["patch"]
+
+
+async def test_name_and_namespace_cannot_be_patched() -> None:
+    world, served, _ = await start()
+    for metadata in ({"name": "b"}, {"namespace": "y"}):
+        with pytest.raises(BadRequest):
+            await patch(world, served, {"metadata": metadata})
+
+
+async def test_fields_given_twice_in_a_patch_are_told() -> None:
+    world, served, _ = await start()
+    body = b'{"spec":{"color":"red","color":"blue"}}'
+    warnings: list[str] = []
+    await patch(world, served, body, warnings=warnings)
+    assert warnings == ['duplicate field "spec.color"']
+    with pytest.raises(Invalid):
+        await patch(world, served, body, validation="Strict")
+
+
+async def test_force_is_for_apply_only() -> None:
+    world, served, _ = await start()
+    with pytest.raises(Invalid) as caught:
+        await patch(world, served, {}, force=False)
+    assert [(one.field, one.reason) for one in caught.value.causes] == [("force", "FieldValueForbidden")]
+
+
+async def test_what_is_not_there_cannot_be_patched() -> None:
+    world, served = make_world()
+    with pytest.raises(NotFound):
+        await patch(world, served, {})
+
+
+async def test_the_status_is_patched_through_its_endpoint() -> None:
+    world, served, _ = await start(spec={"color": "red"})
+    tree = await patch(world, served, {"status": {"ok": True}, "spec": {"color": "blue"}}, subresource="status")
+    assert (tree["spec"]["color"], tree["status"], tree["metadata"]["generation"]) == ("red", {"ok": True}, 1)
+    assert {one.get("subresource") for one in tree["metadata"]["managedFields"]} == {None, "status"}
+    assert (await patch(world, served, {"status": None}))["status"] == {"ok": True}

@@ -1,0 +1,38 @@
+from levelset.apiserver import refusals
+from levelset.errors import Cause
+from tests.apiserver.writes import configmaps, make_served, make_world
+
+WIDGETS = make_served()
+
+
+def test_errors_name_the_resource() -> None:
+    error = refusals.stale(WIDGETS, "a")
+    assert error.message.startswith(
+        'Operation cannot be fulfilled on widgets.example.com "a": the object has been modified'
+    )
+    assert error.details == {"name": "a", "group": "example.com", "kind": "widgets"}
+
+
+def test_an_invalid_object_is_named_by_its_kind() -> None:
+    error = refusals.invalid(WIDGETS, "a", [Cause("spec.n", "FieldValueInvalid", "Invalid value: 1: too small")])
+    assert error.message == 'Widget.example.com "a" is invalid: spec.n: Invalid value: 1: too small'
+    assert error.details == {"name": "a", "group": "example.com", "kind": "Widget"}
+
+
+def test_several_causes_are_told_as_a_list() -> None:
+    causes = [Cause("a", "FieldValueRequired", "Required value"), Cause("", "FieldValueInvalid", "odd")]
+    assert refusals.bad_options("CreateOptions", causes).message.endswith("is invalid: [a: Required value, odd]")
+
+
+def test_the_core_group_is_not_named() -> None:
+    world, _ = make_world()
+    assert refusals.not_found(configmaps(world), "a").details == {"name": "a", "kind": "configmaps"}
+
+
+def test_a_terminating_namespace_is_told_as_a_cause() -> None:
+    error = refusals.terminating_namespace(WIDGETS, "a", "x")
+    assert (error.code, [one.reason for one in error.causes]) == (403, ["NamespaceTerminating"])
+
+
+def test_an_object_on_its_way_out_still_has_its_name() -> None:
+    assert refusals.already_exists(WIDGETS, "a", deleting=True).message.startswith("object is being deleted: ")

@@ -1,0 +1,50 @@
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.access import OWNER, Access, Caller
+from levelset.apiserver.builtins import builtin_kinds
+from levelset.apiserver.catalog import Catalog
+from levelset.apiserver.reviews import answer_review, is_review
+from levelset.apiserver.world import World
+from levelset.storage import MemoryStorage
+
+STRANGER = Caller("somebody", ("system:authenticated",), "u-1")
+CATALOG = Catalog(builtin_kinds())
+
+
+def status(kind: str, spec: dict[str, Any], caller: Caller = OWNER, group: str = "authorization.k8s.io") -> Any:
+    world = World(MemoryStorage(), CATALOG, access=Access({"secret": STRANGER}))
+    served = CATALOG.by_gvk(group, "v1", kind)
+    assert served is not None
+    return answer_review(world, served, {"kind": kind, "metadata": {}, "spec": spec}, caller)["status"]
+
+
+def test_reviews_are_answered_and_all_else_is_stored() -> None:
+    reviews = [served.kind for served in CATALOG.all() if is_review(served)]
+    assert len(reviews) == 6
+    assert all(kind.endswith("Review") for kind in reviews)
+
+
+@pytest.mark.parametrize(("caller", "allowed"), [(OWNER, True), (STRANGER, False)])
+def test_a_master_may_do_everything_and_nobody_else_anything(caller: Caller, allowed: bool) -> None:
+    assert status("SelfSubjectAccessReview", {}, caller)["allowed"] is allowed
+    assert bool(status("SelfSubjectRulesReview", {}, caller)["resourceRules"]) is allowed
+
+
+def test_it_can_be_asked_for_somebody_else() -> None:
+    assert status("SubjectAccessReview", {"user": "x", "groups": ["system:masters"]})["allowed"]
+    assert not status("SubjectAccessReview", {"user": "x"})["allowed"]
+    assert not status("LocalSubjectAccessReview", {"user": "x", "groups": ["other"]})["allowed"]
+
+
+def test_a_caller_is_told_who_it_is() -> None:
+    user = status("SelfSubjectReview", {}, STRANGER, "authentication.k8s.io")["userInfo"]
+    assert user == {"username": "somebody", "groups": ["system:authenticated"], "uid": "u-1"}
+
+
+def test_it_is_told_whose_a_token_is() -> None:
+    found = status("TokenReview", {"token": "secret"}, OWNER, "authentication.k8s.io")
+    assert (found["authenticated"], found["user"]["username"]) == (True, "somebody")
+    for token in ("other", "", None):
+        assert status("TokenReview", {"token": token}, OWNER, "authentication.k8s.io") == {"authenticated": False}

@@ -1,0 +1,36 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from levelset.apiserver.tokens import load_tokens, new_token
+from levelset.errors import ConfigError
+
+
+def test_every_token_is_another() -> None:
+    assert new_token() != new_token()
+
+
+def test_a_file_that_is_missing_is_made_with_a_token_of_its_own(tmp_path: Path) -> None:
+    (token,) = load_tokens(tmp_path / "t")
+    assert load_tokens(tmp_path / "t") == [token]
+    assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == 0o600
+
+
+def test_tokens_are_lines_and_comments_are_not(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("# mine\n one \n\ntwo\n")
+    assert load_tokens(tmp_path / "t") == ["one", "two"]
+
+
+@pytest.mark.parametrize("content", [b"", b"# nothing\n", b"two words\n", b"\xff\xfe", "schl\u00fcssel".encode()])
+def test_what_holds_no_tokens_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t").write_bytes(content)
+    with pytest.raises(ConfigError, match="token file"):
+        load_tokens(tmp_path / "t")
+
+
+def test_a_place_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        load_tokens(tmp_path)
+    with pytest.raises(ConfigError):
+        load_tokens(tmp_path / "no" / "t")

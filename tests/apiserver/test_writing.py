@@ -1,0 +1,249 @@
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from levelset.apiserver import writing
+from levelset.apiserver.objects import served_bytes
+from levelset.apiserver.options import WriteOptions
+from levelset.apiserver.served import Rules, Served
+from levelset.apiserver.world import Tree, World
+from levelset.errors import AlreadyExists, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
+from levelset.objects import decode_tree
+from tests.apiserver.writes import SlowStorage, configmaps, make_served, make_world, preload_kinds, widget
+
+DRY = WriteOptions(dry_run=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    preload_kinds()
+
+
+async def make(world: World, served: Served, name: str = "a", **words: Any) -> Tree:
+    return (await writing.create(world, served, "x", widget(name, **words))).tree
+
+
+async def stored(world: World, served: Served, name: str = "a") -> Any:
+    item = await world.storage.get(served.key("x", name))
+    return None if item is None else decode_tree(item.value)
+
+
+async def test_a_created_object_is_stored_and_answered_with_its_version() -> None:
+    world, served = make_world()
+    written = await writing.create(world, served, "x", widget(spec={"color": "red"}), WriteOptions("me"))
+    assert written.created
+    assert written.item is not None
+    assert written.tree["metadata"]["resourceVersion"] == str(written.item.revision)
+    assert written.tree["spec"] == {"color": "red", "replicas": 1}
+    assert written.tree["metadata"]["managedFields"][0]["manager"] == "me"
+    assert decode_tree(served_bytes(served, written.item)) == written.tree
+
+
+async def test_listeners_hear_of_every_write() -> None:
+    world, served = make_world()
+    heard: list[tuple[Any, Any]] = []
+    world.listeners.append(lambda _, before, after: heard.append((before, after)))
+    made = await make(world, served)
+    await writing.mutate(world, served, "x", "a", lambda tree: {**tree, "spec": {"color": "red"}})
+    assert heard[0] == (None, made)
+    assert heard[1][0]["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert heard[1][1]["spec"] == {"color": "red"}
+
+
+async def test_a_name_is_used_once() -> None:
+    world, served = make_world()
+    await make(world, served)
+    for options in (WriteOptions(), DRY):
+        with pytest.raises(AlreadyExists):
+            await writing.create(world, served, "x", widget(), options)
+
+
+async def test_a_dry_create_stores_nothing_and_has_no_version() -> None:
+    world, served = make_world()
+    written = await writing.create(world, served, "x", widget(), DRY)
+    assert (written.created, written.item) == (True, None)
+    assert "resourceVersion" not in written.tree["metadata"]
+    assert await stored(world, served) is None
+
+
+async def test_nothing_is_created_in_a_namespace_that_is_not_there_or_goes() -> None:
+    world, served = make_world()
+    with pytest.raises(NotFound, match='namespaces "y" not found'):
+        await writing.create(world, served, "y", widget())
+    namespaces = world.catalog.find("", "v1", "namespaces")
+    assert namespaces is not None
+    await writing.mutate(world, namespaces, None, "x", marked)
+    with pytest.raises(Forbidden) as caught:
+        await writing.create(world, served, "x", widget())
+    assert [one.reason for one in caught.value.causes] == ["NamespaceTerminating"]
+
+
+def marked(tree: Tree) -> Tree:
+    tree["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"
+    tree["metadata"]["finalizers"] = ["example.com/f"]
+    return tree
+
+
+async def test_an_annotation_called_like_the_deletion_timestamp_marks_no_namespace() -> None:
+    world, served = make_world()
+    odd = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x","annotations":{"deletionTimestamp":""}}}'
+    await world.storage.put("/registry/core/namespaces/x", odd, expected=None)
+    await make(world, served)
+
+
+async def test_nothing_is_created_while_the_definition_goes() -> None:
+    world, served = make_world(make_served(terminating=True))
+    with pytest.raises(Forbidden, match="terminating"):
+        await make(world, served)
+
+
+async def test_a_generated_name_is_not_one_that_is_taken() -> None:
+    world, served = make_world()
+    made = [await writing.create(world, served, "x", widget("", generateName="g-")) for _ in range(50)]
+    names = [one.tree["metadata"]["name"] for one in made]
+    assert len(set(names)) == 50
+    assert all(name.startswith("g-") and len(name) == 7 for name in names)
+
+
+async def test_a_version_in_a_new_object_is_refused() -> None:
+    world, served = make_world()
+    with pytest.raises(BadRequest, match="resourceVersion"):
+        await make(world, served, resourceVersion="5")
+
+
+async def test_everything_that_is_wrong_is_told_at_once() -> None:
+    world, served = make_world(
+        make_served(rules=Rules(validate=lambda new, _: [Cause("spec", "FieldValueInvalid", "odd")]))
+    )
+    world.validators[("example.com", "Widget")] = [lambda new, _: [Cause("spec.x", "FieldValueForbidden", "no")]]
+    with pytest.raises(Invalid) as caught:
+        await make(world, served, "Not_Valid", spec={"replicas": 11}, labels={"a b": ""})
+    fields = [one.field for one in caught.value.causes]
+    assert fields == ["spec.replicas", "metadata.name", "metadata.labels", "spec", "spec.x"]
+
+
+async def test_an_update_must_name_the_stored_version() -> None:
+    world, served = make_world()
+    made = await make(world, served)
+    newer = await writing.update(world, served, "x", "a", {**made, "spec": {"color": "red"}})
+    assert newer.tree["metadata"]["generation"] == 2
+    with pytest.raises(Conflict):
+        await writing.update(world, served, "x", "a", {**made, "spec": {"color": "blue"}})
+    with pytest.raises(Invalid) as caught:
+        await writing.update(world, served, "x", "a", widget())
+    assert caught.value.details["kind"] == "widgets"
+
+
+async def test_a_kind_may_be_updated_without_a_version() -> None:
+    world, _ = make_world()
+    kind = configmaps(world)
+    await writing.create(world, kind, "x", {"metadata": {"name": "a"}, "data": {"k": "1"}})
+    written = await writing.update(world, kind, "x", "a", {"metadata": {"name": "a"}, "data": {"j": "2"}})
+    assert written.tree["data"] == {"j": "2"}
+
+
+async def test_an_update_of_another_object_of_the_same_name_is_a_conflict() -> None:
+    world, _ = make_world()
+    kind = configmaps(world)
+    await writing.create(world, kind, "x", {"metadata": {"name": "a"}})
+    with pytest.raises(Conflict, match="UID"):
+        await writing.update(world, kind, "x", "a", {"metadata": {"name": "a", "uid": "other"}})
+
+
+async def test_a_write_that_changes_nothing_keeps_the_version_and_is_not_told() -> None:
+    world, served = make_world()
+    made = await make(world, served, spec={"color": "red"})
+    heard: list[Any] = []
+    world.listeners.append(lambda _, before, after: heard.append((before, after)))
+    written = await writing.update(world, served, "x", "a", made, options=WriteOptions("somebody else"))
+    assert written.tree == made
+    assert heard == []
+
+
+async def test_metadata_and_status_do_not_count_for_the_generation() -> None:
+    world, served = make_world()
+    made = await make(world, served)
+    labelled = {**made, "metadata": {**made["metadata"], "labels": {"l": "1"}}}
+    tree = (await writing.update(world, served, "x", "a", labelled)).tree
+    status = WriteOptions(subresource="status")
+    tree = (await writing.update(world, served, "x", "a", {**tree, "status": {"ok": True}}, options=status)).tree
+    assert (tree["metadata"]["generation"], tree["status"]) == (1, {"ok": True})
+
+
+async def test_a_dry_update_shows_the_result_under_the_old_version() -> None:
+    world, served = make_world()
+    made = await make(world, served)
+    written = await writing.update(world, served, "x", "a", {**made, "spec": {"color": "red"}}, options=DRY)
+    assert written.tree["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert "spec" not in await stored(world, served)
+
+
+async def test_a_kind_may_be_created_by_an_update() -> None:
+    world, served = make_world(make_served(rules=Rules(create_on_update=True)))
+    written = await writing.update(world, served, "x", "a", widget())
+    assert written.created
+
+
+async def test_an_update_of_nothing_is_not_found() -> None:
+    world, served = make_world()
+    with pytest.raises(NotFound):
+        await writing.update(world, served, "x", "a", widget(resourceVersion="1"))
+
+
+async def test_the_update_that_removes_the_last_finalizer_of_a_marked_object_removes_it() -> None:
+    world, served = make_world()
+    await make(world, served)
+    await writing.mutate(world, served, "x", "a", marked)
+    tree = await writing.mutate(world, served, "x", "a", lambda tree: tree)
+    assert tree is not None
+    tree["metadata"]["finalizers"] = []
+    written = await writing.update(world, served, "x", "a", tree)
+    assert written.item is None
+    assert await stored(world, served) is None
+
+
+async def test_an_object_can_be_held_without_finalizers() -> None:
+    world, served = make_world(make_served(rules=Rules(held=lambda tree: True)))
+    await make(world, served)
+    await writing.mutate(world, served, "x", "a", marked)
+    await writing.mutate(
+        world, served, "x", "a", lambda tree: {**tree, "metadata": {**tree["metadata"], "finalizers": []}}
+    )
+    assert await stored(world, served) is not None
+
+
+async def test_mutate_writes_nothing_without_a_change() -> None:
+    world, served = make_world()
+    made = await make(world, served)
+    assert await writing.mutate(world, served, "x", "a", lambda tree: None) == made
+    assert await writing.mutate(world, served, "x", "a", lambda tree: tree) == made
+    assert await writing.mutate(world, served, "x", "none", lambda tree: tree) is None
+
+
+async def test_concurrent_changes_are_all_made() -> None:
+    world, served = make_world(storage=SlowStorage())
+    await make(world, served)
+
+    def note(number: int, tree: Tree) -> Tree:
+        tree["metadata"].setdefault("annotations", {})[f"n{number}"] = ""
+        return tree
+
+    await asyncio.gather(*[writing.mutate(world, served, "x", "a", partial(note, number)) for number in range(8)])
+    assert len((await stored(world, served))["metadata"]["annotations"]) == 8
+
+
+async def test_of_concurrent_creates_one_succeeds() -> None:
+    world, served = make_world(storage=SlowStorage())
+    made = await asyncio.gather(*[make(world, served) for _ in range(4)], return_exceptions=True)
+    assert [type(one) for one in made].count(AlreadyExists) == 3
+
+
+async def test_an_object_that_is_nested_too_deeply_is_a_bad_request() -> None:
+    world, served = make_world()
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(BadRequest):
+        await make(world, served, spec={"free": deep})

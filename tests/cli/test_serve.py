@@ -1,0 +1,133 @@
+"""`levelset serve` and `levelset compact`, as processes: what they print, and how they end."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import ssl
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from levelset.apiserver.kubeconfig import read_kubeconfig
+
+START = """
+import click
+from levelset.cli.serve import compact, serve
+click.Group(commands=[serve, compact])()
+"""
+
+# The process runs in another folder, where a relative path would lead elsewhere.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", START, *arguments]
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=False, capture_output=True, text=True, timeout=20)
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Generator[tuple[subprocess.Popen[str], list[str]], None, None]:
+    command = [sys.executable, "-c", START, "serve", *arguments]
+    with subprocess.Popen(
+        command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process, [process.stdout.readline() for _ in range(4)]
+        finally:
+            process.kill()
+
+
+def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_is_and_what_to_type_next_and_ends_when_told(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as (process, lines):
+        contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
+        assert lines[0].split() == ["url", contact.url]
+        assert lines[1].split() == ["kubeconfig", "levelset.kubeconfig"]
+        assert lines[2].startswith("ready in ")
+        assert lines[3].strip() == "kubectl --kubeconfig levelset.kubeconfig get namespaces"
+        assert stop(process, number) == (0, "")
+
+
+def test_watches_end_properly_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
+    with serving(tmp_path) as (process, _):
+        contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
+        assert contact.ca is not None
+        context = ssl.create_default_context(cadata=contact.ca.decode())
+        connection = http.client.HTTPSConnection(contact.url.partition("//")[2], timeout=20, context=context)
+        connection.request("GET", "/api/v1/namespaces?watch=1", headers={"Authorization": f"Bearer {contact.token}"})
+        answer = connection.getresponse()
+        first = [json.loads(answer.readline())["type"] for _ in range(4)]
+        assert stop(process, signal.SIGTERM) == (0, "")
+        assert (first, answer.read()) == (["ADDED"] * 4, b"")
+        connection.close()
+
+
+def test_compact_makes_it_forget_its_history(tmp_path: Path) -> None:
+    with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "k"):
+        assert (
+            run(tmp_path, "compact", "--kubeconfig", "k").stdout == "forgot 4 changes; history begins at revision 4\n"
+        )
+        assert read_kubeconfig(tmp_path / "k").token == (tmp_path / "token").read_text().strip()
+
+
+def test_what_was_stored_in_a_file_is_there_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with serving(tmp_path, "--data", "data.db") as (process, _):
+            assert stop(process, signal.SIGTERM) == (0, "")
+    with sqlite3.connect(tmp_path / "data.db") as connection:
+        assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_a_taken_port_gets_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        outcome = run(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
+    assert outcome.returncode == 2
+    assert "taken" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert not (tmp_path / "levelset.kubeconfig").exists()
+
+
+def test_an_unreadable_data_file_gets_a_sentence_and_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "data.db").write_text("no database at all, just words " * 100)
+    before = (tmp_path / "data.db").read_bytes()
+    outcome = run(tmp_path, "serve", "--data", "data.db")
+    assert (outcome.returncode, outcome.stdout, len(outcome.stderr.splitlines())) == (2, "", 1)
+    assert (tmp_path / "data.db").read_bytes() == before
+
+
+def test_a_kubeconfig_of_somebody_else_gets_a_sentence_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "k").write_text("clusters:\n- name: production\n")
+    outcome = run(tmp_path, "serve", "--kubeconfig", "k")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert (tmp_path / "k").read_text() == "clusters:\n- name: production\n"
+
+
+def test_compact_without_a_server_says_what_is_missing(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "compact")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert "levelset serve" in outcome.stderr
+
+
+def test_compact_of_a_server_that_is_gone_says_so(tmp_path: Path) -> None:
+    with serving(tmp_path):
+        pass
+    outcome = run(tmp_path, "compact")
+    assert outcome.returncode == 1
+    assert "Is it running?" in outcome.stderr

@@ -1,0 +1,102 @@
+"""Finds or installs the clients: kubectl in every version that is there, each Python client in its own environment."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "Client", "find_clients"]
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".venv-clients"
+PACKAGES = ("kopf", "kr8s", "lightkube", "kubernetes", "kubernetes_asyncio", "schemathesis")
+_DEBIAN = "kubernetes-client"
+_WITHIN = 600
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client and how to run its script; `absent` says why it cannot be run."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    absent: str | None = None
+
+
+def find_clients() -> Iterator[Client]:
+    """All clients, installing what is missing."""
+    FOLDER.mkdir(exist_ok=True)
+    yield from _kubectls()
+    for package in PACKAGES:
+        yield _python(package)
+
+
+def _kubectls() -> Iterator[Client]:
+    """Debian's kubectl, and every other one on PATH: also those that carry their version in their name."""
+    found = {}
+    for program in (*_unpack_debian(), *_on_path()):
+        if version := _version(program):
+            found.setdefault(version, program)
+    if not found:
+        yield Client("kubectl", absent=f"there is no kubectl on PATH, and apt-get cannot download {_DEBIAN}")
+    for version in sorted(found, key=lambda text: [int(part) for part in text.split(".")]):
+        yield Client(f"kubectl {version}", (sys.executable, "-m", "tests.clients.kubectl", str(found[version])))
+
+
+def _unpack_debian() -> Iterator[Path]:
+    """Debian's package, unpacked beside whatever is installed: nothing on the machine changes, nobody must be root."""
+    folder = FOLDER / "kubectl-debian"
+    program = folder / "usr/bin/kubectl"
+    if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg"):
+        folder.mkdir(exist_ok=True)
+        _do("apt-get", "download", _DEBIAN, cwd=folder)
+        for package in folder.glob("*.deb"):
+            _do("dpkg", "-x", str(package), str(folder), cwd=folder)
+    if program.exists():
+        yield program
+    else:
+        print(f"kubectl of Debian is left out: apt-get cannot download {_DEBIAN} here", file=sys.stderr)
+
+
+def _on_path() -> Iterator[Path]:
+    folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
+    if linked := shutil.which("kubectl"):
+        folders.append(Path(linked).resolve().parent)  # a dispatcher has its versions beside itself
+    for folder in dict.fromkeys(folders):
+        yield from (path for path in sorted(folder.glob("kubectl*")) if re.fullmatch(r"kubectl(\.1\.\d+)?", path.name))
+
+
+def _version(program: Path) -> str | None:
+    """The version without the patch; None for what is no kubectl, and for a dispatcher, which runs another."""
+    done = subprocess.run([program, "version", "--client"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r'v(1\.\d+)\.\d+([^\s"]*)', done.stdout)
+    return found[1] if found and "dispatcher" not in found[2] else None
+
+
+def _python(package: str) -> Client:
+    folder = FOLDER / package
+    python = folder / "bin/python"
+    mark = folder / "installed"
+    if not mark.exists():
+        print(f"installing {package} ...", file=sys.stderr, flush=True)
+        _do(sys.executable, "-m", "venv", "--clear", str(folder), cwd=ROOT)
+        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        if problem := _do(*pip, package, "PyYAML", cwd=ROOT):
+            return Client(package, absent=f"pip cannot install it: {problem}")
+        mark.touch()
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    version = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.strip()
+    return Client(f"{package} {version}", (str(python), "-m", f"tests.clients.{package}"))
+
+
+def _do(*command: str, cwd: Path) -> str:
+    """Runs a command; gives the last line of its complaint, or nothing."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_WITHIN, check=False)
+    lines = done.stderr.strip().splitlines()
+    return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")

@@ -1,0 +1,141 @@
+"""Runs other people's clients against `levelset serve` and prints which verb works with which.
+
+Each client has a script beside this file and, if it is a Python package, an environment of its own under
+`.venv-clients`. Each gets a fresh server over TLS with its data in an SQLite file, so that it can be restarted.
+`python -m tests.clients.matrix [NAME ...]` runs all clients, or those whose name contains one of the words.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.clients.environments import ROOT, Client, find_clients
+from tests.clients.server import Server
+
+PATIENCE = 180.0
+VERBS = (
+    *(
+        "create",
+        "get",
+        "list",
+        "describe",
+        "watch",
+        "apply",
+        "apply-ssa",
+        "patch",
+        "scale",
+        "explain",
+        "wait",
+        "events",
+    ),
+    *("delete-background", "delete-foreground", "delete-orphan", "delete-all", "finalizer", "timer", "restart", "fuzz"),
+)
+
+
+@dataclass
+class Outcome:
+    """What a client could do: a word and a remark for each verb it tried."""
+
+    client: str
+    verbs: dict[str, tuple[str, str]] = field(default_factory=dict)
+    failure: str | None = None
+
+    @property
+    def is_good(self) -> bool:
+        return self.failure is None and all(word != "FAILED" for word, _ in self.verbs.values())
+
+
+def main(words: list[str]) -> int:
+    outcomes: list[Outcome] = []
+    for client in find_clients():
+        if words and not any(word in client.name for word in words):
+            continue
+        print(f"{client.name} ...", file=sys.stderr, flush=True)
+        outcomes.append(run(client) if client.absent is None else Outcome(client.name, failure=client.absent))
+    print("\n".join(table(outcomes)))
+    required = [outcome for outcome in outcomes if not outcome.is_good]
+    return 1 if required or not outcomes else 0
+
+
+def run(client: Client) -> Outcome:
+    """Runs the script of one client against a server of its own."""
+    outcome = Outcome(client.name)
+    folder = Path(tempfile.mkdtemp(prefix="levelset-clients-"))
+    try:
+        with Server(folder) as server, (folder / "client.log").open("w") as log:
+            environment = {"KUBECONFIG": str(server.kubeconfig), "PYTHONPATH": str(ROOT), "HOME": str(folder)}
+            environment["PATH"] = os.environ["PATH"]
+            environment["PYTHONUNBUFFERED"] = "1"
+            process = subprocess.Popen(
+                client.command, cwd=ROOT, env=environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+            converse(process, server, outcome)
+        if process.returncode != 0:
+            outcome.failure = f"exit code {process.returncode}: {last_line(folder / 'client.log')}"
+        if errors := server.errors():
+            outcome.failure = f"the server logged: {errors[0]}"
+    finally:
+        if outcome.is_good:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            print(f"{client.name}: see {folder}", file=sys.stderr)
+    return outcome
+
+
+def converse(process: "subprocess.Popen[str]", server: Server, outcome: Outcome) -> None:
+    """Reads what the script says until it ends, and restarts the server when it asks for that."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    killer = threading.Timer(PATIENCE, process.kill)
+    killer.start()
+    try:
+        for line in process.stdout:
+            word, _, rest = line.rstrip("\n").partition("\t")
+            if word == "RESTART":
+                server.restart()
+                process.stdin.write("ready\n")
+                process.stdin.flush()
+            elif word == "VERB":
+                verb, result, remark = rest.split("\t", 2)
+                outcome.verbs[verb] = (result, remark)
+    finally:
+        process.wait()
+        killer.cancel()
+
+
+def table(outcomes: list[Outcome]) -> Iterator[str]:
+    """The markdown table of clients and verbs, then a line for whatever is not simply ok."""
+    used = [verb for verb in VERBS if any(verb in outcome.verbs for outcome in outcomes)]
+    used += sorted({verb for outcome in outcomes for verb in outcome.verbs} - set(VERBS))
+    rows = [["client", *used], ["---"] * (len(used) + 1)]
+    rows += [[outcome.client, *(outcome.verbs.get(verb, ("", ""))[0] for verb in used)] for outcome in outcomes]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |"
+    yield ""
+    for outcome in outcomes:
+        for verb, (result, remark) in outcome.verbs.items():
+            if result != "ok":
+                yield f"{outcome.client}, {verb}: {'not tried: ' if result == '-' else ''}{remark}"
+        if outcome.failure:
+            yield f"{outcome.client}: {outcome.failure}"
+    good = sum(result == "ok" for outcome in outcomes for result, _ in outcome.verbs.values())
+    bad = sum(result == "FAILED" for outcome in outcomes for result, _ in outcome.verbs.values())
+    bad += sum(outcome.failure is not None for outcome in outcomes)
+    yield f"\n{len(outcomes)} clients: {good} ok, {bad} failed"
+
+
+def last_line(log: Path) -> str:
+    lines = log.read_text().strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

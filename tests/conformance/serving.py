@@ -1,0 +1,69 @@
+"""Servers for clients that block: each runs in a thread of its own with its own event loop, on a loopback port."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from levelset.apiserver.server import ApiServer
+from levelset.storage import MemoryStorage, SqliteStorage, Storage
+
+__all__ = ["TOKEN", "serve"]
+
+TOKEN = "a-token-of-the-conformance-tests"
+_PATIENCE = 15.0
+
+
+@contextmanager
+def serve(data: Path | None) -> Iterator[str]:
+    """Serves an API over plain HTTP, kept in memory or in an SQLite file; gives its URL."""
+    serving = _Serving(data)
+    thread = threading.Thread(target=asyncio.run, args=(serving.main(),), name="apiserver", daemon=True)
+    thread.start()
+    try:
+        yield serving.wait_url()
+    finally:
+        serving.stop()
+        thread.join(_PATIENCE)
+        assert not thread.is_alive(), "the server does not stop"
+    if serving.error is not None:
+        raise serving.error
+
+
+class _Serving:
+    """What the thread of the server and the thread of the tests say to each other."""
+
+    def __init__(self, data: Path | None) -> None:
+        self.data = data
+        self.error: BaseException | None = None
+        self._url = ""
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over = asyncio.Event()
+
+    async def main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            storage: Storage = (
+                MemoryStorage() if self.data is None else await asyncio.to_thread(SqliteStorage, self.data)
+            )
+            async with ApiServer(storage, token=TOKEN, tls=False) as server:
+                self._url = server.url
+                self._ready.set()
+                await self._over.wait()
+            await storage.close()
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread of the tests
+            self.error = error
+        finally:
+            self._ready.set()
+
+    def wait_url(self) -> str:
+        assert self._ready.wait(_PATIENCE), "the server does not start"
+        if self.error is not None:
+            raise self.error
+        return self._url
+
+    def stop(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._over.set)
