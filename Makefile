@@ -1,7 +1,8 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
 .PHONY: help run tour test test-clients lint format bench bench-apiserver docs clean
-export PYTHONDONTWRITEBYTECODE ?=
+# Bytecode is written even where the environment says no: everything starts twice as fast the second time.
+export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
 
 help: ## this list
@@ -43,4 +44,4 @@ docs: .venv/pyproject.installed ## run every snippet of README and docs, and che
 	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py
 
 clean: ## remove what the other targets made
-	@rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-clients build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

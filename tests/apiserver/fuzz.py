@@ -128,7 +128,7 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=8,
 )
-_ODD: Any = (
+_ODD: st.SearchStrategy[Any] = (
     st.sampled_from([None, "", 0, -1, 2**63, 1e308, [], {}, "x" * 300, "é\x00", "../..", [None], {"": {}}, [[]]])
     | _JSON
 )

@@ -38,7 +38,18 @@ def test_the_old_watch_paths_are_told_apart() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1/a/b/c/d", "/api/v1//a"],
+    [
+        "/",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps",
+        "/apis/apps/v1",
+        "/api/v1/a/b/c/d",
+        "/api/v1//a",
+        "/api/v1/namespaces//configmaps",
+        "/api/v1/namespaces//configmaps/a",
+    ],
 )
 def test_other_paths_address_no_resource(path: str) -> None:
     assert read(path) is None

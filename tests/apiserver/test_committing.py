@@ -1,10 +1,11 @@
 import asyncio
+import gc
 from typing import Any
 
 import pytest
 
-from levelset.apiserver import deleting, writing
-from tests.apiserver.writes import SlowStorage, make_world, widget
+from levelset.apiserver import committing, deleting, writing
+from tests.apiserver.writes import HeldStorage, SlowStorage, make_world, widget
 
 
 async def test_a_write_whose_client_left_is_still_told() -> None:
@@ -33,3 +34,37 @@ async def test_a_removal_whose_client_left_is_still_told() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert heard == [("a", None)]
+
+
+async def test_a_write_that_fails_after_its_client_left_complains_to_nobody() -> None:
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    storage = HeldStorage()
+    world, served = make_world(storage=storage)
+    key = served.key("x", "a")
+    await storage.put(key, b"{}", expected=0)
+    landing = storage.hold(key)
+    write = asyncio.ensure_future(committing.put(world, served, key, b"{}", old=None, tree=widget()))
+    await asyncio.sleep(0)
+    write.cancel()
+    landing.set()
+    await asyncio.gather(write, return_exceptions=True)
+    del write
+    await asyncio.sleep(0)
+    gc.collect()
+    assert complaints == []
+
+
+async def test_a_client_that_leaves_twice_is_let_go_when_its_write_is_over() -> None:
+    storage = HeldStorage()
+    world, served = make_world(storage=storage)
+    landing = storage.hold(served.key("x", "a"))
+    write = asyncio.ensure_future(committing.put(world, served, served.key("x", "a"), b"{}", old=None, tree=widget()))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        write.cancel()
+    assert not write.done()
+    landing.set()
+    with pytest.raises(asyncio.CancelledError):
+        await write
+    assert storage.revision == 1

@@ -3,7 +3,9 @@ import asyncio
 import pytest
 
 from levelset.apiserver import deleting, writing
+from tests.apiserver.box import configmap, open_box, widgets
 from tests.apiserver.kinds_world import CRDS, KindsWorld, definition, load_data
+from tests.apiserver.writes import HeldStorage
 
 V1 = ("example.com", "v1", "widgets")
 NAME = "widgets.example.com"
@@ -90,3 +92,43 @@ async def test_it_runs_beside_the_server_until_it_is_cancelled() -> None:
     assert await kinds.get(CRDS, NAME) is None
     running.cancel()
     assert isinstance((await asyncio.gather(running, return_exceptions=True))[0], asyncio.CancelledError)
+
+
+async def test_an_object_that_was_on_its_way_goes_with_the_definition() -> None:
+    storage = HeldStorage()
+    kinds = await KindsWorld.make(storage)
+    await kinds.create(("", "v1", "namespaces"), {}, name="default")
+    await kinds.define(definition())
+    landing = storage.hold("/registry/example.com/widgets/default/late")
+    late = asyncio.ensure_future(kinds.create(V1, {}, name="late"))
+    await asyncio.sleep(0)
+    removing = asyncio.ensure_future(remove(kinds))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    landing.set()
+    await asyncio.gather(late, removing)
+    assert await kinds.get(CRDS, NAME) is None
+    assert await storage.count("/registry/example.com/widgets/") == 0
+
+
+async def test_a_definition_goes_although_its_last_object_was_held_by_its_dependents() -> None:
+    async with open_box() as box:
+        crds, where = (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "/apis/example.com/v1/namespaces/default",
+        )
+        await box.make(crds, widgets())
+        tree = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        owner = {**tree, "name": "w", "uid": (await box.make(f"{where}/widgets", tree))["metadata"]["uid"]}
+        owner = {**{k: v for k, v in owner.items() if k != "metadata"}, "blockOwnerDeletion": True}
+        maps = "/api/v1/namespaces/default/configmaps"
+        await box.make(maps, configmap("held", owners=[owner], finalizers=["example.com/f"]))
+        await box.ask("DELETE", f"{where}/widgets/w", propagationPolicy="Foreground")
+        await box.server.idle()
+        await box.ask("DELETE", f"{crds}/{NAME}")
+        await box.server.idle()
+        assert (await box.ask("GET", f"{crds}/{NAME}"))[0] == 200
+        free = {"metadata": {"finalizers": None}}
+        await box.ask("PATCH", f"{maps}/held", free, kind="application/merge-patch+json")
+        await box.server.idle()
+        assert (await box.ask("GET", f"{crds}/{NAME}"))[0] == 404

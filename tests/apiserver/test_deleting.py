@@ -115,6 +115,16 @@ async def test_kinds_that_are_graceful_get_time_that_can_be_cut_short() -> None:
     assert (await deleting.delete(world, served, "x", "a", DeleteOptions(grace_seconds=0))).gone
 
 
+@pytest.mark.parametrize(("asked", "found"), [(2**63 - 1, 2**63 - 1), (-1, 1), (-(2**63), 1)])
+async def test_a_grace_beyond_all_time_is_kept_as_it_is(asked: int, found: int) -> None:
+    world, served = make_world(make_served(rules=Rules(graceful=True), schema=lambda: None))
+    await make(world, served, spec={"nodeName": "n", "terminationGracePeriodSeconds": asked})
+    first = await deleting.delete(world, served, "x", "a")
+    assert first.tree["metadata"]["deletionGracePeriodSeconds"] == found
+    again = await deleting.delete(world, served, "x", "a", DeleteOptions(grace_seconds=asked))
+    assert again.tree == first.tree
+
+
 async def test_the_answer_names_what_went_or_shows_what_stays() -> None:
     _, served = make_world()
     tree = widget(uid="u")

@@ -1,5 +1,7 @@
 import asyncio
 import json
+import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from levelset.apiserver.builtins import builtin_kinds
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.feeds import Feeds, Watcher, feeds_of
+from levelset.apiserver.forms import form_of
 from levelset.apiserver.preloading import read_data
 from levelset.apiserver.watchevents import Topic
 from levelset.apiserver.world import World
@@ -143,6 +146,37 @@ async def test_one_who_falls_behind_is_cut_and_the_others_go_on() -> None:
         await ticks()
     assert (slow.is_cut, quick.is_cut, len(quick.names)) == (True, False, 10)
     assert feeds_of(world).watchers == 1
+
+
+async def test_one_who_falls_behind_in_tables_is_cut_although_another_has_just_joined() -> None:
+    world, topic = make()
+    topic = replace(topic, form=form_of("Table", "v1", include="Object"))
+    slow = Taker()
+    feeds_of(world).join(topic, Watcher(slow), after=0)
+    slow.is_backed_up = True
+    for name in "abcdefghij":
+        feeds_of(world).join(topic, Watcher(Taker()), after=world.storage.revision)
+        put(world, name, 2**20)
+        await ticks()
+    assert slow.is_cut
+
+
+async def test_a_change_that_cannot_be_shown_cuts_those_who_watch_it_and_nobody_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world, topic = make()
+
+    def fail(tree: Any) -> None:
+        raise KeyError(tree["metadata"]["name"])
+
+    broken, whole = Taker(), Taker()
+    feeds_of(world).join(replace(topic, served=replace(topic.served, from_stored=fail)), Watcher(broken), after=0)
+    feeds_of(world).join(topic, Watcher(whole), after=0)
+    with caplog.at_level(logging.CRITICAL):
+        for name in ("a", "b"):
+            put(world, name)
+            await ticks()
+    assert (broken.is_cut, whole.names, feeds_of(world).size) == (True, ["a", "b"], 1)
 
 
 async def test_one_who_catches_up_starts_from_nothing() -> None:

@@ -1,9 +1,11 @@
+import asyncio
 from typing import Any
 
 import pytest
 
 from levelset.storage import MemoryStorage
 from tests.apiserver.box import Box, configmap, open_box, widgets
+from tests.apiserver.writes import HeldStorage
 
 NAMESPACES = "/api/v1/namespaces"
 MERGE = "application/merge-patch+json"
@@ -140,3 +142,24 @@ async def test_finalizers_in_the_spec_are_changed_through_finalize_alone() -> No
 async def test_a_finalize_that_makes_no_sense_is_refused(method: str, name: str, body: Any, expected: int) -> None:
     async with open_box() as box:
         assert (await box.ask(method, f"{NAMESPACES}/{name}/finalize", body))[0] == expected
+
+
+@pytest.mark.parametrize("way", ["POST", "PATCH"])
+async def test_an_object_that_was_on_its_way_goes_with_the_namespace(way: str) -> None:
+    storage = HeldStorage()
+    async with open_box(storage) as box:
+        await make(box)
+        landing = storage.hold("/registry/core/configmaps/n/late")
+        where, more = (f"{NAMESPACES}/n/configmaps", {})
+        if way == "PATCH":
+            where, more = f"{where}/late", {"kind": "application/apply-patch+yaml", "fieldManager": "me"}
+        late = asyncio.ensure_future(box.ask(way, where, configmap("late"), **more))
+        await asyncio.sleep(0)
+        await box.ask("DELETE", f"{NAMESPACES}/n")
+        for _ in range(50):
+            await asyncio.sleep(0)
+        landing.set()
+        assert (await late)[0] == 201
+        await box.server.idle()
+        page = await storage.list("/registry/")
+        assert [item.key for item in page.items if item.key.endswith(("/n", "/late"))] == []

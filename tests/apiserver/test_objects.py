@@ -1,5 +1,8 @@
 import json
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from levelset.apiserver.objects import (
     bytes_with_version,
@@ -11,6 +14,7 @@ from levelset.apiserver.objects import (
 )
 from levelset.apiserver.schemas import Compiled, compile_schema
 from levelset.apiserver.served import Object, Served
+from levelset.errors import BadRequest
 from levelset.storage import Item
 
 V1 = Served("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", custom=True)
@@ -33,6 +37,22 @@ def widget(**members: object) -> Object:
 def test_an_object_is_stored_in_its_storage_version_without_resource_version() -> None:
     expected = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"n":1}}'
     assert store_bytes(V2, widget()) == expected
+
+
+@pytest.mark.parametrize("opened", [{}, []])
+def test_an_object_is_stored_only_if_it_is_not_too_deep_to_be_read_by_anybody(opened: Any) -> None:
+    deep: Any = opened
+    for _ in range(240):
+        deep = {"a": deep} if opened == {} else [deep]
+    assert store_bytes(V1, {**widget(), "spec": deep})
+    for _ in range(20):
+        deep = [deep]
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        store_bytes(V1, {**widget(), "spec": deep})
+
+
+def test_a_wide_object_is_not_a_deep_one() -> None:
+    assert store_bytes(V1, {**widget(), "spec": [{} for _ in range(1000)]})
 
 
 def test_storing_leaves_the_tree_alone() -> None:

@@ -12,8 +12,11 @@ from levelset.apiserver.served import Rules, ScalePaths, Served
 from levelset.apiserver.world import World
 from levelset.patch import builtin_shape, resource_shape
 from levelset.storage import Change, Item, MemoryStorage, Page, Storage, Watch
+from levelset.storage.history import Limits
+from levelset.storage.ledger import planned_delete, planned_put
+from levelset.storage.reading import LedgerReads
 
-__all__ = ["NOW", "SlowStorage", "configmaps", "make_served", "make_world", "preload_kinds", "widget"]
+__all__ = ["NOW", "HeldStorage", "SlowStorage", "configmaps", "make_served", "make_world", "preload_kinds", "widget"]
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, 5, UTC)
 SPACE = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x"},"status":{"phase":"Active"}}'
@@ -136,3 +139,36 @@ class SlowStorage:
 
     async def close(self) -> None:
         await self._kept.close()
+
+
+class HeldStorage(LedgerReads):
+    """A storage that answers reads at once, as SQLite does, and keeps writes to some keys until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=Limits())
+        self.held: dict[str, asyncio.Event] = {}
+
+    def hold(self, key: str) -> asyncio.Event:
+        """Keeps writes to the key until the event is set."""
+        return self.held.setdefault(key, asyncio.Event())
+
+    async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
+        await self._wait(key)
+        change = planned_put(self._ledger.items.get(key), key, value, expected=expected, revision=self.revision + 1)
+        self._ledger.commit(change)
+        assert change.after is not None
+        return change.after
+
+    async def delete(self, key: str, *, expected: int | None) -> Change:
+        await self._wait(key)
+        change = planned_delete(self._ledger.items.get(key), key, expected=expected, revision=self.revision + 1)
+        self._ledger.commit(change)
+        return change
+
+    async def compact(self, revision: int) -> None:
+        self._ledger.history.compact(revision)
+
+    async def _wait(self, key: str) -> None:
+        await asyncio.sleep(0)
+        if key in self.held:
+            await self.held[key].wait()

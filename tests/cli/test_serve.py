@@ -119,6 +119,27 @@ def test_a_kubeconfig_of_somebody_else_gets_a_sentence_and_stays(tmp_path: Path)
     assert (tmp_path / "k").read_text() == "clusters:\n- name: production\n"
 
 
+def test_a_kubeconfig_of_somebody_else_is_found_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "k").write_text("clusters:\n- name: production\n")
+    assert run(tmp_path, "serve", "--kubeconfig", "k", "--data", "data.db").returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["k"]
+
+
+def test_the_line_to_type_next_can_be_typed_whatever_the_path(tmp_path: Path) -> None:
+    with serving(tmp_path, "--kubeconfig", "my config") as (_, lines):
+        assert "  kubectl --kubeconfig 'my config' get namespaces\n" in lines
+
+
+def test_a_server_in_memory_begins_after_all_that_the_one_before_had(tmp_path: Path) -> None:
+    versions: list[int] = []
+    for _ in range(2):
+        with serving(tmp_path) as (process, _):
+            told = run(tmp_path, "compact").stdout
+            versions.append(int(told.split()[-1]))
+            assert stop(process, signal.SIGTERM) == (0, "")
+    assert 10**10 < versions[0] < versions[1] < 10**12
+
+
 def test_compact_without_a_server_says_what_is_missing(tmp_path: Path) -> None:
     outcome = run(tmp_path, "compact")
     assert (outcome.returncode, outcome.stdout) == (2, "")
@@ -131,3 +152,12 @@ def test_compact_of_a_server_that_is_gone_says_so(tmp_path: Path) -> None:
     outcome = run(tmp_path, "compact")
     assert outcome.returncode == 1
     assert "Is it running?" in outcome.stderr
+
+
+def test_clients_can_go_on_after_a_restart_on_the_same_file(tmp_path: Path) -> None:
+    contacts = []
+    for _ in range(2):
+        with serving(tmp_path, "--data", "data.db") as (process, _):
+            contacts.append(read_kubeconfig(tmp_path / "levelset.kubeconfig"))
+            assert stop(process, signal.SIGTERM) == (0, "")
+    assert (contacts[0].token, contacts[0].ca) == (contacts[1].token, contacts[1].ca)

@@ -20,11 +20,12 @@ _WITHIN = 600
 
 @dataclass(frozen=True)
 class Client:
-    """A client and how to run its script; `absent` says why it cannot be run."""
+    """A client and how to run its script; `absent` says why it cannot be run, `failure` why it failed."""
 
     name: str
     command: tuple[str, ...] = ()
     absent: str | None = None
+    failure: str | None = None
 
 
 def find_clients() -> Iterator[Client]:
@@ -37,7 +38,7 @@ def find_clients() -> Iterator[Client]:
 
 def _kubectls() -> Iterator[Client]:
     """Debian's kubectl, and every other one on PATH: also those that carry their version in their name."""
-    found = {}
+    found: dict[str, Path] = {}
     for program in (*_unpack_debian(), *_on_path()):
         if version := _version(program):
             found.setdefault(version, program)
@@ -86,7 +87,7 @@ def _python(package: str) -> Client:
         _do(sys.executable, "-m", "venv", "--clear", str(folder), cwd=ROOT)
         pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         if problem := _do(*pip, package, "PyYAML", cwd=ROOT):
-            return Client(package, absent=f"pip cannot install it: {problem}")
+            return Client(package, failure=f"pip cannot install it: {problem}")
         mark.touch()
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     version = subprocess.run(

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -105,16 +104,12 @@ async def follow(api: Any, seen: list[str], done: asyncio.Event) -> None:
     since = None
     while not done.is_set():
         try:
-            async with aclosing(following(api, since)) as events:
+            async with aclosing(api.watch("configmaps", namespace=f"{NAMESPACE}-again", since=since)) as events:
                 async for kind, item in events:
                     since = item.metadata.resourceVersion
                     seen.append(f"{kind} {item.name}")
-        except (kr8s.ServerError, kr8s.ConnectionClosedError, OSError, Exception):  # noqa: BLE001 - httpx has its own tree
+        except Exception:  # noqa: BLE001 - refused or cut while the server is away, in the words of several libraries
             await asyncio.sleep(0.1)
-
-
-def following(api: Any, since: str | None) -> AsyncIterator[Any]:
-    return api.watch("configmaps", namespace=f"{NAMESPACE}-again", since=since)
 
 
 async def survive(api: Any, plain: Plain) -> None:

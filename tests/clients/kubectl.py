@@ -38,6 +38,9 @@ class Kubectl:
     def has(self, thing: str) -> bool:
         return self("get", thing, "--ignore-not-found", "-o", "name") != ""
 
+    def wait_gone(self, thing: str) -> None:
+        until(lambda: not self.has(thing))
+
     def watch(self, what: str, wanted: str) -> None:
         """Runs `get --watch` until a line contains `wanted`, which happens while it watches."""
         command = [self.program, "-n", self.namespace, "get", what, "--watch"]
@@ -178,7 +181,7 @@ def remove(kubectl: Kubectl) -> None:
                 left = until(lambda: child_of(kubectl, "orphan-child"))
                 check("ownerReferences" not in left["metadata"], left)
             else:
-                until(lambda kept=f"cm/{policy}-child": not kubectl.has(kept))
+                kubectl.wait_gone(f"cm/{policy}-child")
     with verb("delete-all"):
         kubectl("delete", "cm,widgets,deploy", "--all")
         kubectl("delete", "namespace", kubectl.namespace)

@@ -6,7 +6,7 @@ from typing import Any
 from kubernetes import client, config, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
 
-from tests.clients.verbs import GROUP, Plain, configmap, deployment, owned, skip, until, verb, widget
+from tests.clients.verbs import GROUP, Plain, configmap, deployment, owned, skip, verb, widget
 
 NAMESPACE = "with-kubernetes"
 
@@ -91,12 +91,12 @@ def remove(core: Any, plain: Plain) -> None:
             owner = plain.must("POST", maps, configmap(f"{name}-owner"))
             plain.must("POST", maps, owned(configmap(f"{name}-child"), owner))
             core.delete_namespaced_config_map(f"{name}-owner", NAMESPACE, propagation_policy=policy)
-            until(lambda gone=f"{maps}/{name}-owner": not plain.has(gone))
+            plain.wait_gone(f"{maps}/{name}-owner")
             if policy == "Orphan":
                 child = core.read_namespaced_config_map("orphan-child", NAMESPACE)
                 assert not child.metadata.owner_references, child
             else:
-                until(lambda gone=f"{maps}/{name}-child": not plain.has(gone))
+                plain.wait_gone(f"{maps}/{name}-child")
     with verb("delete-all"):
         core.delete_collection_namespaced_config_map(NAMESPACE)
         assert core.list_namespaced_config_map(NAMESPACE).items == []

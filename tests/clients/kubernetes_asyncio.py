@@ -7,7 +7,7 @@ from kubernetes_asyncio import client, config, watch
 from kubernetes_asyncio.client.exceptions import ApiException
 from kubernetes_asyncio.dynamic import DynamicClient
 
-from tests.clients.verbs import GROUP, Plain, configmap, deployment, owned, skip, until, verb, widget
+from tests.clients.verbs import GROUP, Plain, configmap, deployment, owned, skip, verb, widget
 
 NAMESPACE = "with-kubernetes-asyncio"
 
@@ -78,12 +78,12 @@ async def remove(core: Any, plain: Plain) -> None:
             owner = plain.must("POST", maps, configmap(f"{name}-owner"))
             plain.must("POST", maps, owned(configmap(f"{name}-child"), owner))
             await core.delete_namespaced_config_map(f"{name}-owner", NAMESPACE, propagation_policy=policy)
-            until(lambda gone=f"{maps}/{name}-owner": not plain.has(gone))
+            plain.wait_gone(f"{maps}/{name}-owner")
             if policy == "Orphan":
                 child = await core.read_namespaced_config_map("orphan-child", NAMESPACE)
                 assert not child.metadata.owner_references, child
             else:
-                until(lambda gone=f"{maps}/{name}-child": not plain.has(gone))
+                plain.wait_gone(f"{maps}/{name}-child")
     with verb("delete-all"):
         await core.delete_collection_namespaced_config_map(NAMESPACE)
         assert (await core.list_namespaced_config_map(NAMESPACE)).items == []

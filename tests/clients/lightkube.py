@@ -100,12 +100,12 @@ def remove(client: Any, plain: Plain) -> None:
             owner = plain.must("POST", maps, configmap(f"{policy}-owner"))
             plain.must("POST", maps, owned(configmap(f"{policy}-child"), owner))
             client.delete(ConfigMap, f"{policy}-owner", namespace=NAMESPACE, cascade=cascade)
-            until(lambda gone=f"{maps}/{policy}-owner": not plain.has(gone))
+            plain.wait_gone(f"{maps}/{policy}-owner")
             if cascade is CascadeType.ORPHAN:
                 child = client.get(ConfigMap, "orphan-child", namespace=NAMESPACE)
                 assert not child.metadata.ownerReferences, child
             else:
-                until(lambda gone=f"{maps}/{policy}-child": not plain.has(gone))
+                plain.wait_gone(f"{maps}/{policy}-child")
     with verb("delete-all"):
         client.deletecollection(ConfigMap, namespace=NAMESPACE)
         assert list(client.list(ConfigMap, namespace=NAMESPACE)) == []

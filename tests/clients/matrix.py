@@ -45,6 +45,7 @@ class Outcome:
     client: str
     verbs: dict[str, tuple[str, str]] = field(default_factory=dict)
     failure: str | None = None
+    skipped: str | None = None
 
     @property
     def is_good(self) -> bool:
@@ -57,10 +58,9 @@ def main(words: list[str]) -> int:
         if words and not any(word in client.name for word in words):
             continue
         print(f"{client.name} ...", file=sys.stderr, flush=True)
-        outcomes.append(run(client) if client.absent is None else Outcome(client.name, failure=client.absent))
+        outcomes.append(run(client) if client.command else Outcome(client.name, {}, client.failure, client.absent))
     print("\n".join(table(outcomes)))
-    required = [outcome for outcome in outcomes if not outcome.is_good]
-    return 1 if required or not outcomes else 0
+    return 0 if all(outcome.is_good for outcome in outcomes) and any(outcome.verbs for outcome in outcomes) else 1
 
 
 def run(client: Client) -> Outcome:
@@ -124,8 +124,8 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
         for verb, (result, remark) in outcome.verbs.items():
             if result != "ok":
                 yield f"{outcome.client}, {verb}: {'not tried: ' if result == '-' else ''}{remark}"
-        if outcome.failure:
-            yield f"{outcome.client}: {outcome.failure}"
+        if outcome.failure or outcome.skipped:
+            yield f"{outcome.client}: {outcome.failure or f'left out: {outcome.skipped}'}"
     good = sum(result == "ok" for outcome in outcomes for result, _ in outcome.verbs.values())
     bad = sum(result == "FAILED" for outcome in outcomes for result, _ in outcome.verbs.values())
     bad += sum(outcome.failure is not None for outcome in outcomes)

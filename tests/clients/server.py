@@ -23,7 +23,6 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.kubeconfig = folder / "kubeconfig"
         self._data = folder / "data.db"
-        self._tokens = folder / "tokens"
         self._log = folder / "server.log"
         self._port = _free_port()
         self._process: subprocess.Popen[str] | None = None
@@ -31,7 +30,7 @@ class Server:
     def start(self) -> None:
         """Starts the command and waits until it says that it is ready."""
         command = [sys.executable, "-c", "from levelset.cli.serve import serve; serve()", "--data", str(self._data)]
-        command += ["--port", str(self._port), "--kubeconfig", str(self.kubeconfig), "--token-file", str(self._tokens)]
+        command += ["--port", str(self._port), "--kubeconfig", str(self.kubeconfig)]
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)

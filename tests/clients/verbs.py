@@ -170,6 +170,10 @@ class Plain:
     def has(self, path: str) -> bool:
         return self("GET", path)[0] == 200
 
+    def wait_gone(self, path: str) -> None:
+        """Waits until there is nothing at the path."""
+        until(lambda: not self.has(path))
+
     def define(self) -> None:
         """Installs the widgets, unless they are there already."""
         self("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
@@ -180,4 +184,4 @@ class Plain:
             for part, key in zip(parts, ("client-certificate-data", "client-key-data"), strict=True):
                 part.touch(mode=0o600)
                 part.write_bytes(base64.b64decode(user[key]))
-            self._tls.load_cert_chain(*parts)
+            self._tls.load_cert_chain(parts[0], parts[1])

@@ -1,27 +1,53 @@
-"""Every scenario of the conformance kit, against a server of each backend over loopback."""
+"""Every scenario of the conformance kit, against a server of each backend over loopback.
+
+Scenarios do not depend on each other, and a few wait for seconds: they run several at a time, in the order of their
+tests, and each test waits for its own. Those that make the server forget its history run alone, after all others.
+"""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
 
 from tests.conformance import expected, scenarios, serving
 
-BACKENDS = ("memory", "sqlite")
 HELD = tuple(scenario for scenario in scenarios.load() if scenario.area not in expected.AREAS)
+AT_A_TIME = 4
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of one server for all scenarios of a backend: they do not depend on each other."""
+class Rehearsal:
+    """The scenarios of one backend, under way."""
+
+    def __init__(self, url: str, pool: ThreadPoolExecutor, wanted: list[Any]) -> None:
+        self.url = url
+        together = [scenario for scenario in wanted if not scenarios.is_forgetful(scenario)]
+        self.under_way: dict[tuple[str, str], Future[list[str]]] = {
+            (scenario.area, scenario.name): pool.submit(scenarios.run, scenario, url, serving.TOKEN)
+            for scenario in together
+        }
+
+    def differences(self, scenario: Any) -> list[str]:
+        found = self.under_way.get((scenario.area, scenario.name))
+        if found is not None:
+            return found.result()
+        wait(self.under_way.values())
+        return scenarios.run(scenario, self.url, serving.TOKEN)
+
+
+@pytest.fixture(scope="module", params=["memory", "sqlite"])
+def rehearsal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """One server for all scenarios of a backend that are to be tested now."""
+    chosen = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    wanted = [call.params["scenario"] for call in chosen if call and call.params.get("rehearsal") == request.param]
     data = tmp_path_factory.mktemp("conformance") / "data.db" if request.param == "sqlite" else None
-    with serving.serve(data) as address:
-        yield address
+    with serving.serve(data) as url, ThreadPoolExecutor(AT_A_TIME) as pool:
+        yield Rehearsal(url, pool, wanted)
 
 
 @pytest.mark.parametrize("scenario", HELD, ids=lambda scenario: f"{scenario.area}: {scenario.name}")
-def test_the_server_answers_as_kubernetes_does(url: str, scenario: Any):
-    found = scenarios.run(scenario, url, serving.TOKEN)
+def test_the_server_answers_as_kubernetes_does(rehearsal: Rehearsal, scenario: Any):
+    found = rehearsal.differences(scenario)
     reason = expected.SCENARIOS.get(scenario.area, {}).get(scenario.name)
     if reason is None:
         assert not found, "\n".join(found)

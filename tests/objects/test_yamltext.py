@@ -69,9 +69,19 @@ def test_a_small_text_that_unfolds_into_a_huge_tree_is_refused():
         read_yaml(bomb)
 
 
-def test_deep_nesting_is_refused():
-    with pytest.raises(BadObject):
-        read_yaml("[" * 5000)
+@pytest.mark.parametrize("text", ["[", "{a: ", "- ", "? ", "- ? "])
+@pytest.mark.parametrize("depth", [300, 5_000, 200_000])
+def test_deep_nesting_is_refused(text, depth):
+    with pytest.raises(BadObject, match="nested too deeply"):
+        read_yaml(text * depth)
+
+
+def test_what_is_as_deep_as_allowed_is_read():
+    tree = read_yaml("[" * 200 + "]" * 200)
+    depth = 0
+    while tree:
+        tree, depth = tree[0], depth + 1
+    assert depth == 200
 
 
 def test_a_text_of_several_lines_is_written_as_a_block():

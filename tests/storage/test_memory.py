@@ -50,6 +50,15 @@ def test_values_are_kept_by_reference():
     assert item.value is value
 
 
+def test_revisions_begin_where_they_are_told_to_and_all_before_is_forgotten():
+    storage = MemoryStorage(after=1000)
+    assert (storage.revision, storage.compacted) == (1000, 1000)
+    assert storage.list_nowait("/", revision=1000).items == ()
+    assert storage.put_nowait("/a", b"", expected=0).revision == 1001
+    with pytest.raises(Expired):
+        storage.list_nowait("/", revision=999)
+
+
 @pytest.mark.parametrize("key", ["", "/a\ud800", "\udfff"])
 def test_a_key_that_cannot_be_stored_everywhere_is_refused(key):
     storage = MemoryStorage()

@@ -1,3 +1,5 @@
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +38,12 @@ def test_parameters_keep_repeated_names_in_order():
     assert request.parameter("a") == "1"
     assert request.parameter("c") == ""
     assert request.parameter("d") is None
+
+
+def test_a_name_that_comes_thousands_of_times_costs_no_more_than_as_many_names():
+    start = time.process_time()
+    assert len(parse_query("a&" * 50_000)["a"]) == 50_000
+    assert time.process_time() - start < 1
 
 
 def test_parameters_are_parsed_once():

@@ -51,7 +51,7 @@ def _read_rest(group: str, version: str, rest: list[str]) -> Address | None:
     # `namespaces/x` alone is the namespace itself, and so are its own subresources.
     if rest[0] == "namespaces" and len(rest) > 2 and not (not group and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3 or not all(rest):
+    if len(rest) > 3 or not all(rest) or namespace == "":
         return None
     name = rest[1] if len(rest) > 1 else None
     for text in (namespace, name):

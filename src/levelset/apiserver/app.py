@@ -201,9 +201,8 @@ def _timeout(request: Request) -> float | None:
     if not text:
         return None
     seconds, position = 0.0, 0
-    for part in _PARTS.finditer(text):
-        if part.start() != position:
-            break
+    # Only where the last one ended: a search for the next one would try every place of a long text.
+    while part := _PARTS.match(text, position):
         seconds += float(part[1]) * _UNITS[part[2]]
         position = part.end()
     if position != len(text) and text != "0":

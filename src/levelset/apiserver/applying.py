@@ -79,9 +79,10 @@ async def _create(world: World, served: Served, namespace: str | None, config: T
         raise refusals.conflict(served, name, problem)
     tree = _laid_over(world, served, None, config, options)
     decoded = strategy.begin_create(served, namespace, tree, options)
-    await writing.check_home(world, served, namespace, name)
-    strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
-    return await writing.store_new(world, served, namespace, tree, options)
+    with world.arrivals.expect(*writing.homes(served, namespace)):
+        await writing.check_home(world, served, namespace, name)
+        strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
+        return await writing.store_new(world, served, namespace, tree, options)
 
 
 def _laid_over(world: World, served: Served, old: Tree | None, config: Tree, options: WriteOptions) -> Tree:

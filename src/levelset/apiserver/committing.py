@@ -6,6 +6,7 @@ objects inside the server must hear of it: the handler of a client that left end
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from levelset.apiserver.objects import with_version
@@ -60,5 +61,8 @@ async def _uncut(write: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
-            await asyncio.wait([task])
+            with suppress(asyncio.CancelledError):  # it was heard the first time
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # nobody is left to be told, which asyncio would complain about
         raise

@@ -81,8 +81,12 @@ class Cleanup:
                 self._wake(one.name)
 
     def _stored(self, served: Served, _before: Object | None, after: Object | None) -> None:
-        if served.terminating and after is None:
-            self._wake(served.qualified)
+        if not served.custom or after is not None:
+            return
+        # Not `served.terminating`: who removes an object may have got to know its kind before the deletion began.
+        definition = self._definitions.of_kind(served)
+        if definition is not None and is_terminating(definition.tree):
+            self._wake(definition.name)
 
     def _wake(self, name: str) -> None:
         self._waiting[name] = None
@@ -91,6 +95,8 @@ class Cleanup:
     async def _clear(self, definition: Definition) -> None:
         """Deletes the objects; when none is left, lets the definition go."""
         served = definition.storage
+        # New objects are refused by now; those that were let in before must be seen, or they would outlive it.
+        await self._world.arrivals.wait_landed(served.prefix)
         page = await self._world.storage.list(served.prefix)
         for item in page.items:
             metadata = served_tree(served, item)["metadata"]

@@ -20,6 +20,8 @@ __all__ = ["Deleted", "answer", "delete", "delete_collection"]
 
 FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 DEFAULT_GRACE: Final = 30
+LONGEST_GRACE: Final = 10**9
+"""Some thirty years: a moment that lies further away cannot be written down."""
 # Kinds whose removal Kubernetes answers with the object.
 _ANSWERED_WITH_OBJECT: Final = frozenset(
     {
@@ -148,7 +150,7 @@ def _mark(world: World, served: Served, tree: Tree, options: DeleteOptions) -> N
     begins = "deletionTimestamp" not in metadata
     grace = _grace(served, tree, options)
     if begins or grace < (metadata.get("deletionGracePeriodSeconds") or 0):
-        metadata["deletionTimestamp"] = time_text(world.now() + timedelta(seconds=grace))
+        metadata["deletionTimestamp"] = time_text(world.now() + timedelta(seconds=min(grace, LONGEST_GRACE)))
         metadata["deletionGracePeriodSeconds"] = grace
     if begins:
         if metadata.get("generation"):
@@ -176,7 +178,7 @@ def _grace(served: Served, tree: Tree, options: DeleteOptions) -> int:
     spec: Tree = tree.get("spec") or {}
     if not served.rules.graceful or not spec.get("nodeName"):
         return 0
-    if options.grace_seconds is not None:
-        return max(options.grace_seconds, 0) if options.grace_seconds >= 0 else 1
-    found = spec.get("terminationGracePeriodSeconds")
-    return found if isinstance(found, int) else DEFAULT_GRACE
+    found = spec.get("terminationGracePeriodSeconds") if options.grace_seconds is None else options.grace_seconds
+    if not isinstance(found, int):
+        return DEFAULT_GRACE
+    return found if found >= 0 else 1

@@ -7,7 +7,7 @@ does not take its events is cut when too many bytes wait for it, and can go on l
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from levelset.apiserver.served import Served
@@ -92,6 +92,11 @@ class Feed:
         except Expired as error:
             self.fail(error)
             return
+        except Exception:
+            # The storage calls many feeds in a row: what is wrong with one must not keep the others from theirs.
+            log.exception("watches were cut because a change cannot be shown", extra={"prefix": self.topic.prefix})
+            self.cut()
+            return
         if not self._is_waiting and not self.is_closed:
             self._is_waiting = True
             self._watch.call_when_ready(self._on_ready)
@@ -118,6 +123,11 @@ class Feed:
     def fail(self, error: Expired) -> None:
         """Tells all members that the watch cannot go on, and ends it."""
         self._end(error_event(error))
+
+    def cut(self) -> None:
+        """Ends the watches of all members so that they notice."""
+        for watcher in tuple(self._members):
+            watcher.sink.abort()
 
     def end(self) -> None:
         """Ends the watches of all members properly."""
@@ -157,12 +167,12 @@ class Feed:
         if self._encoder.is_table:
             self._push_tables(data, first, events)
         else:
-            self._push(data)
+            self._push(data, self._members)
 
-    def _push(self, data: bytes) -> None:
+    def _push(self, data: bytes, watchers: Iterable[Watcher]) -> None:
         size = len(data)
         slow: list[Watcher] = []
-        for watcher in self._members:
+        for watcher in watchers:
             sink = watcher.sink
             sink.write(data)
             if sink.is_backed_up:
@@ -178,14 +188,13 @@ class Feed:
     def _push_tables(self, data: bytes, first: Change, events: list[bytes]) -> None:
         """As `_push`, with the columns in the first event that a watcher gets."""
         new = [watcher for watcher in self._members if not watcher.is_headed]
-        if not new:
-            self._push(data)
-            return
-        head = self._encoder.change(first, headed=True) or b""
-        headed = b"".join([head, *events[1:]])
-        for watcher in tuple(self._members):
-            watcher.sink.write(data if watcher.is_headed else headed)
-            watcher.is_headed = True
+        known = [watcher for watcher in self._members if watcher.is_headed]
+        if new:
+            head = self._encoder.change(first, headed=True) or b""
+            for watcher in new:
+                watcher.is_headed = True
+            self._push(b"".join([head, *events[1:]]), new)
+        self._push(data, known)
 
     def _mark_all(self) -> None:
         self._timer = None

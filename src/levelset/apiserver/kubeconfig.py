@@ -15,7 +15,7 @@ from levelset.objects.trees import is_list, is_map
 from levelset.objects.yamltext import read_yaml
 from levelset.web import write_private
 
-__all__ = ["Contact", "read_kubeconfig", "write_kubeconfig"]
+__all__ = ["Contact", "check_kubeconfig", "read_kubeconfig", "write_kubeconfig"]
 
 _NAME: Final = "levelset"
 
@@ -36,7 +36,7 @@ class Contact:
 def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
     """Writes the file with mode 0600; raises ConfigError if there is a file that levelset did not write."""
     target = Path(path)
-    _check_ours(target)
+    check_kubeconfig(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_private(target, _text(contact).encode())
@@ -45,6 +45,15 @@ def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
             f"The kubeconfig {target} cannot be written: {error.strerror or error}. Choose another with --kubeconfig."
         )
         raise ConfigError(text) from error
+
+
+def check_kubeconfig(path: str | os.PathLike[str]) -> None:
+    """Makes sure that the file may be written: there is none, or it is ours; raises ConfigError."""
+    tree = _read(Path(path))
+    if tree is not None and not _is_ours(tree):
+        raise ConfigError(
+            f"{path} is a file of somebody else's and stays as it is: choose another with --kubeconfig, or remove it."
+        )
 
 
 def read_kubeconfig(path: str | os.PathLike[str]) -> Contact:
@@ -62,14 +71,6 @@ def read_kubeconfig(path: str | os.PathLike[str]) -> Contact:
         return Contact(str(cluster["server"]), str(tree["users"][0]["user"]["token"]), ca)
     except (KeyError, IndexError, TypeError, AttributeError, binascii.Error) as error:
         raise ConfigError(f"{target} is damaged: start `levelset serve` again to have it written anew.") from error
-
-
-def _check_ours(path: Path) -> None:
-    tree = _read(path)
-    if tree is not None and not _is_ours(tree):
-        raise ConfigError(
-            f"{path} is a file of somebody else's and stays as it is: choose another with --kubeconfig, or remove it."
-        )
 
 
 def _read(path: Path) -> Any:

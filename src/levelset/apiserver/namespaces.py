@@ -87,6 +87,8 @@ class Namespaces:
         """Deletes what can be deleted; then lets the namespace go, or says what keeps it."""
         if name not in self._terminating:
             return
+        # New objects are refused by now; those that were let in before must be seen, or they would outlive it.
+        await self._world.arrivals.wait_landed(writing.NAMESPACES + name)
         kinds: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
         for served in stored_kinds(self._world.catalog):

@@ -7,13 +7,14 @@ and views that rename fields, are decoded (`conversion`).
 """
 
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from levelset.apiserver import conversion
+from levelset.apiserver.refusals import Undecodable
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree
 from levelset.objects import decode_tree, encode_tree
-from levelset.objects.trees import copy_tree
+from levelset.objects.trees import copy_tree, is_list, is_map
 from levelset.storage import Item
 
 __all__ = [
@@ -27,10 +28,15 @@ __all__ = [
 ]
 
 _METADATA: Final = b'"metadata":{'
+_DEEPEST: Final = 250
+"""The most levels of an object. Whatever is stored must be readable later, as YAML too, from any depth of the stack."""
 
 
 def store_bytes(served: Served, tree: Tree) -> bytes:
-    """What is stored for an object of the served version; the tree itself is left as it is."""
+    """What is stored for an object of the served version; the tree itself is left as it is.
+
+    Raises Undecodable for one that is nested too deeply.
+    """
     metadata = tree["metadata"]
     if "resourceVersion" in metadata:
         metadata = {name: value for name, value in metadata.items() if name != "resourceVersion"}
@@ -41,7 +47,11 @@ def store_bytes(served: Served, tree: Tree) -> bytes:
     if served.to_stored is not None or served.version != served.storage_version:
         ordered = cast("Tree", copy_tree(ordered))  # the conversion reaches into what the caller still holds
     conversion.store(served, ordered)
-    return encode_tree(ordered)
+    value = encode_tree(ordered)
+    # Counting the brackets is all that most objects need: those that have few cannot be deep.
+    if value.count(b"{") + value.count(b"[") > _DEEPEST and _is_deep(ordered):
+        raise Undecodable(f"the object is nested too deeply: {_DEEPEST} levels are the most")
+    return value
 
 
 def bytes_with_version(item: Item) -> bytes:
@@ -97,6 +107,17 @@ def join_list(served: Served, items: list[bytes], *, metadata: Tree) -> bytes:
     """The list document around items that are JSON already."""
     head = encode_tree({"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata})
     return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
+
+
+def _is_deep(tree: Tree) -> bool:
+    level: list[Any] = [tree]
+    for _ in range(_DEEPEST):
+        level = [
+            one for node in level for one in (node.values() if is_map(node) else node) if is_map(one) or is_list(one)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _listed(served: Served, item: Item) -> bytes:

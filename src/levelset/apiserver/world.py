@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any
 
+from levelset.apiserver.arrivals import Arrivals
 from levelset.errors import Cause
 from levelset.storage import NowaitReader, NowaitWriter, Storage
 
@@ -58,6 +59,8 @@ class World:
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
     """Handlers of their own, by group, resource and subresource: `handler(world, served, address, request)`."""
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    """The objects that are on their way in, by the namespace and the kind they belong to."""
     feeds: "Feeds | None" = None
     """The open watches; made by the first one."""
     reader: NowaitReader | None = field(init=False)

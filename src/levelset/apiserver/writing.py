@@ -1,6 +1,7 @@
 """Creating and updating objects: decide (in `strategy`), write if nobody else wrote meanwhile, tell the listeners."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, cast
 
 import msgspec
@@ -18,10 +19,12 @@ from levelset.objects import encode_tree
 from levelset.patch.tracking import same_object
 from levelset.storage import Item, Mismatch
 
-__all__ = ["Change", "Written", "check_home", "create", "get_item", "mutate", "rewrite", "store_new", "update"]
+__all__ = ["Change", "Written", "check_home", "create", "get_item", "homes", "mutate", "rewrite", "store_new", "update"]
 
 GENERATED_TRIES: Final = 8
 NAMESPACES: Final = "/registry/core/namespaces/"
+
+_AT_ONCE: Final = nullcontext()
 
 Change = Callable[[Tree, Item], strategy.Settled]
 """Decides what an object becomes: it gets the tree as served, its own to keep, and the item to decode it again from."""
@@ -49,11 +52,12 @@ async def create(
     options = WriteOptions() if options is None else options
     decoded = strategy.begin_create(served, namespace, tree, options)
     metadata = tree["metadata"]
-    await check_home(world, served, namespace, metadata.get("name", ""))
-    if "name" not in metadata and "generateName" in metadata:
-        metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
-    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
-    return await store_new(world, served, namespace, tree, options)
+    with _arriving(world, served, namespace):
+        await check_home(world, served, namespace, metadata.get("name", ""))
+        if "name" not in metadata and "generateName" in metadata:
+            metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
+        strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+        return await store_new(world, served, namespace, tree, options)
 
 
 async def store_new(world: World, served: Served, namespace: str | None, tree: Tree, options: WriteOptions) -> Written:
@@ -163,6 +167,16 @@ async def _commit(world: World, served: Served, item: Item, old: Tree, tree: Tre
 
 def _is_free(served: Served, tree: Tree) -> bool:
     return is_deleting(tree) and not strategy.is_kept(served, tree)
+
+
+def _arriving(world: World, served: Served, namespace: str | None) -> AbstractContextManager[None]:
+    """Counts an object as on its way in, where there is a way: a storage that writes at once lets nobody in between."""
+    return _AT_ONCE if world.writer is not None else world.arrivals.expect(*homes(served, namespace))
+
+
+def homes(served: Served, namespace: str | None) -> tuple[str, ...]:
+    """What an object of this kind in this namespace cannot be without, as `Arrivals` counts them."""
+    return (served.prefix,) if namespace is None else (served.prefix, NAMESPACES + namespace)
 
 
 async def check_home(world: World, served: Served, namespace: str | None, name: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import shlex
 import signal
 import ssl
 import time
@@ -17,11 +18,13 @@ from levelset.errors import ConfigError
 if TYPE_CHECKING:
     from levelset.apiserver.kubeconfig import Contact
     from levelset.storage import Storage
+    from levelset.web import Authority
 
 __all__ = ["compact", "serve"]
 
 KUBECONFIG = "levelset.kubeconfig"
 MEMORY = "memory"
+MILLISECONDS_TO_2020 = 1_577_836_800_000
 
 
 @click.command()
@@ -69,22 +72,22 @@ class _Refused(click.ClickException):
 
 
 async def _serve(data: str, port: int, kubeconfig: Path, token_file: Path | None, began: float) -> None:
-    from levelset.apiserver.kubeconfig import Contact, write_kubeconfig  # noqa: PLC0415  # as above
+    from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
-    from levelset.apiserver.tokens import load_tokens, new_token  # noqa: PLC0415
 
-    first, *more = [new_token()] if token_file is None else await asyncio.to_thread(load_tokens, token_file)
+    await asyncio.to_thread(check_kubeconfig, kubeconfig)  # before anything is made or changed
     storage = await _open(data)
     try:
         stopped = _until_signal()
-        async with ApiServer(storage, port=port, token=first, tokens=more) as server:
+        (first, *more), authority = await asyncio.to_thread(_secrets, data, token_file)
+        async with ApiServer(storage, port=port, token=first, tokens=more, authority=authority) as server:
             contact = Contact(server.url, server.token, server.ca)
             await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
             milliseconds = (time.perf_counter() - began) * 1000
             click.echo(f"url         {server.url}")
             click.echo(f"kubeconfig  {kubeconfig}")
             click.echo(f"ready in {milliseconds:.0f} ms. Type next, in another terminal:")
-            click.echo(f"  kubectl --kubeconfig {kubeconfig} get namespaces")
+            click.echo(f"  kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces")
             await stopped.wait()
     finally:
         await storage.close()
@@ -93,8 +96,29 @@ async def _serve(data: str, port: int, kubeconfig: Path, token_file: Path | None
 async def _open(data: str) -> "Storage":
     from levelset.storage import MemoryStorage, SqliteStorage  # noqa: PLC0415  # as above
 
+    if data == MEMORY:
+        return MemoryStorage(after=_revisions_before())
     # A large file takes a while to read.
-    return MemoryStorage() if data == MEMORY else await SqliteStorage.open(data)
+    return await SqliteStorage.open(data)
+
+
+def _revisions_before() -> int:
+    """More than a process before this one has used, unless it wrote a thousand times a second all its life.
+
+    Clients that come back with one of those are told to list again; a store that began at 1 would let them wait for a
+    future that has nothing to do with what they have seen.
+    """
+    return time.time_ns() // 1_000_000 - MILLISECONDS_TO_2020
+
+
+def _secrets(data: str, token_file: Path | None) -> "tuple[list[str], Authority | None]":
+    """The tokens and the authority: with data in a file they stay beside it, so that clients survive a restart."""
+    from levelset.apiserver.authorities import load_authority  # noqa: PLC0415  # as above
+    from levelset.apiserver.tokens import load_tokens, new_token  # noqa: PLC0415
+
+    if data == MEMORY:
+        return [new_token()] if token_file is None else load_tokens(token_file), None
+    return load_tokens(token_file or f"{data}.token"), load_authority(f"{data}.authority")
 
 
 def _until_signal() -> asyncio.Event:

@@ -55,10 +55,22 @@ _WORDS: Final = (
 def _loader() -> Any:
     """A loader that tells numbers, booleans and nulls from texts by our table: in C, or in Python without libyaml."""
     base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
+    hooks = {"descend_resolver": _descend, "ascend_resolver": _ascend}
+    loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}, "depth": 0, **hooks})
     for name, pattern, first in _WORDS:
         loader.add_implicit_resolver(_TAG + name, re.compile(f"(?:{pattern})$"), first)
     return loader
+
+
+def _descend(loader: Any, parent: Any, _: Any) -> None:
+    """Called for every node before it is read: libyaml's binding recurses in C, where nobody else stops it in time."""
+    loader.depth += 1
+    if loader.depth > _MOST_DEPTH + 1:
+        raise _refusal("is nested too deeply", parent.start_mark)
+
+
+def _ascend(loader: Any) -> None:
+    loader.depth -= 1
 
 
 _Loader: Final = _loader()

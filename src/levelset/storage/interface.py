@@ -125,7 +125,7 @@ class Storage(Protocol):
 
     @property
     def revision(self) -> int:
-        """The newest revision that reads see; 0 before the first write."""
+        """The newest revision that reads see; before the first write, the one after which the store begins."""
         ...
 
     @property

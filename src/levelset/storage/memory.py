@@ -15,6 +15,9 @@ __all__ = ["MemoryStorage"]
 class MemoryStorage(LedgerReads):
     """A `Storage` that never waits: its `_nowait` methods do all there is to do.
 
+    Revisions begin after `after`, as if all up to there had been compacted. Give a number that grows from one process
+    to the next, and clients that come back with a revision of the last one are told to list again instead of waiting.
+
     ```python
     async with MemoryStorage() as storage:
         made = await storage.put("/registry/core/pods/default/a", b"{}", expected=0)
@@ -24,12 +27,14 @@ class MemoryStorage(LedgerReads):
     def __init__(
         self,
         *,
+        after: int = 0,
         history_changes: int = 100_000,
         history_bytes: int = 64 * 1024 * 1024,
         history_age: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(limits=Limits(changes=history_changes, bytes=history_bytes, age=history_age))
+        limits = Limits(changes=history_changes, bytes=history_bytes, age=history_age)
+        super().__init__(compacted=after, limits=limits)
         self._clock = clock if history_age is not None else None
 
     def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:

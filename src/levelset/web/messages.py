@@ -50,7 +50,8 @@ class Headers:
     def get(self, name: str) -> str | None:
         """The value of a field, or None if it was not sent."""
         value = self._values.get(name)
-        return self._values.get(name.lower()) if value is None else value
+        # Most names are asked for as they are kept, and most fields were not sent.
+        return self._values.get(name.lower()) if value is None and not name.islower() else value
 
     def get_all(self, name: str) -> tuple[str, ...]:
         """The values of a field that may be sent several times, in order; empty if it was not sent."""
@@ -119,15 +120,15 @@ class Request(msgspec.Struct, frozen=True, eq=False):
 
 def parse_query(query: str) -> dict[str, tuple[str, ...]]:
     """Decodes a query string; a name without `=` has an empty value, and bytes that are no UTF-8 become U+FFFD."""
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, list[str]] = {}
     for pair in query.split("&"):
         if not pair:
             continue
         name, _, value = pair.partition("=")
         if "%" in pair or "+" in pair:
             name, value = unquote_plus(name), unquote_plus(value)
-        found[name] = (*found[name], value) if name in found else (value,)
-    return found
+        found.setdefault(name, []).append(value)
+    return {name: tuple(values) for name, values in found.items()}
 
 
 class Sink(Protocol):

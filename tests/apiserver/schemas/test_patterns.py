@@ -91,6 +91,11 @@ def test_what_re2_refuses_is_refused(pattern: str) -> None:
         ("a*a*a*a*b", "a" * 20_000),
         ("(.*a){20}", "b" * 5_000),
         (SUBDOMAIN, "a-" * 20_000),
+        ("^" + "(a|aa)" * 30 + "$", "a" * 40 + "!"),
+        ("^" + "a?" * 40 + "$", "a" * 40 + "!"),
+        ("^" + "a{0,9}" * 12 + "$", "a" * 40 + "!"),
+        ("^" + "(|a?)" * 40 + r"\b", ""),
+        ("^" + "(a|a?)" * 30 + "$", "a" * 40 + "!"),
     ],
 )
 def test_no_text_makes_a_pattern_slow(pattern: str, text: str) -> None:

@@ -2,10 +2,11 @@
 
 Short texts are matched by Python's `re`, on a translation with the same meaning. `re` backtracks, so a nasty pattern on
 a nasty text could take for ever: `Pattern.limit` is the length up to which that cannot happen (found by looking at the
-pattern: 0 where repetitions are nested or ambiguous, less the more repetitions there are). Longer texts go to
-`automata.py`, which takes the same time for every character.
+pattern: none where repetitions are nested or ambiguous, less the more repetitions and choices there are). Longer texts
+go to `automata.py`, which takes the same time for every character.
 """
 
+import math
 import re
 
 from levelset.apiserver.schemas.automata import Automaton
@@ -23,6 +24,7 @@ __all__ = [
     "safe_length",
     "times",
     "translate",
+    "ways",
 ]
 
 STEPS = 1_000_000
@@ -69,11 +71,12 @@ def compile_pattern(text: str) -> Pattern:
 
 
 def safe_length(tree: Expression) -> int:
-    """How long a text may be for `re` to stay below STEPS."""
-    if ambiguous(tree, repeated=False):
-        return 0
+    """How long a text may be for `re` to stay below STEPS; -1 if even an empty one can take longer."""
+    choices = ways(tree)
+    if choices > STEPS or ambiguous(tree, repeated=False):
+        return -1
     degree = open_ends(tree) + (0 if anchored(tree) else 1)
-    return int(STEPS ** (1 / max(degree, 1)))
+    return int((STEPS / choices) ** (1 / max(degree, 1)))
 
 
 def ambiguous(tree: Expression, *, repeated: bool) -> bool:
@@ -104,6 +107,20 @@ def open_ends(tree: Expression) -> int:
             return sum(open_ends(one) for one in parts)
         case _:
             return 0
+
+
+def ways(tree: Expression) -> int:
+    """In how many ways choices and short repetitions can go on after each other; those of `open_ends` do not count."""
+    match tree:
+        case Repeat(body, least, most):
+            varies = 0 if most is None or most - least >= MANY else most - least
+            return ways(body) + varies
+        case Choice(options):
+            return sum(ways(one) for one in options)
+        case Sequence_(parts):
+            return min(math.prod(ways(one) for one in parts), 2 * STEPS)
+        case _:
+            return 1
 
 
 def anchored(tree: Expression) -> bool:
