@@ -13,12 +13,15 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 _FRAMING = frozenset({"connection", "content-length", "date", "transfer-encoding"})
 _REMEMBERED = 1024
+# Names that need no second look.
+_NAMES = frozenset({"Audit-Id", "Cache-Control", "Content-Type", "Warning"})
 
 
 class HeadWriter:
     """Writes response heads, remembering those that come again and again.
 
-    An application uses few combinations of status and headers; the bytes of each are made once.
+    An application uses few combinations of status and headers; the bytes of each are made once. The first header is
+    written anew each time: it is where an application puts the one that is different in every answer.
     """
 
     __slots__ = ("_date", "_known", "_second")
@@ -30,10 +33,11 @@ class HeadWriter:
 
     def write(self, status: int, headers: tuple[tuple[str, str], ...], framing: bytes) -> bytes:
         """The whole head; `framing` is the header lines that say where the body ends, each with its line end."""
-        key = (status, headers)
+        first, rest = headers[:1], headers[1:]
+        key = (status, rest)
         head = self._known.get(key)
         if head is None:
-            head = encode_head(status, headers)
+            head = encode_head(status, rest)
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[key] = head
@@ -41,20 +45,24 @@ class HeadWriter:
         if second != self._second:
             self._second = second
             self._date = f"Date: {formatdate(second, usegmt=True)}\r\n".encode("ascii")
-        return b"%b%b%b\r\n" % (head, self._date, framing)
+        return b"%b%b%b%b\r\n" % (head, _encode_lines(status, first), self._date, framing)
 
 
 def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
     """The status line and the application's header lines; raises ValueError where one would break the message."""
     if not 100 <= status <= 999:
         raise ValueError(f"a response has a status between 100 and 999, not {status}")
-    lines = [f"HTTP/1.1 {status} {reason_phrase(status)}\r\n"]
+    return f"HTTP/1.1 {status} {reason_phrase(status)}\r\n".encode("latin-1") + _encode_lines(status, headers)
+
+
+def _encode_lines(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
+    lines: list[str] = []
     for name, value in headers:
         if name.lower() in _FRAMING and status != 101:
             continue
-        if not name or not _TOKEN.issuperset(name):
+        if name not in _NAMES and (not name or not _TOKEN.issuperset(name)):
             raise ValueError(f"{name!r} is not the name of a header")
-        if not _FORBIDDEN.isdisjoint(value):
+        if "\r" in value or "\n" in value or "\0" in value:
             raise ValueError(f"the value of the header {name} contains a line break or a zero")
         lines.append(f"{name}: {value}\r\n")
     return "".join(lines).encode("latin-1")
@@ -72,4 +80,3 @@ def frame_chunk(parts: Sequence[bytes]) -> bytes:
 
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_FORBIDDEN = frozenset("\r\n\0")
