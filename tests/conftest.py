@@ -5,17 +5,21 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import HealthCheck, settings
 
 __all__ = ["blocking_guard", "pytest_configure"]
 
 
 def pytest_configure() -> None:
-    """Says that there is no event loop outside of a test.
+    """Says that there is no event loop outside of a test, and that no property test depends on the clock.
 
     Asked for the current loop before anybody has said so, asyncio makes one, which nobody closes: a ResourceWarning
     that hits whichever test runs when it is collected.
     """
     asyncio.set_event_loop(None)
+    # How long an example takes is the machine's affair: each test has its own limit of seconds.
+    settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("house")
 
 
 @pytest.fixture(scope="session", autouse=True)
