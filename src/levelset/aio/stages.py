@@ -201,11 +201,14 @@ class _Bursts(Generic[T]):
     async def wait_change(self) -> None:
         """Returns when a burst is due, has begun, or the source has ended."""
         self._changed.clear()
+        due = self.debouncer.next_due()
+        # A timer of our own: a timeout would end in an exception, which keeps alive whoever it went through.
+        timer = None if due is None else asyncio.get_running_loop().call_at(due, self._changed.set)
         try:
-            async with timing.until(self.debouncer.next_due()):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
+            await self._changed.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
 
 def _same_key(_: object) -> Hashable:
