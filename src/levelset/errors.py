@@ -14,9 +14,14 @@ LevelsetError
 │   ├── Invalid             422   the object breaks its schema     (causes by field)
 │   ├── TooManyRequests     429   (retry_after)
 │   └── ServerFailed        5xx
-├── Unreachable             no answer at all; also an OSError
+├── Unreachable             no answer at all; also an OSError        (is_sent)
+│   └── TimedOut            no answer in time; also a TimeoutError
 ├── ConfigError             kubeconfig, credentials, options: fix the file and start again
-│   └── KindClash           two classes claim the same kind or resource
+│   ├── KindClash           two classes claim the same kind or resource
+│   └── NotCached           a cached read of a kind that nobody declared
+├── UnknownKind             the server does not serve this kind (yet); also a LookupError
+├── NotReady                a cache that has not synced in time; also a TimeoutError   (cause)
+├── Deadline                what was waited for did not happen in time; also a TimeoutError
 ├── Malformed               input that cannot be read; also a ValueError   (field or position)
 │   ├── BadObject           JSON, YAML or a tree that is not the object it should be
 │   ├── BadName             a kind, group, version or ref that is none
@@ -53,6 +58,7 @@ __all__ = [
     "Cause",
     "ConfigError",
     "Conflict",
+    "Deadline",
     "Denied",
     "Expired",
     "FieldConflict",
@@ -62,12 +68,16 @@ __all__ = [
     "KindClash",
     "LevelsetError",
     "Malformed",
+    "NotCached",
     "NotFound",
+    "NotReady",
     "PatchFailed",
     "Retry",
     "ServerFailed",
+    "TimedOut",
     "TooManyRequests",
     "Unauthorized",
+    "UnknownKind",
     "Unreachable",
 ]
 
@@ -86,7 +96,10 @@ class Cause:
 
 
 class ApiError(LevelsetError):
-    """A server answered with a Status; the class says which, the attributes say the rest."""
+    """A server answered with a Status; the class says which, the attributes say the rest.
+
+    `request` says in words what was asked, such as `create Website/default/blog`, once a client has set it.
+    """
 
     default_code: ClassVar[int] = 500
     default_reason: ClassVar[str] = "InternalError"
@@ -106,6 +119,10 @@ class ApiError(LevelsetError):
         self.reason = self.default_reason if reason is None else reason
         self.details: Mapping[str, Any] = dict(details or {})
         self.causes = tuple(causes)
+        self.request: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.message}" if self.request else self.message
 
 
 class BadRequest(ApiError):
@@ -206,7 +223,18 @@ class ServerFailed(ApiError):
 
 
 class Unreachable(LevelsetError, OSError):
-    """No answer at all: refused, reset, timed out, or not resolved."""
+    """No answer at all: refused, reset, timed out, or not resolved.
+
+    `is_sent` is False if the request cannot have reached the server, so that it is safe to send it again.
+    """
+
+    def __init__(self, message: str, *, is_sent: bool = True) -> None:
+        super().__init__(message)
+        self.is_sent = is_sent
+
+
+class TimedOut(Unreachable, TimeoutError):
+    """No answer within the time that the request was given; the server may have done it all the same."""
 
 
 class ConfigError(LevelsetError):
@@ -215,6 +243,26 @@ class ConfigError(LevelsetError):
 
 class KindClash(ConfigError):
     """Two classes claim the same kind or the same resource; rename one or keep them in two schemes."""
+
+
+class NotCached(ConfigError):
+    """A cached read of a kind that nobody declared: declare it, or ask for a live read."""
+
+
+class UnknownKind(LevelsetError, LookupError):
+    """The server does not serve this kind: install its definition, or correct the group, version or kind."""
+
+
+class NotReady(LevelsetError, TimeoutError):
+    """A cache that has not synced in time; `cause` is what its last attempt failed with, if it failed."""
+
+    def __init__(self, message: str, *, cause: Exception | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class Deadline(LevelsetError, TimeoutError):
+    """What was waited for did not happen within the time given."""
 
 
 class Malformed(LevelsetError, ValueError):

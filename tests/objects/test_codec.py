@@ -95,6 +95,16 @@ def test_a_replaced_status_keeps_what_the_class_does_not_know():
     assert to_tree(site)["status"] == {"ready": 7, "extra": [None, {"deep": 1}]}
 
 
+def test_a_null_counts_as_absent_beside_managed_fields_too():
+    managed = b'"managedFields":[{"manager":"m","operation":"Update","fieldsV1":{"f:spec":{}}}]'
+    raw = b'{"metadata":{"name":"x","labels":null,' + managed + b'},"spec":{"image":"i"}}'
+    for site in (decode(Website, raw), from_tree(Website, decode_tree(raw))):
+        assert (site.name, site.metadata.managed_fields[0].manager) == ("x", "m")
+    with pytest.raises(BadObject) as refused:
+        decode(Website, raw.replace(b'"image":"i"', b'"image":3'))
+    assert refused.value.field == "spec.image"
+
+
 def test_a_null_counts_as_absent():
     site = decode(Website, b'{"metadata":{"name":"x","creationTimestamp":null,"labels":null},"spec":{"image":"i"}}')
     assert site.metadata == ObjectMeta(name="x")

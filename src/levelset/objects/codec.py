@@ -175,7 +175,8 @@ def _remember(made: T, raw: bytes) -> T:
 
 def _convert(kind: type[T], tree: Any, first: Exception | None) -> T:
     try:
-        return msgspec.convert(tree, kind, dec_hook=_read_special)
+        # By way of bytes, since a tree has nothing that could become a Raw, as the managed fields are.
+        return cast("T", _decoder(cast("Any", kind)).decode(_write(tree)))
     except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
         raise _unfit(kind, error) from (first or error)
 

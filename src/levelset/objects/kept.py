@@ -99,6 +99,7 @@ _texts: Final = msgspec.json.Decoder(dict[str, str])
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 _owners: Final = msgspec.json.Decoder(tuple[OwnerHead, ...])
 _NAME: Final = b'"managedFields"'
+_WORD: Final = b"managedFields"  # found sooner without the quote, which is everywhere
 
 
 def keep(raw: bytes, *, managed_fields: bool = True) -> Kept:
@@ -133,8 +134,13 @@ def without_managed_fields(raw: bytes) -> bytes:
 def _cut(raw: bytes, value: bytes) -> bytes | None:
     """The bytes without this member, or None where its place is in doubt."""
     name = raw.find(_NAME)
-    start = raw.find(value, name)
-    if raw.find(_NAME, name + 1) >= 0 or raw[name + len(_NAME) : start].strip() != b":":
+    # Looking for a value of some kilobytes would cost more than all the rest; where it must stand, it is compared.
+    start = raw.find(value[:1], name + len(_NAME))
+    if (
+        raw.find(_WORD, name + len(_NAME)) >= 0
+        or raw[name + len(_NAME) : start].strip() != b":"
+        or not raw.startswith(value, start)
+    ):
         return None
     before = raw[:name].rstrip()
     if before.endswith(b","):
