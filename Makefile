@@ -1,6 +1,6 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-clients lint format bench bench-apiserver docs clean
+.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache docs clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -23,6 +23,9 @@ test: .venv/pyproject.installed ## the whole default test suite
 test-clients: .venv/pyproject.installed ## kubectl and the other Python clients against our server (installs them)
 	@scripts/test-clients
 
+test-cluster: .venv/pyproject.installed ## client, watch and cache against the cluster of LEVELSET_TEST_KUBECONFIG
+	@scripts/test-cluster
+
 lint: .venv/pyproject.installed ## format, lint, types, import contracts
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
@@ -39,6 +42,9 @@ bench: .venv/pyproject.installed ## measure, with the peers beside us
 
 bench-apiserver: .venv/pyproject.installed ## measure the API server
 	@$(PY) benchmarks/apiserver.py
+
+bench-cache: .venv/pyproject.installed ## measure the cache, with the peers beside us (installs them)
+	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/cache.py
 
 docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
 	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py

@@ -4,6 +4,9 @@ The shop window: the names that most programs need. Everything else is reached t
 `levelset.aio`, `levelset.objects` and `levelset.patch`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from levelset.errors import (
     AlreadyExists,
     ApiError,
@@ -11,6 +14,7 @@ from levelset.errors import (
     BadRequest,
     ConfigError,
     Conflict,
+    Deadline,
     Denied,
     Expired,
     Forbidden,
@@ -18,17 +22,22 @@ from levelset.errors import (
     Invalid,
     LevelsetError,
     Malformed,
+    NotCached,
     NotFound,
+    NotReady,
     Retry,
     ServerFailed,
+    TimedOut,
     TooManyRequests,
     Unauthorized,
+    UnknownKind,
     Unreachable,
 )
 from levelset.objects import (
     Column,
     Condition,
     FieldSelector,
+    GroupVersionKind,
     LabelSelector,
     ListMap,
     ListSet,
@@ -55,34 +64,82 @@ from levelset.objects import (
     set_condition,
     set_controller,
     set_owner,
+    without_managed_fields,
     write_manifests,
 )
+
+if TYPE_CHECKING:
+    from levelset.aio import merge
+    from levelset.cache import Change, Cluster, Index, Store, by_label, by_namespace, by_owner, store
+    from levelset.client import (
+        Client,
+        Config,
+        JsonPatch,
+        MergePatch,
+        OnlyMetadata,
+        StrategicPatch,
+        load_config,
+        retry_on_conflict,
+    )
+    from levelset.watching import (
+        Apply,
+        Delete,
+        Event,
+        Init,
+        InitApply,
+        InitDone,
+        all_of,
+        any_of,
+        by,
+        not_,
+        transforming,
+        watch,
+        without_fields,
+    )
 
 __all__ = [
     "AlreadyExists",
     "ApiError",
+    "Apply",
     "ApplyConflict",
     "BadRequest",
+    "Change",
+    "Client",
+    "Cluster",
     "Column",
     "Condition",
+    "Config",
     "ConfigError",
     "Conflict",
+    "Deadline",
+    "Delete",
     "Denied",
+    "Event",
     "Expired",
     "FieldSelector",
     "Forbidden",
     "GiveUp",
+    "GroupVersionKind",
+    "Index",
+    "Init",
+    "InitApply",
+    "InitDone",
     "Invalid",
+    "JsonPatch",
     "LabelSelector",
     "LevelsetError",
     "ListMap",
     "ListSet",
     "Malformed",
+    "MergePatch",
     "Meta",
     "Model",
+    "NotCached",
     "NotFound",
+    "NotReady",
     "Object",
     "ObjectMeta",
+    "OnlyMetadata",
     "OwnerReference",
     "Quantity",
     "Ref",
@@ -94,18 +151,61 @@ __all__ = [
     "ServerFailed",
     "Spec",
     "Status",
+    "Store",
+    "StrategicPatch",
+    "TimedOut",
     "TooManyRequests",
     "Unauthorized",
+    "UnknownKind",
     "Unreachable",
     "Unstructured",
+    "all_of",
+    "any_of",
+    "by",
+    "by_label",
+    "by_namespace",
+    "by_owner",
     "decode",
     "encode",
     "field",
     "find_condition",
+    "load_config",
+    "merge",
+    "not_",
     "read_manifests",
     "replace",
+    "retry_on_conflict",
     "set_condition",
     "set_controller",
     "set_owner",
+    "store",
+    "transforming",
+    "watch",
+    "without_fields",
+    "without_managed_fields",
     "write_manifests",
 ]
+
+# What talks to a server is loaded when it is first asked for: sockets, TLS and the parser of HTTP take their time, and
+# a program that only reads and writes objects needs none of them.
+_ROOMS: Final = {
+    "levelset.aio": "merge",
+    "levelset.cache": "Change Cluster Index Store by_label by_namespace by_owner store",
+    "levelset.client": "Client Config JsonPatch MergePatch OnlyMetadata StrategicPatch load_config retry_on_conflict",
+    "levelset.watching": (
+        "Apply Delete Event Init InitApply InitDone all_of any_of by not_ transforming watch without_fields"
+    ),
+}
+_LATE: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    room = _LATE.get(name)
+    if room is None:
+        raise AttributeError(f"module 'levelset' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(room), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(set(__all__) | set(globals()))

@@ -1,0 +1,36 @@
+"""kr8s: lists in its pages and watches; a dict is the cache."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import kr8s.asyncio
+import yaml
+from kr8s.asyncio.objects import Pod, new_class
+from meter import EVENTS, KIND, Meter, kubeconfig
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "config")
+        path.write_text(yaml.safe_dump(kubeconfig()))  # noqa: ASYNC240  # before anything runs
+        api = await kr8s.asyncio.api(kubeconfig=str(path))
+        kind = Pod if KIND == "Pod" else new_class("Website", version="example.dev/v1", namespaced=True)
+        meter = Meter()
+        kept = meter.kept = {}
+        async for obj in api.get(kind, namespace=kr8s.ALL):
+            kept[obj.namespace, obj.name] = obj
+        meter.say("listed", len(kept))
+        # Its watch cannot begin at a version: it says everything there is before it says what is new.
+        seen = -len(kept)
+        async for _, obj in api.watch(kind, namespace=kr8s.ALL):
+            kept[obj.namespace, obj.name] = obj
+            seen += 1
+            if seen == 0:
+                meter.watching()
+            if seen == EVENTS:
+                break
+        meter.say("watched", seen)
+
+
+asyncio.run(main())

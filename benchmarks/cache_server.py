@@ -1,0 +1,107 @@
+"""The server that the cache benchmark's clients list and watch: ours, filled beforehand, told over its input to write.
+
+`python cache_server.py KIND COUNT` prints its port once it is ready. A line `storm N` makes N writes, one object after
+the other, as fast as watchers take them; it answers `done`. The end of the input ends it. Objects are put straight into
+the storage, so that what is measured is a client, and the objects are the size that the benchmark says.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import payloads
+from apiserver_load import TOKEN
+from levelset.apiserver import ApiServer
+from levelset.apiserver.feeds import feeds_of
+from levelset.storage import MemoryStorage
+
+NAMESPACES = 97
+TOGETHER = 100
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "websites.example.dev"},
+    "spec": {
+        "group": "example.dev",
+        "scope": "Namespaced",
+        "names": {"plural": "websites", "kind": "Website"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        ],
+    },
+}
+
+
+async def main(kind: str, count: int) -> None:
+    storage = MemoryStorage()
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async with ApiServer(storage, tls=False, token=TOKEN) as server:
+        await define(server)
+        keys = [fill(server, storage, kind, number) for number in range(count)]
+        print(json.dumps({"port": int(server.url.rpartition(":")[2])}), flush=True)
+        written = 0
+        while line := (await reader.readline()).decode():
+            for _ in range(int(line.split()[1]) // TOGETHER):
+                for _ in range(TOGETHER):
+                    write(storage, *keys[written % count], written)
+                    written += 1
+                await asyncio.sleep(0)
+                while is_ahead(server):  # noqa: ASYNC110  # nobody tells
+                    await asyncio.sleep(0.001)
+            print("done", flush=True)
+
+
+def is_ahead(server: ApiServer) -> bool:
+    """Whether a watcher has not taken what was written: a server that ran away from it would cut it in the end."""
+    feeds = feeds_of(server.world)._feeds.values()
+    return any(watcher.sink.is_backed_up for feed in feeds for watcher in feed._members)
+
+
+async def define(server: ApiServer) -> None:
+    from levelset.web import Headers, Request
+
+    headers = Headers({"content-type": "application/json"})
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    answer: Any = server.handle(Request("POST", path, "", headers, json.dumps(DEFINITION).encode(), ApiServer.owner))
+    assert (await answer if asyncio.iscoroutine(answer) or isinstance(answer, asyncio.Future) else answer).status == 201
+    for number in range(NAMESPACES):
+        body = json.dumps({"metadata": {"name": f"team-{number}"}}).encode()
+        answer = server.handle(Request("POST", "/api/v1/namespaces", "", headers, body, ApiServer.owner))
+        if not hasattr(answer, "status"):
+            await answer
+
+
+def fill(server: ApiServer, storage: MemoryStorage, kind: str, number: int) -> tuple[str, bytes]:
+    """Stores one object as it is; gives its key and its bytes."""
+    tree = json.loads(payloads.pod(number) if kind == "Pod" else payloads.website(number))
+    metadata = tree["metadata"]
+    # Owners that do not exist would have the garbage collector clear the table; the version is the storage's.
+    metadata.pop("ownerReferences", None)
+    metadata.pop("resourceVersion", None)
+    served = server.world.catalog.by_gvk("", "v1", "Pod") if kind == "Pod" else _website(server)
+    value = json.dumps(tree, separators=(",", ":")).encode()
+    key = served.key(metadata["namespace"], metadata["name"])
+    storage.put_nowait(key, value, expected=0)
+    return key, value
+
+
+def _website(server: ApiServer) -> Any:
+    return server.world.catalog.by_gvk("example.dev", "v1", "Website")
+
+
+def write(storage: MemoryStorage, key: str, value: bytes, number: int) -> None:
+    changed = value.replace(b'"generation":', b'"generation":%d' % (number % 9 + 1), 1)
+    storage.put_nowait(key, changed, expected=None)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,311 @@
+"""A cluster: a client, the informers that were declared, and reads that use both.
+
+```python
+async with Cluster(client) as cluster:
+    websites = cluster.declare(Website, indexes=[uses])
+    site = await cluster.get(Website, "blog")
+    await cluster.client.update(site.with_spec(replicas=2))
+    site = await cluster.get(Website, "blog")  # has two replicas: own writes are waited for
+```
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+
+from levelset.aio import timing
+from levelset.cache.handle import Handle
+from levelset.cache.index import Index
+from levelset.cache.informer import Informer
+from levelset.cache.informers import Informers
+from levelset.cache.queries import Lookup, make_query
+from levelset.cache.reader import Read, Reader
+from levelset.cache.scopes import Scope, choose, refuse
+from levelset.cache.snapshot import Snapshot
+from levelset.cache.sources import Source
+from levelset.cache.stats import Stats
+from levelset.client.asking import Write, kind_and_name
+from levelset.client.client import Client
+from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
+from levelset.client.paging import Transform
+from levelset.client.requests import Fields, Labels
+from levelset.errors import NotFound, NotReady
+from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.objects.kept import Kept
+from levelset.objects.resource import PartialObjectMetadata
+from levelset.objects.unstructured import Unstructured
+
+__all__ = ["Cluster", "GetOptions", "ListOptions", "Undeclared"]
+
+K = TypeVar("K")
+
+Undeclared = Literal["live", "refuse", "watch"]
+"""What a read of a kind that nobody declared does: asks the server, raises NotCached, or declares it."""
+
+_WITHIN: Final = 5.0
+
+
+class GetOptions(TypedDict, total=False):
+    """How to read one object: from where, and how long to wait before the server is asked."""
+
+    read: Read
+    within: float | None
+
+
+class ListOptions(GetOptions, total=False):
+    """Which objects to read; `index` is an index with the value to look for, or several of them."""
+
+    namespace: str | None
+    labels: Labels | None
+    fields: Fields | None
+    index: Lookup | Sequence[Lookup]
+    limit: int | None
+
+
+class Cluster:
+    """What belongs to one API server: its client, and a cache of the kinds that were declared.
+
+    Reads come from the cache and never show less than what this client has written itself; see `levelset.cache.reader`
+    for the other ways to read. Writes go to the server, through `client`. A kind that nobody declared is `undeclared`:
+    reading it raises NotCached unless the cluster is told to ask the server or to declare it. Kinds in `live` are
+    always read from the server. `within` is how many seconds a read waits for the cache before it asks the server.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        undeclared: Undeclared = "refuse",
+        live: Iterable[Kind[Any]] = (),
+        within: float = _WITHIN,
+    ) -> None:
+        self.client = client
+        self._undeclared: Undeclared = undeclared
+        self._live = frozenset(view_of(kind).gvk for kind in live)
+        self._informers = Informers(client)
+        self._sources: dict[Informer, Source] = {}
+        self._own: list[Handle[Any]] = []
+        self._within = within
+        self._reader = Reader(client, self._find, within=within)
+        self._state: Literal["new", "closed", "open"] = "new"
+        self._detach: Callable[[], None] = lambda: None
+
+    async def __aenter__(self) -> Self:
+        if self._state != "new":
+            raise NotReady(f"this cluster is {self._state} already; make another one")
+        self._state = "open"
+        self._detach = self.client.observe_writes(self._note)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stops all informers; the client stays open, as it was there before."""
+        self._state = "closed"
+        self._detach()
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+        await self._informers.aclose()
+
+    def declare(
+        self,
+        kind: Kind[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        transform: Transform | None = None,
+        managed_fields: bool = False,
+        indexes: Iterable[Index[Any]] = (),
+        page_size: int = 500,
+    ) -> Handle[K]:
+        """Keeps these objects in the cache from now on, until the handle is closed (`async with`, or with the cluster).
+
+        Who declares the same twice shares one watch; the last handle to be closed ends it. Without `managed_fields`
+        these are not kept, and `transform` may take away more before anything is kept.
+        """
+        self._check_open()
+        handle = self._informers.open(
+            kind,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            transform=transform,
+            managed_fields=managed_fields,
+            indexes=indexes,
+            page_size=page_size,
+        )
+        if handle.informer not in self._sources:
+            self._sources[handle.informer] = Source(handle.informer, patience=self._within)
+        return handle
+
+    @property
+    def declared(self) -> tuple[Scope, ...]:
+        """What the cache holds, one entry for each watch."""
+        return tuple(source.scope for source in self.sources)
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The informers as reads see them; those that were closed are forgotten here."""
+        for informer, source in tuple(self._sources.items()):
+            if source.is_closed:
+                source.close()
+                del self._sources[informer]
+        return tuple(self._sources.values())
+
+    async def wait_ready(self, within: float | None = None) -> None:
+        """Returns once all that is declared now is filled; NotReady names what is not, with the cause of the first."""
+        until = timing.deadline(within)
+        waits = [source.wait_ready(timing.remaining(until)) for source in self.sources]
+        outcomes = await asyncio.gather(*waits, return_exceptions=True)
+        failed = [one for one in outcomes if isinstance(one, NotReady)]
+        for one in outcomes:
+            if one is not None and not isinstance(one, NotReady):
+                raise one
+        if failed:
+            raise NotReady("; ".join(map(str, failed)), cause=failed[0].cause) from failed[0]
+
+    @overload
+    async def get(self, what: Ref[K], /, **options: Unpack[GetOptions]) -> K: ...
+    @overload
+    async def get(
+        self, what: type[K], name: str, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> K: ...
+    @overload
+    async def get(
+        self, what: GroupVersionKind, name: str, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> Unstructured: ...
+    @overload
+    async def get(
+        self, what: OnlyMetadata, name: str, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> PartialObjectMetadata: ...
+    async def get(
+        self, what: Any, name: str | None = None, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> Any:
+        """The object; NotFound if there is none.
+
+        It is frozen and shared with all other readers. Raises NotCached if nobody declared its kind (or its
+        namespace), and NotReady, with the cause, if the cache has not been filled in time.
+        """
+        found = await self._read(what, name, namespace, **options)
+        if found is None:
+            raise await self._not_found(*kind_and_name(what, name, namespace))
+        return found
+
+    @overload
+    async def find(self, what: Ref[K], /, **options: Unpack[GetOptions]) -> K | None: ...
+    @overload
+    async def find(
+        self, what: type[K], name: str, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> K | None: ...
+    @overload
+    async def find(
+        self, what: GroupVersionKind, name: str, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> Unstructured | None: ...
+    @overload
+    async def find(
+        self, what: OnlyMetadata, name: str, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> PartialObjectMetadata | None: ...
+    async def find(
+        self, what: Any, name: str | None = None, /, *, namespace: str | None = None, **options: Unpack[GetOptions]
+    ) -> Any:
+        """The object, or None if there is none; otherwise as `get`."""
+        return await self._read(what, name, namespace, **options)
+
+    @overload
+    async def list(self, kind: type[K], /, **options: Unpack[ListOptions]) -> Snapshot[K]: ...
+    @overload
+    async def list(self, kind: GroupVersionKind, /, **options: Unpack[ListOptions]) -> Snapshot[Unstructured]: ...
+    @overload
+    async def list(self, kind: OnlyMetadata, /, **options: Unpack[ListOptions]) -> Snapshot[PartialObjectMetadata]: ...
+    async def list(self, kind: Any, /, **options: Unpack[ListOptions]) -> Snapshot[Any]:
+        """The objects that are asked for, by namespace and name; of all namespaces unless one is named.
+
+        They are frozen and shared, and decoded when they are looked at. Raises as `get` does; ConfigError if an index
+        was not declared, and BadSelector for fields that only the server can tell.
+        """
+        return await self._list(kind, **options)
+
+    @overload
+    async def first(self, kind: type[K], /, **options: Unpack[ListOptions]) -> K | None: ...
+    @overload
+    async def first(self, kind: GroupVersionKind, /, **options: Unpack[ListOptions]) -> Unstructured | None: ...
+    @overload
+    async def first(self, kind: OnlyMetadata, /, **options: Unpack[ListOptions]) -> PartialObjectMetadata | None: ...
+    async def first(self, kind: Any, /, **options: Unpack[ListOptions]) -> Any:
+        """The first object of such a list, or None if it is empty."""
+        options["limit"] = 1
+        found = await self._list(kind, **options)
+        return found[0] if found else None
+
+    def stats(self) -> Sequence[Stats]:
+        """How each informer is doing, in numbers."""
+        return self._informers.stats()
+
+    def remembered(self) -> Iterator[tuple[Kept, Any]]:
+        """The decoded objects that readers share, each with what it was decoded from; for `testing.mutation`."""
+        for source in self.sources:
+            yield from source.remembered()
+
+    async def _read(
+        self,
+        what: Any,
+        name: str | None,
+        namespace: str | None,
+        *,
+        read: Read = "cached",
+        within: float | None = None,
+    ) -> Any:
+        _, called, place = kind_and_name(what, name, namespace)
+        kind: Any = _kind(what)
+        return await self._reader.read_one(kind, called, await self._place(kind, place), read=read, within=within)
+
+    async def _list(
+        self, kind: Any, *, read: Read = "cached", within: float | None = None, **options: Any
+    ) -> Snapshot[Any]:
+        view: View[Any] = view_of(kind)
+        if view.definition is not None and not view.definition.namespaced:
+            options["namespace"] = None
+        return await self._reader.read_many(kind, make_query(view, **options), read=read, within=within)
+
+    def _find(self, kind: Kind[Any], asked: Scope, *, by_name: bool) -> Source | None:
+        if asked.gvk in self._live:
+            return None
+        self._check_open()
+        found = choose(asked, self.sources, by_name=by_name)
+        if found is not None or self._undeclared == "live":
+            return found
+        if self._undeclared == "refuse":
+            raise refuse(asked, self.declared)
+        self._own.append(self.declare(kind))
+        return self._find(kind, asked, by_name=by_name)
+
+    def _note(self, write: Write) -> None:
+        for source in self.sources:
+            source.note(write)
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            how = "has not been started: use it in `async with`" if self._state == "new" else "is closed"
+            raise NotReady(f"this cluster {how}")
+
+    async def _place(self, kind: Kind[Any], namespace: str | None) -> str | None:
+        """Where an object is looked for: nowhere in particular if its kind knows no namespaces."""
+        definition = view_of(kind).definition
+        served = await self.client.resource(kind) if definition is None else definition
+        return (namespace or self.client.namespace) if served.namespaced else None
+
+    async def _not_found(self, view: View[Any], name: str, namespace: str | None) -> NotFound:
+        gvk, place = view.gvk, await self._place(view.class_ if view.definition else view.gvk, namespace)
+        error = NotFound("there is no such object", details={"name": name, "group": gvk.group, "kind": gvk.kind})
+        error.request = f"get {'/'.join(part for part in (gvk.kind, place, name) if part)}"
+        return error
+
+
+def _kind(what: Any) -> Any:
+    return (cast("Any", what).class_ or what.gvk) if isinstance(what, Ref) else what

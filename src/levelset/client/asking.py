@@ -1,0 +1,138 @@
+"""What all verbs of a client share: where a kind is served, in which namespace, with which defaults."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from levelset.client.kinds import Kind, View, view_of
+from levelset.client.requests import Served, Target, Validation
+from levelset.client.sending import Sender
+from levelset.client.served import ServedResource
+from levelset.errors import ConfigError
+from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.objects.kept import Head
+
+__all__ = ["Asking", "Observer", "Resolves", "Settings", "Write", "kind_and_name"]
+
+K = TypeVar("K")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client does unless a call says otherwise."""
+
+    namespace: str = "default"
+    manager: str = "levelset"
+    timeout: float = 30.0
+    dry_run: bool = False
+    validation: Validation | None = None
+    only_namespace: str | None = None
+    """The one namespace that this client may name; None for all."""
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A write that a server has accepted: what was written, and the version that it has now.
+
+    `is_gone` says that the object is no more; what is only marked for deletion is not gone. Without a name it is
+    about many objects of a kind, and without a version nobody knows which one they have.
+    """
+
+    gvk: GroupVersionKind
+    name: str | None
+    namespace: str | None
+    resource_version: str | None
+    uid: str | None = None
+    is_gone: bool = False
+    head: Head | None = None
+    """The metadata of the object as it is now, where the answer has them."""
+
+
+Observer = Callable[[Write], None]
+"""Is told of each write, before the verb returns."""
+
+
+class Resolves(Protocol):
+    """What knows the kinds of a server."""
+
+    async def resource(self, gvk: GroupVersionKind, /) -> ServedResource:
+        """How a kind is served; UnknownKind if it is not."""
+        ...
+
+
+class Asking:
+    """The part of a client below its verbs."""
+
+    def __init__(self, sender: Sender, settings: Settings, mapper: Resolves, observers: list[Observer]) -> None:
+        self._sender = sender
+        self._settings = settings
+        self._mapper = mapper
+        self._observers = observers
+
+    async def resource(self, kind: Kind[Any]) -> ServedResource:
+        """How a kind is served: a class says it itself, for a bare kind the server is asked once."""
+        view = view_of(kind)
+        if view.definition is None:
+            return await self._mapper.resource(view.gvk)
+        return ServedResource.of(view.definition)
+
+    def observe_writes(self, observer: Observer) -> Callable[[], None]:
+        """Has `observer` called after each write that succeeds; what is returned ends that."""
+        self._observers.append(observer)
+
+        def detach() -> None:
+            if observer in self._observers:
+                self._observers.remove(observer)
+
+        return detach
+
+    @property
+    def namespace(self) -> str:
+        """Where a namespaced object is looked for, and made, if nobody says where."""
+        return self._settings.only_namespace or self._settings.namespace
+
+    @property
+    def mapper(self) -> Resolves:
+        """What knows the kinds of the server."""
+        return self._mapper
+
+    async def _served(self, view: View[Any]) -> Served:
+        return await self._mapper.resource(view.gvk) if view.definition is None else view.definition
+
+    async def _one(self, view: View[Any], name: str, namespace: str | None, subresource: str | None = None) -> Target:
+        """One object, in the client's namespace unless another is named."""
+        served = await self._served(view)
+        place = self._place(served, namespace or self.namespace)
+        return Target(served, place, name, subresource)
+
+    async def _many(self, view: View[Any], namespace: str | None) -> Target:
+        """All objects of a kind, in all namespaces unless one is named."""
+        served = await self._served(view)
+        return Target(served, self._place(served, namespace or self._settings.only_namespace))
+
+    def _place(self, served: Served, namespace: str | None) -> str | None:
+        if not served.namespaced:
+            return None
+        only = self._settings.only_namespace
+        if only is not None and namespace != only:
+            raise ConfigError(f"this client is for namespace {only} only, not for {served.gvk.kind} in {namespace}")
+        return namespace
+
+    def _observe(self, writes: Iterable[Write]) -> None:
+        for write in writes:
+            for observer in tuple(self._observers):
+                observer(write)
+
+
+def kind_and_name(
+    what: "Ref[Any] | Kind[Any]", name: str | None, namespace: str | None
+) -> tuple[View[Any], str, str | None]:
+    """The view, name and namespace that `get(ref)` or `get(Kind, name, namespace=...)` mean."""
+    if isinstance(what, Ref):
+        if name is not None and name != what.name:
+            raise ConfigError(f"{what} names its object already; leave {name!r} out")
+        if namespace is not None and what.namespace is not None and namespace != what.namespace:
+            raise ConfigError(f"{what} names its namespace already; leave {namespace!r} out")
+        return view_of(what.class_ or what.gvk), what.name, what.namespace or namespace
+    if name is None:
+        raise ConfigError(f"which {view_of(what).gvk.kind}? Give its name, or a Ref")
+    return view_of(what), name, namespace

@@ -1,0 +1,72 @@
+"""Calls and answers as plain values: what a client says to a transport, and what comes back.
+
+A `Transport` carries a `Call` to a server and brings the `Answer`. Everything between the two (retries, tracing, faults
+in a test) is a `Hook`: an async function that is given the call and the way on.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from levelset.web.messages import Headers
+
+__all__ = ["Answer", "Call", "Hook", "Pieces", "Send", "Transport"]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One request: `path` and `query` are percent-encoded, `words` says it as a person would.
+
+    `timeout` is the number of seconds for the whole answer; with `is_stream`, for the head of the answer only, and the
+    body then comes piece by piece for as long as the server sends. `verb` is the Kubernetes verb (`list`, `watch`).
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    is_stream: bool = False
+    timeout: float = 30.0
+    verb: str = ""
+    words: str = ""
+
+
+class Pieces(Protocol):
+    """The pieces of a body as they arrive; Unreachable if it is cut before its end. To be closed by who reads it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces, for one reader."""
+        ...
+
+    async def aclose(self) -> None:
+        """Ends the body; what was not read is dropped."""
+        ...
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One answer: the body is whole, or comes in pieces if the call asked for that and the status is below 300."""
+
+    status: int
+    headers: Headers = Headers()
+    body: bytes = b""
+    pieces: Pieces | None = None
+
+
+class Transport(Protocol):
+    """Carries calls to one server."""
+
+    async def send(self, call: Call, /) -> Answer:
+        """The server's answer, whatever its status; Unreachable (or TimedOut) if there is none."""
+        ...
+
+    async def aclose(self) -> None:
+        """Closes all connections; streams that are still open end with Unreachable."""
+        ...
+
+
+Send = Callable[[Call], Awaitable[Answer]]
+"""The way on: to the next hook, and at last to the transport."""
+
+Hook = Callable[[Call, Send], Awaitable[Answer]]
+"""Stands between the client and its transport: may change the call, answer by itself, raise, or look at the answer."""

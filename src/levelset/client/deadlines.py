@@ -1,0 +1,90 @@
+"""Ends calls that take too long, with one timer for all of them.
+
+A timeout of asyncio's own makes and cancels a timer for each use: a fifth of the price of a small request.
+"""
+
+import asyncio
+from typing import Final
+
+__all__ = ["Deadline", "Deadlines"]
+
+_FOR_EVER: Final = float("inf")
+
+
+class Deadline:
+    """Until when one call, in one task, has to be done; `is_sent` tells whether its request has left."""
+
+    __slots__ = ("_cancelling", "_task", "is_over", "is_sent", "when")
+
+    def __init__(self, task: "asyncio.Task[object]", when: float) -> None:
+        self.when = when
+        self.is_sent = False
+        self._task = task
+        self._cancelling = task.cancelling()
+        self.is_over = False
+
+    def expire(self) -> None:
+        """Interrupts the task."""
+        self.is_over = True
+        self._task.cancel()
+
+    def was_cause(self) -> bool:
+        """Whether only this deadline was the reason, to be asked when the call has ended with CancelledError."""
+        return self.is_over and self.forgive() <= self._cancelling
+
+    def forgive(self) -> int:
+        """Takes the interruption back, so that the task can go on; how often others still want it to end."""
+        self.is_over = False
+        return self._task.uncancel()
+
+
+class Deadlines:
+    """The deadlines of the calls that are under way."""
+
+    __slots__ = ("_open", "_timer")
+
+    def __init__(self) -> None:
+        self._open: set[Deadline] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, within: float) -> Deadline:
+        """A deadline for the current task, which has to `stop` it."""
+        task = asyncio.current_task()
+        assert task is not None, "a call is made in a task"
+        loop = task.get_loop()
+        deadline = Deadline(task, loop.time() + within)
+        self._open.add(deadline)
+        if self._timer is None or deadline.when < self._timer.when():
+            self._set(loop, deadline.when)
+        return deadline
+
+    def stop(self, deadline: Deadline) -> None:
+        """The call is done."""
+        # The timer stays: most often the next call needs it before it rings.
+        self._open.discard(deadline)
+        if deadline.is_over:  # it has ended some other way in the same moment
+            deadline.forgive()
+
+    def close(self) -> None:
+        """Lets go of the timer; calls that are still under way have no deadline any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._open.clear()
+
+    def _ring(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        self._timer = None
+        # A timer may ring early by the resolution of the clock.
+        now = max(when, loop.time())
+        for deadline in [one for one in self._open if one.when <= now]:
+            self._open.discard(deadline)
+            deadline.expire()
+        if self._open:
+            self._set(loop, min(one.when for one in self._open))
+
+    def _set(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if when < _FOR_EVER:
+            self._timer = loop.call_at(when, self._ring, loop, when)

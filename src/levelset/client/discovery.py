@@ -1,0 +1,164 @@
+"""Reads what a server says about the kinds it serves, in the aggregated form and in the plain one.
+
+In the aggregated form (`apidiscovery.k8s.io`) two documents tell everything; in the plain form there is a list of
+groups, and a list of resources for each of their versions. Everything here is a function of the documents.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from levelset.client.served import ServedResource
+from levelset.objects.identity import GroupVersionKind, GroupVersionResource
+from levelset.objects.trees import is_list, is_map
+
+__all__ = [
+    "ACCEPT",
+    "Group",
+    "GroupVersion",
+    "is_aggregated",
+    "path_of",
+    "read_aggregated",
+    "read_group",
+    "read_groups",
+    "read_resources",
+    "version_rank",
+]
+
+ACCEPT: Final = ",".join(
+    [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
+    + ["application/json"]
+)
+"""What to accept at `/api` and `/apis`: the newest form that the server has."""
+
+_STABLE: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersion:
+    """One version of a group; `resources` is None if the server could not tell which those are."""
+
+    name: str
+    resources: tuple[ServedResource, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group, its versions in the order of preference."""
+
+    name: str
+    versions: tuple[GroupVersion, ...]
+
+
+def path_of(group: str, version: str | None = None) -> str:
+    """The path of the document about a group, or about one of its versions."""
+    return "/".join(["/apis" if group else "/api", *([group] if group else []), *([version] if version else [])])
+
+
+def is_aggregated(tree: Any) -> bool:
+    """Whether the server answered in the aggregated form."""
+    return is_map(tree) and tree.get("kind") == "APIGroupDiscoveryList"
+
+
+def read_aggregated(tree: Any) -> list[Group]:
+    """The groups of an aggregated document; what makes no sense in it is passed over."""
+    groups: list[Group] = []
+    for item in _maps(tree, "items"):
+        name = _text(item.get("metadata"), "name")
+        versions = [_version(name, one) for one in _maps(item, "versions") if _text(one, "version")]
+        groups.append(Group(name, tuple(versions)))
+    return groups
+
+
+def read_groups(tree: Any) -> list[Group]:
+    """The groups of the plain document at `/apis`, or the one at `/api`; nothing is known of their resources."""
+    if is_map(tree) and is_list(tree.get("versions")):
+        return [Group("", _ordered([one for one in tree["versions"] if isinstance(one, str)], ""))]
+    return [read_group(group) for group in _maps(tree, "groups") if _text(group, "name")]
+
+
+def read_group(tree: Any) -> Group:
+    """The group of the plain document at `/apis/GROUP`."""
+    names = [_text(one, "version") for one in _maps(tree, "versions")]
+    preferred = _text(tree.get("preferredVersion"), "version") if is_map(tree) else ""
+    return Group(_text(tree, "name"), _ordered([name for name in names if name], preferred))
+
+
+def read_resources(group: str, version: str, tree: Any) -> tuple[ServedResource, ...]:
+    """The resources of the plain document about one version of a group."""
+    rows = [row for row in _maps(tree, "resources") if _text(row, "name") and _text(row, "kind")]
+    parts: dict[str, list[str]] = {}
+    for row in rows:
+        name, slash, part = row["name"].partition("/")
+        if slash:
+            parts.setdefault(name, []).append(part)
+    return tuple(
+        ServedResource(
+            gvr=GroupVersionResource(group, version, row["name"]),
+            gvk=GroupVersionKind(_text(row, "group") or group, _text(row, "version") or version, row["kind"]),
+            namespaced=row.get("namespaced") is True,
+            verbs=_texts(row, "verbs"),
+            subresources=tuple(parts.get(row["name"], ())),
+            short_names=_texts(row, "shortNames"),
+            categories=_texts(row, "categories"),
+            singular=_text(row, "singularName"),
+        )
+        for row in rows
+        if "/" not in row["name"]
+    )
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """A key that sorts versions, the one to prefer first: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
+    found = _STABLE.fullmatch(version)
+    if found is None:
+        return 3, 0, 0, version
+    level = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return level, -int(found[1]), -int(found[3] or 0), ""
+
+
+def _version(group: str, tree: dict[str, Any]) -> GroupVersion:
+    version = _text(tree, "version")
+    rows = _maps(tree, "resources")
+    resources = tuple(_resource(group, version, row) for row in rows if _text(row, "resource") and _kind(row))
+    # A stale version is one whose own server did not answer: what was known of it before is better than nothing.
+    is_stale = tree.get("freshness") == "Stale" and not resources
+    return GroupVersion(version, None if is_stale else resources)
+
+
+def _resource(group: str, version: str, row: dict[str, Any]) -> ServedResource:
+    kind = row["responseKind"]
+    return ServedResource(
+        gvr=GroupVersionResource(group, version, row["resource"]),
+        gvk=GroupVersionKind(_text(kind, "group") or group, _text(kind, "version") or version, kind["kind"]),
+        namespaced=row.get("scope") == "Namespaced",
+        verbs=_texts(row, "verbs"),
+        subresources=tuple(name for part in _maps(row, "subresources") if (name := _text(part, "subresource"))),
+        short_names=_texts(row, "shortNames"),
+        categories=_texts(row, "categories"),
+        singular=_text(row, "singularResource"),
+    )
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return _text(row.get("responseKind"), "kind")
+
+
+def _ordered(names: Sequence[str], preferred: str) -> tuple[GroupVersion, ...]:
+    return tuple(GroupVersion(name) for name in sorted(names, key=lambda one: (one != preferred, version_rank(one))))
+
+
+def _maps(tree: Any, name: str) -> Iterator[dict[str, Any]]:
+    members: Iterable[Any] = tree.get(name) or () if is_map(tree) else ()
+    return iter([one for one in members if is_map(one)] if is_list(members) else ())
+
+
+def _text(tree: Any, name: str) -> str:
+    value = tree.get(name) if is_map(tree) else None
+    return value if isinstance(value, str) else ""
+
+
+def _texts(tree: dict[str, Any], name: str) -> tuple[str, ...]:
+    values = tree.get(name)
+    return tuple(one for one in values if isinstance(one, str)) if is_list(values) else ()

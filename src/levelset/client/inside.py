@@ -1,0 +1,116 @@
+"""Carries calls straight into a server of the same process: no socket, no port, nothing to wait for.
+
+Whatever has a `handle` as an API server of this house has it will do; it is asked as a web edge would ask it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from typing import Protocol
+
+from levelset.aio import timing
+from levelset.aio.interruption import Interruption
+from levelset.client.calls import Answer, Call
+from levelset.errors import TimedOut, Unreachable
+from levelset.web.bodies import iterate, read_all
+from levelset.web.messages import Headers, Peer, Request, Response
+
+__all__ = ["Handles", "InsideTransport"]
+
+
+class Handles(Protocol):
+    """A server that can be asked without a socket."""
+
+    def handle(self, request: Request, /) -> Response | Awaitable[Response]:
+        """The answer to a request, at once or later."""
+        ...
+
+
+class InsideTransport:
+    """Asks a server in this process, as its owner if it says who that is, or as a given peer."""
+
+    __slots__ = ("_is_closed", "_peer", "_server", "_streams")
+
+    def __init__(self, server: Handles, *, peer: Peer | None = None) -> None:
+        owner: Peer | None = getattr(server, "owner", None)
+        self._server = server
+        self._peer = owner if peer is None else peer
+        self._streams: set[_Stream] = set()
+        self._is_closed = False
+
+    async def send(self, call: Call, /) -> Answer:
+        """The server's answer; TimedOut if it takes too long, Unreachable once the transport is closed."""
+        if self._is_closed:
+            raise Unreachable(f"{call.words}: this client is closed; connect another one", is_sent=False)
+        limit = timing.within(call.timeout)
+        try:
+            async with limit:
+                return await self._ask(call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TimedOut(f"{call.words}: no answer within {call.timeout:g} seconds") from None
+
+    async def aclose(self) -> None:
+        """Ends all streams; whoever reads one gets Unreachable. The server itself goes on."""
+        self._is_closed = True
+        for stream in list(self._streams):
+            await stream.cut()
+
+    async def _ask(self, call: Call) -> Answer:
+        request = Request(call.method, call.path, call.query, Headers(call.headers), call.body, self._peer)
+        made = self._server.handle(request)
+        response = made if isinstance(made, Response) else await made
+        headers = Headers(response.headers)
+        if not call.is_stream or response.status >= 300:
+            return Answer(status=response.status, headers=headers, body=await read_all(response))
+        return Answer(status=response.status, headers=headers, pieces=_Stream(iterate(response.body), self._streams))
+
+
+class _Stream:
+    """A body in pieces that can be ended by its reader or, while that waits, by the transport."""
+
+    __slots__ = ("_is_cut", "_open", "_pieces", "_reading")
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], open_: "set[_Stream]") -> None:
+        self._pieces = pieces
+        self._open = open_
+        self._reading = Interruption()
+        self._is_cut = False
+        open_.add(self)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_cut:
+            raise _cut_error()
+        self._reading.enter()
+        try:
+            return await self._pieces.__anext__()
+        except asyncio.CancelledError:
+            if self._reading.leave():
+                raise _cut_error() from None
+            raise
+        finally:
+            self._reading.leave()
+
+    async def aclose(self) -> None:
+        """Ends the body; what was not read is dropped, and another task that waits for a piece gets Unreachable."""
+        if self._reading.task is None:
+            self._open.discard(self)
+            await self._pieces.aclose()
+        else:
+            await self.cut()
+
+    async def cut(self) -> None:
+        """Ends the body under its reader's hands."""
+        self._is_cut = True
+        self._open.discard(self)
+        if self._reading.task is None:
+            await self._pieces.aclose()
+        else:
+            self._reading.interrupt()
+
+
+def _cut_error() -> Unreachable:
+    return Unreachable("the stream has ended because it, or its client, was closed")

@@ -1,0 +1,102 @@
+"""What a client can be asked for: a class, a bare kind, or only the metadata of either; and how its bytes are read.
+
+`Website` gives typed objects, `GroupVersionKind("example.dev", "v1", "Website")` gives `Unstructured` ones, and
+`OnlyMetadata(Website)` gives `PartialObjectMetadata`, of which a server sends much less.
+"""
+
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from levelset.errors import ConfigError
+from levelset.objects import codec
+from levelset.objects.definition import Definition, definition_of
+from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.objects.kept import Kept
+from levelset.objects.resource import Object, PartialObjectMetadata
+from levelset.objects.unstructured import Unstructured
+
+__all__ = ["Item", "Kind", "OnlyMetadata", "View", "view_of"]
+
+K = TypeVar("K")
+K_co = TypeVar("K_co", covariant=True)
+
+
+class OnlyMetadata:
+    """The metadata of a kind's objects, without the rest: `client.list(OnlyMetadata(Pod))`."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: type[Object] | GroupVersionKind) -> None:
+        self.of: type[Object] | GroupVersionKind = of
+        view_of(of)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnlyMetadata) and view_of(self).gvk == view_of(other).gvk
+
+    def __hash__(self) -> int:
+        return hash((OnlyMetadata, view_of(self).gvk))
+
+    def __repr__(self) -> str:
+        return f"OnlyMetadata({view_of(self).gvk})"
+
+
+Kind = type[K] | GroupVersionKind | OnlyMetadata
+"""What can be asked for; only a class says what comes back."""
+
+
+class View(msgspec.Struct, Generic[K_co], frozen=True):
+    """How the objects of a kind are read from their bytes."""
+
+    gvk: GroupVersionKind
+    class_: type[Any]
+    definition: Definition | None = None
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether only the metadata are asked for."""
+        return self.class_ is PartialObjectMetadata
+
+    def read(self, raw: bytes) -> K_co:
+        """The object in these bytes, decoded for this caller; BadObject if the class cannot hold it."""
+        if self.class_ is Unstructured:
+            tree = codec.decode_tree(raw)
+            # The items of a list do not repeat what the list says.
+            named = {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind}
+            return cast("K_co", Unstructured({**named, **tree} if isinstance(tree, dict) else tree))
+        return cast("K_co", codec.decode(self.class_, raw))
+
+    def ref(self, kept: Kept) -> Ref[K_co]:
+        """The reference to a kept object of this kind."""
+        of: Any = self.gvk if self.class_ is Unstructured or self.is_metadata else self.class_
+        return Ref(of, kept.head.name, kept.head.namespace)
+
+
+class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
+    """A kept object with the way to read it: the head is there at once, the object when somebody asks."""
+
+    kept: Kept
+    view: View[K_co]
+
+    @property
+    def object(self) -> K_co:
+        """The typed object, decoded at each call; BadObject if the class cannot hold it."""
+        return self.view.read(self.kept.raw)
+
+    @property
+    def ref(self) -> Ref[K_co]:
+        """The reference that finds it again."""
+        return self.view.ref(self.kept)
+
+
+def view_of(kind: Kind[K]) -> View[K]:
+    """The view for a kind; ConfigError for what is none."""
+    if isinstance(kind, GroupVersionKind):
+        return View(kind, Unstructured)
+    if isinstance(kind, OnlyMetadata):
+        if isinstance(kind.of, OnlyMetadata):
+            raise ConfigError("OnlyMetadata of OnlyMetadata: write it once")
+        inner: View[Any] = view_of(kind.of)
+        return View(inner.gvk, PartialObjectMetadata, inner.definition)
+    definition = definition_of(kind)
+    return View(definition.gvk, kind, definition)

@@ -1,0 +1,125 @@
+"""Patches as values: what to change about an object, in one of the three ways that a server understands.
+
+`MergePatch` looks like the object and null takes away. `JsonPatch` is a list of operations. `StrategicPatch` knows
+which lists of the built-in kinds are merged by key. Each can be the difference between two objects; with `lock` it only
+fits the version that the first of them has, and is refused (Conflict, or Invalid for a JSON patch) by any other.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from levelset.errors import BadObject, BadPatch
+from levelset.objects import codec
+from levelset.objects.identity import GroupVersionKind
+from levelset.objects.trees import is_map
+from levelset.patch.builtin_shapes import builtin_shape
+from levelset.patch.difference import diff_operations
+from levelset.patch.merge import make_merge
+from levelset.patch.strategic_diff import make_strategic
+
+__all__ = ["JsonPatch", "MergePatch", "Patch", "StrategicPatch"]
+
+
+class MergePatch(msgspec.Struct, frozen=True):
+    """A merge patch (RFC 7396): `MergePatch({"spec": {"replicas": 2}})`."""
+
+    content_type: ClassVar[str] = "application/merge-patch+json"
+
+    tree: Any
+
+    @classmethod
+    def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
+        """The patch that leads from one object to the other; BadPatch if it cannot be said this way."""
+        old = _tree(before)
+        return cls(_locked(make_merge(old, _tree(after)), _version(old, lock=lock)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to change."""
+        return not self.tree
+
+    def body(self) -> bytes:
+        """The patch as it is sent."""
+        return codec.encode_tree(self.tree)
+
+
+class StrategicPatch(msgspec.Struct, frozen=True):
+    """A strategic merge patch, for built-in kinds: lists of containers, ports and the like are merged by key."""
+
+    content_type: ClassVar[str] = "application/strategic-merge-patch+json"
+
+    tree: Any
+
+    @classmethod
+    def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
+        """The patch that leads from one object of a built-in kind to the other."""
+        old = _tree(before)
+        gvk = GroupVersionKind.of(old.get("apiVersion", ""), old.get("kind", ""))
+        shape = builtin_shape(gvk.group, gvk.version, gvk.kind)
+        if shape is None:
+            raise BadPatch(f"a strategic patch needs a built-in kind, and {gvk} is none; use MergePatch or JsonPatch")
+        return cls(_locked(make_strategic(old, _tree(after), shape), _version(old, lock=lock)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to change."""
+        return not self.tree
+
+    def body(self) -> bytes:
+        """The patch as it is sent."""
+        return codec.encode_tree(self.tree)
+
+
+class JsonPatch(msgspec.Struct, frozen=True):
+    """A JSON patch (RFC 6902): `JsonPatch([{"op": "replace", "path": "/spec/replicas", "value": 2}])`."""
+
+    content_type: ClassVar[str] = "application/json-patch+json"
+
+    operations: Sequence[Any]
+
+    @classmethod
+    def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
+        """The operations that lead from one object to the other."""
+        old = _tree(before)
+        version = _version(old, lock=lock)
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+        return cls([*([] if version is None else [test]), *diff_operations(old, _tree(after))])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to change."""
+        return not self.operations
+
+    def body(self) -> bytes:
+        """The patch as it is sent."""
+        return codec.encode_tree(list(self.operations))
+
+
+Patch = MergePatch | JsonPatch | StrategicPatch
+"""What `client.patch` takes."""
+
+
+def _tree(obj: Any) -> dict[str, Any]:
+    tree = codec.to_tree(obj)
+    if not is_map(tree):
+        raise BadObject(f"a patch leads from one object to another, not from a {type(obj).__name__}")
+    return tree
+
+
+def _version(tree: dict[str, Any], *, lock: bool) -> str | None:
+    if not lock:
+        return None
+    metadata = tree.get("metadata")
+    found = metadata.get("resourceVersion") if is_map(metadata) else None
+    if not isinstance(found, str) or not found:
+        raise BadPatch("a lock needs the version of the object as it was read, and this one has none; read it first")
+    return found
+
+
+def _locked(patch: Any, version: str | None) -> Any:
+    if version is None:
+        return patch
+    metadata = patch.get("metadata")
+    return {**patch, "metadata": {**(metadata if is_map(metadata) else {}), "resourceVersion": version}}

@@ -1,0 +1,325 @@
+"""Every verb as a call: path, query, headers and body, without sending anything."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, Protocol
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from levelset.client.calls import Call
+from levelset.errors import BadName, ConfigError
+from levelset.objects.fieldselectors import FieldSelector
+from levelset.objects.identity import GroupVersionKind, GroupVersionResource
+from levelset.objects.selectors import LabelSelector
+
+__all__ = [
+    "JSON",
+    "Fields",
+    "Labels",
+    "Match",
+    "Propagation",
+    "Served",
+    "Target",
+    "Validation",
+    "create",
+    "delete",
+    "delete_collection",
+    "get",
+    "list_",
+    "logs",
+    "patch",
+    "update",
+    "watch",
+]
+
+Labels = str | Mapping[str, str] | LabelSelector
+"""A label selector: as a text, as labels that must all be there, or as a value."""
+Fields = str | Mapping[str, str] | FieldSelector
+"""A field selector, in the same three ways."""
+Match = Literal["Exact", "NotOlderThan"]
+"""What a given resource version means to a list."""
+Propagation = Literal["Background", "Foreground", "Orphan"]
+"""What happens to the children of what is deleted."""
+Validation = Literal["Ignore", "Strict", "Warn"]
+"""What a server does about fields that it does not know."""
+
+JSON: Final = "application/json"
+_AS: Final = "application/json;as={};g=meta.k8s.io;v=v1"
+_METADATA: Final = _AS.format("PartialObjectMetadata")
+_METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
+_LONGEST_MANAGER: Final = 128
+
+Pairs = Iterable[tuple[str, object]]
+
+
+class Served(Protocol):
+    """What must be known of a kind to ask for it: a Definition knows it, and so does discovery."""
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind."""
+        ...
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        """What it is served under."""
+        ...
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether its objects live in namespaces."""
+        ...
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a call is about: one object, one part of an object, or all objects of a kind (in a namespace)."""
+
+    served: Served
+    namespace: str | None = None
+    name: str | None = None
+    subresource: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The path of the URL, percent-encoded; BadName if the name cannot stand in one."""
+        gvr = self.served.gvr
+        root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
+        parts = [] if self.namespace is None else ["namespaces", self._part("namespace", self.namespace)]
+        parts.append(gvr.resource)
+        if self.name is not None:
+            parts.append(self._part("name", self.name))
+        if self.subresource is not None:
+            parts.append("/".join(self._part("subresource", part) for part in self.subresource.split("/")))
+        return f"{root}/{'/'.join(parts)}"
+
+    def said(self, verb: str) -> str:
+        """The call in words: `update Website/default/blog/status`, `list Website in default`."""
+        kind = self.served.gvk.kind
+        if self.name is not None:
+            return f"{verb} {'/'.join(part for part in (kind, self.namespace, self.name, self.subresource) if part)}"
+        if not self.served.namespaced:
+            return f"{verb} {kind}"
+        return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
+
+    def _part(self, field: str, text: str) -> str:
+        if not text or text in {".", ".."} or "/" in text or "%" in text:
+            kind = self.served.gvk.kind
+            raise BadName(f"{text!r} is no {field} of a {kind}; it is not empty and has no slash", field=field)
+        return quote(text, safe=":")
+
+
+def get(target: Target, *, version: str | None = None, is_metadata: bool = False, timeout: float) -> Call:
+    """Reads one object; `version` "0" allows any that the server has at hand."""
+    query = _query([("resourceVersion", version)])
+    accept = _METADATA if is_metadata else JSON
+    return _call("GET", target, "get", query, accept=accept, timeout=timeout)
+
+
+def list_(
+    target: Target,
+    *,
+    labels: Labels | None = None,
+    fields: Fields | None = None,
+    limit: int | None = None,
+    continue_: str | None = None,
+    version: str | None = None,
+    match: Match | None = None,
+    is_metadata: bool = False,
+    timeout: float,
+) -> Call:
+    """Reads a page of the objects of a kind; ConfigError for versions and pages that contradict each other.
+
+    Any version ("0") together with pages means no version: servers that answer from memory ignore the limit then.
+    """
+    if version == "0" and match is None and (limit or continue_):
+        version = None
+    _check_versions(target, continue_, version, match)
+    query = _query(
+        [
+            *_selectors(labels, fields),
+            ("limit", limit or None),
+            ("continue", continue_ or None),
+            ("resourceVersion", version),
+            ("resourceVersionMatch", match),
+        ]
+    )
+    accept = _METADATA_LIST if is_metadata else JSON
+    return _call("GET", target, "list", query, accept=accept, timeout=timeout)
+
+
+def watch(
+    target: Target,
+    *,
+    labels: Labels | None = None,
+    fields: Fields | None = None,
+    version: str | None = None,
+    match: Match | None = None,
+    seconds: float | None = None,
+    bookmarks: bool = True,
+    send_initial_events: bool = False,
+    is_metadata: bool = False,
+    timeout: float,
+) -> Call:
+    """Follows the changes of a kind; `seconds` is for how long the server shall send."""
+    if send_initial_events and not bookmarks:
+        raise ConfigError(f"{target.said('watch')}: the end of the initial events is a bookmark; leave bookmarks on")
+    if seconds is not None and seconds < 1:
+        raise ConfigError(f"{target.said('watch')}: a watch of {seconds} seconds is none; give it at least one")
+    if send_initial_events:
+        match = match or "NotOlderThan"
+    query = _query(
+        [
+            ("watch", "true"),
+            *_selectors(labels, fields),
+            ("resourceVersion", version),
+            ("resourceVersionMatch", match),
+            ("timeoutSeconds", None if seconds is None else int(seconds)),
+            ("allowWatchBookmarks", "true" if bookmarks else None),
+            ("sendInitialEvents", "true" if send_initial_events else None),
+        ]
+    )
+    accept = _METADATA if is_metadata else JSON
+    return _call("GET", target, "watch", query, accept=accept, timeout=timeout, is_stream=True)
+
+
+def create(target: Target, body: bytes, *, timeout: float, **options: Any) -> Call:
+    """Makes an object, or posts to a part of one."""
+    return _write("POST", target, "create", body, JSON, timeout=timeout, **options)
+
+
+def update(target: Target, body: bytes, *, timeout: float, **options: Any) -> Call:
+    """Replaces an object, or a part of one, as a whole."""
+    return _write("PUT", target, "update", body, JSON, timeout=timeout, **options)
+
+
+def patch(
+    target: Target,
+    body: bytes,
+    content_type: str,
+    *,
+    force: bool | None = None,
+    verb: str = "patch",
+    is_metadata: bool = False,
+    timeout: float,
+    **options: Any,
+) -> Call:
+    """Changes an object as a patch says; `force` is for an apply."""
+    more = [("force", None if force is None else str(force).lower())]
+    accept = _METADATA if is_metadata else JSON
+    made = _write("PATCH", target, verb, body, content_type, accept=accept, more=more, timeout=timeout, **options)
+    # An apply is a patch to the server; only the words tell them apart.
+    return msgspec.structs.replace(made, verb="patch")
+
+
+def delete(target: Target, options: bytes, *, is_metadata: bool = False, timeout: float) -> Call:
+    """Deletes one object; `options` is the JSON of a DeleteOptions."""
+    accept = _METADATA if is_metadata else JSON
+    return _call("DELETE", target, "delete", "", accept=accept, body=options, content_type=JSON, timeout=timeout)
+
+
+def delete_collection(
+    target: Target, options: bytes, *, labels: Labels | None = None, fields: Fields | None = None, timeout: float
+) -> Call:
+    """Deletes all objects of a kind in a namespace that the selectors select."""
+    query = _query(_selectors(labels, fields))
+    made = _call("DELETE", target, "delete all", query, body=options, content_type=JSON, timeout=timeout)
+    return msgspec.structs.replace(made, verb="deletecollection")
+
+
+def logs(target: Target, options: Pairs, *, timeout: float) -> Call:
+    """Reads what a container has written, as a stream."""
+    # Logs come as text whatever is asked for, and a server may refuse to promise it.
+    made = _call("GET", target, "read logs of", _query(options), accept="*/*", timeout=timeout, is_stream=True)
+    return msgspec.structs.replace(made, verb="get")
+
+
+def _write(
+    method: str,
+    target: Target,
+    verb: str,
+    body: bytes,
+    content_type: str,
+    *,
+    accept: str = JSON,
+    manager: str | None = None,
+    validation: Validation | None = None,
+    dry_run: bool = False,
+    more: Pairs = (),
+    timeout: float,
+) -> Call:
+    if manager is not None and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
+        raise ConfigError(f"{manager[:40]!r} is no field manager: at most 128 printable characters")
+    pairs = [
+        ("fieldManager", manager),
+        ("fieldValidation", validation),
+        ("dryRun", "All" if dry_run else None),
+        *more,
+    ]
+    return _call(
+        method, target, verb, _query(pairs), accept=accept, body=body, content_type=content_type, timeout=timeout
+    )
+
+
+def _call(
+    method: str,
+    target: Target,
+    verb: str,
+    query: str,
+    *,
+    accept: str = JSON,
+    body: bytes = b"",
+    content_type: str | None = None,
+    timeout: float,
+    is_stream: bool = False,
+) -> Call:
+    headers = {"accept": accept}
+    if content_type is not None:
+        headers["content-type"] = content_type
+    return Call(
+        method=method,
+        path=target.path,
+        query=query,
+        headers=headers,
+        body=body,
+        is_stream=is_stream,
+        timeout=timeout,
+        verb=verb,
+        words=target.said(verb),
+    )
+
+
+def _query(pairs: Pairs) -> str:
+    said = [(name, value) for name, value in pairs if value is not None]
+    return urlencode(said, quote_via=quote, safe=":,()!") if said else ""
+
+
+def _selectors(labels: Labels | None, fields: Fields | None) -> list[tuple[str, object]]:
+    return [("labelSelector", _labels(labels) or None), ("fieldSelector", _fields(fields) or None)]
+
+
+def _labels(labels: Labels | None) -> str:
+    if labels is None:
+        return ""
+    if isinstance(labels, str):
+        return str(LabelSelector.parse(labels))
+    return str(LabelSelector.of(labels) if isinstance(labels, Mapping) else labels)
+
+
+def _fields(fields: Fields | None) -> str:
+    if fields is None:
+        return ""
+    if isinstance(fields, str):
+        return str(FieldSelector.parse(fields))
+    return str(FieldSelector.of(fields) if isinstance(fields, Mapping) else fields)
+
+
+def _check_versions(target: Target, continue_: str | None, version: str | None, match: Match | None) -> None:
+    problem = None
+    if match is not None and version is None:
+        problem = f"match={match!r} says what a resource_version means; give one"
+    elif match == "Exact" and version == "0":
+        problem = 'any version ("0") cannot be matched exactly; name one, or leave match out'
+    elif continue_ and (version is not None or match is not None):
+        problem = "a later page is of the version of the first; leave resource_version and match out"
+    if problem is not None:
+        raise ConfigError(f"{target.said('list')}: {problem}")

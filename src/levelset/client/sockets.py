@@ -1,0 +1,115 @@
+"""Carries calls to a server over HTTP/1.1: connections that are kept, TLS, credentials, and an end to every wait."""
+
+import asyncio
+from typing import Final
+
+from levelset.client.calls import Answer, Call
+from levelset.client.config import Config
+from levelset.client.connection import Connection
+from levelset.client.deadlines import Deadline, Deadlines
+from levelset.client.dialing import Dialer
+from levelset.client.exchange import Exchange
+from levelset.client.pool import Pool, PoolLimits
+from levelset.client.proxying import authority
+from levelset.client.wire import RequestWriter
+from levelset.errors import TimedOut, Unreachable
+
+__all__ = ["SocketTransport"]
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class SocketTransport:
+    """A transport to the server of a `Config`; belongs to the event loop that it is first used in.
+
+    A call is repeated here in two cases only. A connection that was kept may turn out to be closed: what only reads, or
+    surely was not read by the server, goes out again on a new one. And after a 401 the credentials are asked for
+    something better, once.
+    """
+
+    def __init__(self, config: Config, *, limits: PoolLimits | None = None) -> None:
+        self.server = config.server
+        self._credentials = config.credentials
+        self._is_secure = config.is_secure
+        self._limits = limits or PoolLimits()
+        self._pool = Pool(Dialer(config).dial, server=config.server, limits=self._limits)
+        self._deadlines = Deadlines()
+        self._writer = _writer(config)
+
+    async def send(self, call: Call, /) -> Answer:
+        """The server's answer, whatever its status; Unreachable (or TimedOut) if there is none."""
+        pool = self._pool
+        if pool.is_closed:
+            raise pool.closed_error()
+        deadline = self._deadlines.start(call.timeout)
+        try:
+            if call.is_stream:
+                return await self._send(call, deadline)
+            await pool.wait_turn()
+            try:
+                return await self._send(call, deadline)
+            finally:
+                pool.end_turn()
+        except asyncio.CancelledError:
+            if deadline.was_cause():
+                raise self._too_late(call, deadline) from None
+            raise
+        finally:
+            self._deadlines.stop(deadline)
+
+    async def aclose(self) -> None:
+        """Closes all connections; calls and streams that are still under way end with Unreachable."""
+        await self._pool.aclose()
+        self._deadlines.close()
+
+    async def _send(self, call: Call, deadline: Deadline) -> Answer:
+        headers = await self._credentials.headers()
+        answer = await self._exchange(call, self._writer.write(call, headers), deadline)
+        if answer.status != 401 or not self._credentials.reject(headers):
+            return answer
+        if self._is_secure:
+            # A certificate is shown once for a connection: another one needs another connection.
+            self._pool.renew()
+        headers = await self._credentials.headers()
+        return await self._exchange(call, self._writer.write(call, headers), deadline)
+
+    async def _exchange(self, call: Call, request: bytes, deadline: Deadline) -> Answer:
+        kept = self._pool.take_nowait()
+        if kept is not None:
+            exchange = self._begin(call, kept, request, deadline)
+            try:
+                return await self._finish(exchange)
+            except Unreachable as error:
+                is_repeatable = not error.is_sent or (call.method in _SAFE and not exchange.received)
+                if not is_repeatable or self._pool.is_closed:
+                    raise
+        connection = await self._pool.open()
+        return await self._finish(self._begin(call, connection, request, deadline))
+
+    def _begin(self, call: Call, connection: Connection, request: bytes, deadline: Deadline) -> Exchange:
+        room = self._limits.unread_bytes
+        exchange = Exchange(call, connection, server=self.server, is_reused=connection.served > 0, room=room)
+        deadline.is_sent = True
+        connection.ask(request, exchange)
+        return exchange
+
+    async def _finish(self, exchange: Exchange) -> Answer:
+        try:
+            return await exchange.answer
+        except asyncio.CancelledError:
+            exchange.drop()
+            raise
+
+    def _too_late(self, call: Call, deadline: Deadline) -> TimedOut:
+        what = "did not answer" if deadline.is_sent else "was not reached"
+        words = call.words or f"{call.method} {call.path}"
+        return TimedOut(f"{words}: {self.server} {what} within {call.timeout:g} seconds", is_sent=deadline.is_sent)
+
+
+def _writer(config: Config) -> RequestWriter:
+    default = 443 if config.is_secure else 80
+    host = authority(config.host, config.port)
+    host = host.removesuffix(f":{default}") if config.port == default else host
+    fixed = (("User-Agent", "levelset"), ("Accept", "application/json"))
+    impersonation = config.impersonate.headers() if config.impersonate else ()
+    return RequestWriter(host, path=config.path, fixed=(*fixed, *impersonation))

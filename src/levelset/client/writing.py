@@ -1,0 +1,390 @@
+"""The verbs that change something: create, update, patch, apply, delete, scale."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeVar, overload
+
+import msgspec
+
+from levelset.client import requests
+from levelset.client.asking import Asking, Write, kind_and_name
+from levelset.client.calls import Call
+from levelset.client.drafting import Draft, delete_options, draft_of, is_gone, read_part, write_of
+from levelset.client.items import Items
+from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
+from levelset.client.paging import KeptPage, read_page
+from levelset.client.patches import MergePatch, Patch
+from levelset.client.requests import Fields, Labels, Propagation, Target, Validation
+from levelset.client.scaling import ObjectScale
+from levelset.errors import ConfigError, NotFound
+from levelset.objects import codec
+from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.objects.resource import Object, PartialObjectMetadata
+from levelset.objects.unstructured import Unstructured
+
+__all__ = ["Writing"]
+
+K = TypeVar("K")
+O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
+
+_APPLY: Final = "application/apply-patch+yaml"
+
+
+class Writing(Asking):
+    """The verbs of a client that change something.
+
+    All of them take `dry_run` (the server does everything but store), `manager` (who owns the fields that are written)
+    and, where there are fields to check, `validation`; the client's own settings stand in where they are left out.
+    """
+
+    @overload
+    async def create(
+        self,
+        obj: O,
+        /,
+        *,
+        namespace: str | None = None,
+        on: Ref[Any] | None = None,
+        subresource: str | None = None,
+        manager: str | None = None,
+        dry_run: bool = False,
+        validation: Validation | None = None,
+    ) -> O: ...
+    @overload
+    async def create(
+        self,
+        obj: Mapping[str, Any],
+        /,
+        *,
+        namespace: str | None = None,
+        on: Ref[Any] | None = None,
+        subresource: str | None = None,
+        manager: str | None = None,
+        dry_run: bool = False,
+        validation: Validation | None = None,
+    ) -> Unstructured: ...
+    async def create(
+        self,
+        obj: Any,
+        /,
+        *,
+        namespace: str | None = None,
+        on: Ref[Any] | None = None,
+        subresource: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """The object as the server made it; AlreadyExists if its name is taken.
+
+        With `on` and `subresource` it is posted to a part of another object, such as an eviction to a Pod.
+        """
+        draft = draft_of(obj)
+        if on is not None or subresource is not None:
+            target = await self._part(draft, on, subresource)
+            call = requests.create(target, draft.body(), timeout=self._settings.timeout, **self._options(options))
+        else:
+            target = await self._drafted(draft, namespace)
+            whole = msgspec.structs.replace(target, name=None)
+            call = requests.create(whole, draft.body(), timeout=self._settings.timeout, **self._options(options))
+            call = msgspec.structs.replace(call, words=target.said("create"))
+        return await self._write(call, draft.view, target, **options)
+
+    @overload
+    async def update(
+        self,
+        obj: O,
+        /,
+        *,
+        namespace: str | None = None,
+        on: Ref[Any] | None = None,
+        subresource: str | None = None,
+        manager: str | None = None,
+        dry_run: bool = False,
+        validation: Validation | None = None,
+    ) -> O: ...
+    @overload
+    async def update(
+        self,
+        obj: Mapping[str, Any],
+        /,
+        *,
+        namespace: str | None = None,
+        on: Ref[Any] | None = None,
+        subresource: str | None = None,
+        manager: str | None = None,
+        dry_run: bool = False,
+        validation: Validation | None = None,
+    ) -> Unstructured: ...
+    async def update(
+        self,
+        obj: Any,
+        /,
+        *,
+        namespace: str | None = None,
+        on: Ref[Any] | None = None,
+        subresource: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """The object after it was replaced as a whole; Conflict if somebody wrote since it was read.
+
+        An object without a version replaces whatever is there, where the kind allows that. One that has a version but
+        was not read from a server is refused (BadObject), since fields that its class does not know would be lost.
+        """
+        draft = draft_of(obj)
+        draft.check_whole()
+        part = on is not None and subresource is not None
+        target = await (self._part(draft, on, subresource) if part else self._drafted(draft, namespace, subresource))
+        call = requests.update(target, draft.body(), timeout=self._settings.timeout, **self._options(options))
+        return await self._write(call, draft.view, target, **options)
+
+    async def update_status(self, obj: O, /, *, manager: str | None = None, dry_run: bool = False) -> O:
+        """The object after its status was replaced; the rest of it is not looked at."""
+        return await self.update(obj, subresource="status", manager=manager, dry_run=dry_run)
+
+    @overload
+    async def patch(
+        self,
+        what: Ref[K],
+        patch: Patch,
+        /,
+        *,
+        subresource: str | None = None,
+        only_metadata: Literal[False] = False,
+        manager: str | None = None,
+        dry_run: bool = False,
+        validation: Validation | None = None,
+    ) -> K: ...
+    @overload
+    async def patch(
+        self,
+        what: Ref[Any],
+        patch: Patch,
+        /,
+        *,
+        subresource: str | None = None,
+        only_metadata: Literal[True],
+        manager: str | None = None,
+        dry_run: bool = False,
+        validation: Validation | None = None,
+    ) -> PartialObjectMetadata: ...
+    async def patch(
+        self,
+        what: Ref[Any],
+        patch: Patch,
+        /,
+        *,
+        subresource: str | None = None,
+        only_metadata: bool = False,
+        **options: Any,
+    ) -> Any:
+        """The object after the patch, or only its metadata; NotFound if there is none."""
+        kind: Any = what.class_ or what.gvk
+        view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
+        target = await self._one(view, what.name, what.namespace, subresource)
+        call = requests.patch(
+            target,
+            patch.body(),
+            patch.content_type,
+            is_metadata=view.is_metadata,
+            timeout=self._settings.timeout,
+            **self._options(options),
+        )
+        return await self._write(call, view, target, **options)
+
+    @overload
+    async def apply(
+        self,
+        obj: O,
+        /,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        manager: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> O: ...
+    @overload
+    async def apply(
+        self,
+        obj: Mapping[str, Any],
+        /,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        manager: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Unstructured: ...
+    async def apply(
+        self,
+        obj: Any,
+        /,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        force: bool = False,
+        **options: Any,
+    ) -> Any:
+        """The object after a server-side apply: made if it is not there; what the manager no longer says is dropped.
+
+        ApplyConflict names the fields that other managers own; with `force` they are taken over.
+        """
+        draft = draft_of(obj)
+        target = await self._drafted(draft, namespace, subresource)
+        call = requests.patch(
+            target,
+            draft.applied_body(),
+            _APPLY,
+            force=force,
+            verb="apply",
+            timeout=self._settings.timeout,
+            **self._options(options),
+        )
+        return await self._write(call, draft.view, target, **options)
+
+    @overload
+    async def delete(
+        self,
+        what: Ref[K],
+        /,
+        *,
+        propagation: Propagation | None = None,
+        grace: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        missing_ok: bool = False,
+        dry_run: bool = False,
+    ) -> K | None: ...
+    @overload
+    async def delete(
+        self,
+        what: Kind[K],
+        name: str,
+        /,
+        *,
+        namespace: str | None = None,
+        propagation: Propagation | None = None,
+        grace: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        missing_ok: bool = False,
+        dry_run: bool = False,
+    ) -> K | None: ...
+    async def delete(
+        self,
+        what: Ref[Any] | Kind[Any],
+        name: str | None = None,
+        /,
+        *,
+        namespace: str | None = None,
+        missing_ok: bool = False,
+        dry_run: bool = False,
+        **options: Any,
+    ) -> Any:
+        """None if the object is gone, or the object if finalizers or its grace period still hold it.
+
+        NotFound if there is none (unless that is fine), Conflict if it is not the one that `uid` or
+        `resource_version` says.
+        """
+        view, name, namespace = kind_and_name(what, name, namespace)
+        target = await self._one(view, name, namespace)
+        dry_run = dry_run or self._settings.dry_run
+        body = delete_options(dry_run=dry_run, **options)
+        call = requests.delete(target, body, is_metadata=view.is_metadata, timeout=self._settings.timeout)
+        try:
+            answer = await self._sender.send(call)
+        except NotFound:
+            if missing_ok:
+                return None
+            raise
+        if not dry_run:
+            self._tell(write_of(view.gvk, name, target.namespace, answer.body, is_delete=True))
+        return None if is_gone(answer.body) else view.read(answer.body)
+
+    async def delete_collection(
+        self,
+        kind: Kind[K],
+        /,
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        propagation: Propagation | None = None,
+        grace: int | None = None,
+        dry_run: bool = False,
+    ) -> Items[K]:
+        """Deletes all objects of a kind in one namespace that the selectors select, and gives what it deleted."""
+        view = view_of(kind)
+        target = await self._many(view, namespace)
+        if target.served.namespaced and target.namespace is None:
+            raise ConfigError(f"delete all {view.gvk.kind}: name the namespace; all of them at once is not offered")
+        dry_run = dry_run or self._settings.dry_run
+        body = delete_options(propagation=propagation, grace=grace, dry_run=dry_run)
+        call = requests.delete_collection(target, body, labels=labels, fields=fields, timeout=self._settings.timeout)
+        answer = await self._sender.send(call)
+        page = _deleted_page(answer.body, view)
+        if not dry_run:
+            version = page.resource_version or None
+            self._tell(Write(view.gvk, None, target.namespace, version, is_gone=True))
+        return Items(page, view)
+
+    async def get_scale(self, ref: Ref[Any], /) -> ObjectScale:
+        """How many replicas an object wants and has; NotFound if its kind has no scale."""
+        target = await self._one(view_of(ref.class_ or ref.gvk), ref.name, ref.namespace, "scale")
+        answer = await self._sender.send(requests.get(target, timeout=self._settings.timeout))
+        return codec.decode(ObjectScale, answer.body)
+
+    async def scale(
+        self,
+        ref: Ref[Any],
+        /,
+        replicas: int,
+        *,
+        manager: str | None = None,
+        dry_run: bool = False,
+    ) -> ObjectScale:
+        """The scale of an object after its number of replicas was set."""
+        view: View[Any] = view_of(ref.class_ or ref.gvk)
+        target = await self._one(view, ref.name, ref.namespace, "scale")
+        patch = MergePatch({"spec": {"replicas": replicas}})
+        options: dict[str, Any] = {"manager": manager, "dry_run": dry_run}
+        call = requests.patch(
+            target, patch.body(), patch.content_type, timeout=self._settings.timeout, **self._options(options)
+        )
+        made: ObjectScale = await self._write(call, view_of(ObjectScale), target, **options)
+        return made
+
+    def _options(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        settings = self._settings
+        return {
+            "manager": said.get("manager") or settings.manager,
+            "dry_run": bool(said.get("dry_run")) or settings.dry_run,
+            "validation": said.get("validation") or settings.validation,
+        }
+
+    async def _drafted(self, draft: Draft, namespace: str | None, subresource: str | None = None) -> Target:
+        if namespace is not None and draft.namespace is not None and namespace != draft.namespace:
+            raise ConfigError(f"{draft.view.gvk.kind} {draft.name} is in namespace {draft.namespace}, not {namespace}")
+        return await self._one(draft.view, draft.name, draft.namespace or namespace, subresource)
+
+    async def _part(self, draft: Draft, on: Ref[Any] | None, subresource: str | None) -> Target:
+        if on is None or subresource is None:
+            raise ConfigError(
+                f"{draft.view.gvk.kind}: `on` says of which object, `subresource` of which part; give both"
+            )
+        return await self._one(view_of(on.class_ or on.gvk), on.name, on.namespace, subresource)
+
+    async def _write(self, call: Call, view: View[Any], target: Target, *, dry_run: bool = False, **_: Any) -> Any:
+        answer = await self._sender.send(call)
+        if not dry_run and not self._settings.dry_run:
+            gvk: GroupVersionKind = target.served.gvk
+            self._tell(write_of(gvk, target.name, target.namespace, answer.body))
+        return read_part(view, answer.body, target.subresource)
+
+    def _tell(self, write: Write | None) -> None:
+        if write is not None:
+            self._observe([write])
+
+
+def _deleted_page(body: bytes, view: View[Any]) -> KeptPage:
+    if b'"Status"' in body[:200] and b'"items"' not in body:
+        return KeptPage([], "")
+    return read_page(body, view.gvk)

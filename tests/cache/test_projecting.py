@@ -1,0 +1,26 @@
+"""The metadata of a whole object, cut out of its bytes."""
+
+import pytest
+
+from levelset.cache.projecting import as_metadata
+from levelset.errors import BadObject
+from levelset.objects import Head, Kept, PartialObjectMetadata, decode, keep
+
+__all__: list[str] = []
+
+
+def test_the_metadata_are_those_of_the_object_and_nothing_else_is_there() -> None:
+    raw = b'{"kind":"ConfigMap", "metadata" : {"name":"a","labels":{"b":"}"},"more":[1]} ,"data":{"c":"d"}}'
+    kept = as_metadata(keep(raw))
+    found = decode(PartialObjectMetadata, kept.raw)
+    assert (found.kind, found.api_version, found.name) == ("PartialObjectMetadata", "meta.k8s.io/v1", "a")
+    assert found.metadata.labels == {"b": "}"}
+    assert set(kept.tree()) == {"kind", "apiVersion", "metadata"}
+    assert kept.tree()["metadata"]["more"] == [1], "what the class does not know is there, too"
+    assert kept.head.name == "a"
+
+
+@pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b'{"metadata":', b"\xff"])
+def test_what_has_no_metadata_is_no_object(raw: bytes) -> None:
+    with pytest.raises(BadObject, match="this is no object with metadata"):
+        as_metadata(Kept(Head(name="a"), raw))

@@ -1,0 +1,75 @@
+import pytest
+
+from levelset.client import requests
+from levelset.client.requests import Target
+from levelset.errors import BadName
+from levelset.objects import FieldSelector, LabelSelector, definition_of
+from tests.client.world import ConfigMap, Namespace, Website
+
+SITE = definition_of(Website)
+TARGET = Target(SITE, "default", "blog")
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "words"),
+    [
+        (Target(SITE), "/apis/example.dev/v1/websites", "list Website in all namespaces"),
+        (Target(SITE, "a"), "/apis/example.dev/v1/namespaces/a/websites", "list Website in a"),
+        (TARGET, "/apis/example.dev/v1/namespaces/default/websites/blog", "list Website/default/blog"),
+        (
+            Target(SITE, "a", "b", "status"),
+            "/apis/example.dev/v1/namespaces/a/websites/b/status",
+            "list Website/a/b/status",
+        ),
+        (Target(definition_of(ConfigMap), "a", "b"), "/api/v1/namespaces/a/configmaps/b", "list ConfigMap/a/b"),
+        (Target(definition_of(Namespace), None, "a"), "/api/v1/namespaces/a", "list Namespace/a"),
+        (Target(definition_of(Namespace)), "/api/v1/namespaces", "list Namespace"),
+        (Target(SITE, "a", "b", "proxy/x y"), "/apis/example.dev/v1/namespaces/a/websites/b/proxy/x%20y", None),
+        (Target(SITE, "a", "system:b?#é"), "/apis/example.dev/v1/namespaces/a/websites/system:b%3F%23%C3%A9", None),
+    ],
+)
+def test_paths_and_words_say_the_same(target: Target, path: str, words: str | None) -> None:
+    assert target.path == path
+    if words is not None:
+        assert target.said("list") == words
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "%2e%2e", "../../secrets/x"])
+def test_a_name_that_would_lead_elsewhere_is_refused(name: str) -> None:  # kube-rs 87
+    for target in (Target(SITE, "a", name), Target(SITE, name, "a"), Target(SITE, "a", "b", f"{name}/..")):
+        with pytest.raises(BadName):
+            _ = target.path
+
+
+def test_selectors_are_encoded_into_the_query() -> None:
+    labels, fields = LabelSelector.parse("app in (a,b),!c"), FieldSelector.of({"metadata.name": "a,b=c&d"})
+    call = requests.list_(Target(SITE), labels=labels, fields=fields, limit=5, timeout=1)
+    assert call.query.split("&") == [
+        "labelSelector=app%20in%20(a,b),!c",
+        "fieldSelector=metadata.name%3Da%5C,b%5C%3Dc%26d",
+        "limit=5",
+    ]
+
+
+def test_empty_selectors_are_not_sent() -> None:
+    call = requests.list_(Target(SITE), labels="", fields={}, timeout=1)
+    assert (call.query, call.verb, call.method) == ("", "list", "GET")
+
+
+def test_a_watch_asks_for_bookmarks_and_streams() -> None:
+    call = requests.watch(Target(SITE), version="7", seconds=290.9, timeout=1)
+    assert call.query == "watch=true&resourceVersion=7&timeoutSeconds=290&allowWatchBookmarks=true"
+    assert (call.is_stream, call.words) == (True, "watch Website in all namespaces")
+    assert "allowWatchBookmarks" not in requests.watch(Target(SITE), bookmarks=False, timeout=1).query
+
+
+def test_writes_say_who_writes_how_strictly_and_whether_for_real() -> None:
+    call = requests.update(TARGET, b"{}", manager="me & you", validation="Strict", dry_run=True, timeout=1)
+    assert call.query == "fieldManager=me%20%26%20you&fieldValidation=Strict&dryRun=All"
+    assert (call.method, call.body, call.headers["content-type"]) == ("PUT", b"{}", "application/json")
+
+
+def test_an_apply_is_a_patch_that_is_called_an_apply() -> None:
+    call = requests.patch(TARGET, b"{}", "application/apply-patch+yaml", force=False, verb="apply", timeout=1)
+    assert (call.method, call.verb, call.words) == ("PATCH", "patch", "apply Website/default/blog")
+    assert call.query == "force=false"

@@ -1,0 +1,17 @@
+from levelset.client.served import ServedResource
+from levelset.objects.definition import Scale, define
+from levelset.objects.identity import GroupVersionKind, GroupVersionResource
+
+
+def test_a_class_says_by_itself_what_it_is_served_under() -> None:
+    definition = define("Website", api="example.dev/v1", status=True, scale=Scale(), short_names=["web"])
+    served = ServedResource.of(definition)
+    assert served.gvr == GroupVersionResource("example.dev", "v1", "websites")
+    assert served.gvk == GroupVersionKind("example.dev", "v1", "Website")
+    assert served.namespaced
+    assert (served.subresources, served.short_names) == (("scale", "status"), ("web",))
+
+
+def test_it_prints_as_kubectl_would_be_told() -> None:
+    assert str(ServedResource.of(define("Website", api="example.dev/v1"))) == "websites.v1.example.dev"
+    assert str(ServedResource.of(define("Pod", api="v1"))) == "pods.v1"
