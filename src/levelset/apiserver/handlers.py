@@ -3,9 +3,9 @@
 Handlers are ordinary functions that answer at once when they can, and otherwise give something to wait for.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from inspect import isawaitable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -25,6 +25,7 @@ from levelset.apiserver import (
 )
 from levelset.apiserver.access import OWNER
 from levelset.apiserver.addresses import Address
+from levelset.apiserver.instant import run_at_once
 from levelset.apiserver.listing import Listing, parse_list
 from levelset.apiserver.negotiation import JSON, Chosen, media_type, negotiate, read_object
 from levelset.apiserver.objects import served_tree
@@ -78,15 +79,24 @@ def answer(world: World, served: Served, address: Address, request: Request) -> 
     misplaced = _check_scope(call, verb)
     if misplaced is not None:
         return misplaced
-    special = world.special.get((served.group, served.plural, address.subresource))
-    if special is not None and request.method != "GET":
-        made: Answer = special(world, served, address, request)
-        return made
+    if request.method != "GET":
+        special = world.special.get((served.group, served.plural, address.subresource))
+        if special is not None:
+            made: Answer = special(world, served, address, request)
+            return made
     if address.subresource:
         return _answer_part(call)
     if verb is None or verb not in served.verbs:
         raise method_not_allowed(request.method, request.path)
-    return _review(call) if verb == "create" and reviews.is_review(served) else _VERBS[verb](call)
+    if verb == "create" and reviews.is_review(served):
+        return _review(call)
+    write = _WRITES.get(verb)
+    return _READS[verb](call) if write is None else _written_at_once(world, write(call))
+
+
+def _written_at_once(world: World, write: Coroutine[Any, Any, Response]) -> Answer:
+    """The answer to a write of one object: there is nothing to wait for on a storage that reads and writes at once."""
+    return write if world.reader is None or world.writer is None else run_at_once(write)
 
 
 def verb_of(address: Address, request: Request) -> str | None:
@@ -238,7 +248,7 @@ def _answer_part(call: _Call) -> Answer:
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH"):
         raise method_not_allowed(method, call.request.path)
-    return _update(call) if method == "PUT" else _patch(call)
+    return _written_at_once(call.world, _update(call) if method == "PUT" else _patch(call))
 
 
 async def _get_scale(call: _Call) -> Response:
@@ -277,13 +287,15 @@ def _is_true(text: str | None) -> bool:
     return text is not None and text.lower() not in ("false", "0")
 
 
-_VERBS: Final[dict[str, Callable[[_Call], Answer]]] = {
+_READS: Final[dict[str, Callable[[_Call], Answer]]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,
+    "deletecollection": _delete_collection,  # it begins with a list, and may take long
+}
+_WRITES: Final[dict[str, Callable[[_Call], Coroutine[Any, Any, Response]]]] = {
     "create": _create,
     "update": _update,
     "patch": _patch,
     "delete": _delete,
-    "deletecollection": _delete_collection,
 }
