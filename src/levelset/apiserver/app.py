@@ -55,14 +55,14 @@ class App:
         self._world = world
         self._pages = tuple(pages)
         # One random half per server and a counter: as good as a UUID to find a request in a log, and much cheaper.
-        self._audit = f"{world.random.getrandbits(80):020x}"
+        half = f"{world.random.getrandbits(80):020x}"
+        self._audit = f"{half[:8]}-{half[8:12]}-{half[12:16]}-{half[16:]}-"
         self._numbers = count(1)
         self._addresses: dict[str, Address] = {}
 
     def handle(self, request: Request) -> Answer:
         """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
         audit = f"{self._audit}{next(self._numbers):012x}"
-        audit = f"{audit[:8]}-{audit[8:12]}-{audit[12:16]}-{audit[16:20]}-{audit[20:]}"
         try:
             answer = self._answer(request)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the client gets a Status and never a traceback

@@ -35,6 +35,9 @@ _SET_BY_SERVER: Final = frozenset(
     {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}
 )
 
+# The digit of a UUID that begins with the bits 10, and keeps the other two.
+_VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+
 
 class _Owner(msgspec.Struct, frozen=True, gc=False):
     apiVersion: str | None = None  # noqa: N815  # the names of the wire
@@ -169,9 +172,8 @@ def generate_name(base: str, source: random.Random) -> str:
 
 def new_uid(source: random.Random) -> str:
     """A random UUID, version 4."""
-    bits = source.getrandbits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | (0x4000 << 64) | (0x8000 << 48)
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = "%032x" % source.getrandbits(128)  # noqa: UP031  # a third faster than an f-string
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{_VARIANT[text[16]]}{text[17:20]}-{text[20:]}"
 
 
 def time_text(now: datetime) -> str:

@@ -118,7 +118,10 @@ def delete_options(request: Request) -> DeleteOptions:
 
 def _agent(request: Request) -> str:
     """The manager of a request that names none: the first part of its user agent."""
-    agent = (request.headers.get("user-agent") or "").partition("/")[0]
+    header = request.headers.get("user-agent")
+    if not header:
+        return UNKNOWN
+    agent = header.partition("/")[0]
     if not agent.isprintable():
         agent = "".join([letter for letter in agent if letter.isprintable()])
     return agent[:MAX_MANAGER] or UNKNOWN

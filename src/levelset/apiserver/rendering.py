@@ -6,7 +6,7 @@ import msgspec
 
 from levelset.apiserver import forms, objects
 from levelset.apiserver.listing import Listing
-from levelset.apiserver.negotiation import YAML, Chosen
+from levelset.apiserver.negotiation import PLAIN, YAML, Chosen
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
 from levelset.objects import encode_tree
@@ -23,7 +23,7 @@ def render_item(
     world: World, served: Served, request: Request, *, chosen: Chosen, item: Item, status: int = 200
 ) -> Response:
     """A stored object as an answer."""
-    if chosen.is_plain:
+    if chosen is PLAIN or chosen.is_plain:
         return _json(request, objects.served_bytes(served, item), status)
     return render_tree(world, served, request, chosen=chosen, tree=objects.served_tree(served, item), status=status)
 

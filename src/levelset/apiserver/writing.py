@@ -1,14 +1,13 @@
 """Creating and updating objects: decide (in `strategy`), write if nobody else wrote meanwhile, tell the listeners."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, cast
 
 import msgspec
 
 from levelset.apiserver import committing, refusals, strategy
 from levelset.apiserver import metadata as meta
-from levelset.apiserver.decoding import check_place
+from levelset.apiserver.decoding import Decoded, check_place
 from levelset.apiserver.metadata import is_deleting
 from levelset.apiserver.objects import served_tree, store_bytes, with_version
 from levelset.apiserver.options import WriteOptions
@@ -23,8 +22,6 @@ __all__ = ["Change", "Written", "check_home", "create", "get_item", "homes", "mu
 
 GENERATED_TRIES: Final = 8
 NAMESPACES: Final = "/registry/core/namespaces/"
-
-_AT_ONCE: Final = nullcontext()
 
 Change = Callable[[Tree, Item], strategy.Settled]
 """Decides what an object becomes: it gets the tree as served, its own to keep, and the item to decode it again from."""
@@ -51,13 +48,21 @@ async def create(
     """
     options = WriteOptions() if options is None else options
     decoded = strategy.begin_create(served, namespace, tree, options)
+    if world.writer is not None:  # it writes at once, and lets nobody in between
+        return await _create(world, served, namespace, tree, decoded, options=options)
+    with world.arrivals.expect(*homes(served, namespace)):
+        return await _create(world, served, namespace, tree, decoded, options=options)
+
+
+async def _create(
+    world: World, served: Served, namespace: str | None, tree: Tree, decoded: Decoded, *, options: WriteOptions
+) -> Written:
     metadata = tree["metadata"]
-    with _arriving(world, served, namespace):
-        await check_home(world, served, namespace, metadata.get("name", ""))
-        if "name" not in metadata and "generateName" in metadata:
-            metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
-        strategy.finish_create(world, served, namespace, tree, decoded, options=options)
-        return await store_new(world, served, namespace, tree, options)
+    await check_home(world, served, namespace, metadata.get("name", ""))
+    if "name" not in metadata and "generateName" in metadata:
+        metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
+    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    return await store_new(world, served, namespace, tree, options)
 
 
 async def store_new(world: World, served: Served, namespace: str | None, tree: Tree, options: WriteOptions) -> Written:
@@ -169,11 +174,6 @@ def _is_free(served: Served, tree: Tree) -> bool:
     return is_deleting(tree) and not strategy.is_kept(served, tree)
 
 
-def _arriving(world: World, served: Served, namespace: str | None) -> AbstractContextManager[None]:
-    """Counts an object as on its way in, where there is a way: a storage that writes at once lets nobody in between."""
-    return _AT_ONCE if world.writer is not None else world.arrivals.expect(*homes(served, namespace))
-
-
 def homes(served: Served, namespace: str | None) -> tuple[str, ...]:
     """What an object of this kind in this namespace cannot be without, as `Arrivals` counts them."""
     return (served.prefix,) if namespace is None else (served.prefix, NAMESPACES + namespace)
@@ -185,7 +185,8 @@ async def check_home(world: World, served: Served, namespace: str | None, name: 
         raise refusals.forbidden(served, name, "create not allowed while custom resource definition is terminating")
     if not served.namespaced or namespace is None:
         return
-    home = await get_item(world, NAMESPACES + namespace)
+    reader, key = world.reader, NAMESPACES + namespace
+    home = await world.storage.get(key) if reader is None else reader.get_nowait(key)
     if home is None:
         raise refusals.missing_namespace(namespace)
     # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
