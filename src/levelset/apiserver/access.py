@@ -63,9 +63,9 @@ class Access:
                 return ANONYMOUS
             raise Unauthorized("Unauthorized")
         headers = request.headers
-        wanted = headers.get("impersonate-user")
-        if wanted is not None or headers.get("impersonate-group") is not None:
-            groups, uid = headers.get_all("impersonate-group"), headers.get("impersonate-uid")
+        wanted = headers.find("impersonate-user")
+        if wanted is not None or headers.find("impersonate-group") is not None:
+            groups, uid = headers.get_all("impersonate-group"), headers.find("impersonate-uid")
             return _impersonate(found, wanted, groups, uid)
         return found
 
@@ -74,7 +74,7 @@ class Access:
         return self._find_token(token.encode("utf-8", "surrogatepass"))
 
     def _find(self, request: Request) -> Caller | None:
-        header = request.headers.get("authorization")
+        header = request.headers.find("authorization")
         if header is not None:
             return self._known.get(header) or self._read(header)
         if request.peer is not None:

@@ -121,7 +121,7 @@ def _form(media: str, parameters: dict[str, str], purpose: Purpose) -> Chosen | 
 
 def media_type(request: Request) -> str | None:
     """The Content-Type of a request without its parameters; None if it was not sent."""
-    given = request.headers.get("content-type")
+    given = request.headers.find("content-type")
     if given == JSON:
         return JSON
     return None if not given else given.partition(";")[0].strip().lower()

@@ -38,19 +38,21 @@ def store_bytes(served: Served, tree: Tree) -> bytes:
 
     Raises Undecodable for one that is nested too deeply.
     """
-    stored = tree if _is_ready(served, tree) else _stored(served, tree)
+    stored = tree
+    # A new object often has the form and the order already.
+    if (
+        not served.stored_as_served
+        or list(tree)[:3] != _FIRST
+        or "resourceVersion" in tree["metadata"]
+        or tree["apiVersion"] != served.api_version
+        or tree["kind"] != served.kind
+    ):
+        stored = _stored(served, tree)
     value = encode_tree(stored)
     # Counting the brackets is all that most objects need: those that have few cannot be deep.
     if len(value) - len(value.translate(None, b"{[")) > _DEEPEST and _is_deep(stored):
         raise Undecodable(f"the object is nested too deeply: {_DEEPEST} levels are the most")
     return value
-
-
-def _is_ready(served: Served, tree: Tree) -> bool:
-    """Whether the tree has the form and the order already, as that of a new object often does."""
-    if not served.stored_as_served or "resourceVersion" in tree["metadata"] or list(tree)[:3] != _FIRST:
-        return False
-    return bool(tree["apiVersion"] == served.api_version and tree["kind"] == served.kind)
 
 
 def _stored(served: Served, tree: Tree) -> Tree:

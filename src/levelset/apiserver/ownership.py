@@ -8,7 +8,7 @@ and the answer for an outline is worked out once.
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree
@@ -21,10 +21,12 @@ from levelset.patch.shapes import Shape
 
 __all__ = ["own_new"]
 
-# A map is the number of its names, the names, the name and the outline of each member that is a container, and None as
-# its end; all in one tuple, which is quick to make and to look up. A list with keyed items is a tuple of its elements
-# and one of their outlines, each of them None if it is no container.
+# All is in one tuple, which is quick to make and to look up. A map is the number of its names, the names, the name and
+# the outline of each member that is a container, and None as its end; one without such members is a tuple of its names
+# further down. A list with keyed items is a tuple of its elements and of their outlines, None for each that is no
+# container.
 _Outline = tuple[Any, ...]
+_CONTAINERS: Final = frozenset({dict, list})
 
 
 def own_new(served: Served, tree: Tree, *, manager: str, now: str) -> None:
@@ -32,7 +34,9 @@ def own_new(served: Served, tree: Tree, *, manager: str, now: str) -> None:
 
     The tree in `fieldsV1` is shared between objects: nobody may change it.
     """
-    fields = _owned(_map_outline(tree, served.shape()))
+    outline: list[Any] = []
+    _add_map(outline, tree, served.shape())
+    fields = _owned(tuple(outline))
     if not fields:
         return
     entry: Tree = {
@@ -46,12 +50,6 @@ def own_new(served: Served, tree: Tree, *, manager: str, now: str) -> None:
     tree["metadata"]["managedFields"] = [entry]
 
 
-def _map_outline(tree: dict[str, Any], shape: Shape) -> _Outline:
-    outline: list[Any] = []
-    _add_map(outline, tree, shape)
-    return tuple(outline)
-
-
 def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
     outline.append(len(tree))
     outline += tree
@@ -60,8 +58,12 @@ def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
         if value.__class__ is dict:
             if value:
                 below = shape.member(name)
-                if not below.atomic:
-                    outline.append(name)
+                if below.atomic:
+                    continue
+                outline.append(name)
+                if _CONTAINERS.isdisjoint(map(type, value.values())):
+                    outline.append(tuple(value))
+                else:
                     _add_map(outline, value, below)
         elif value.__class__ is list and value:
             below = shape.member(name)
@@ -84,7 +86,9 @@ def _item_outline(item: Any, shape: Shape) -> _Outline | None:
     if not item or shape.atomic:
         return None
     if is_map(item):
-        return _map_outline(item, shape)
+        outline: list[Any] = []
+        _add_map(outline, item, shape)
+        return tuple(outline)
     if is_list(item) and shape.list_type != "atomic":
         return _list_outline(item, shape)
     return None
@@ -100,9 +104,12 @@ def _owned(outline: _Outline) -> dict[str, Any] | None:
 
 def _node(outline: _Outline) -> Node:
     """The node of a field set that holds everything an outline shows."""
-    if outline[0].__class__ is int:
+    first = outline[0]
+    if isinstance(first, int):
         parts = iter(outline)
         return _map_node(next(parts), parts)
+    if isinstance(first, str):
+        return _map_node(len(outline), iter(outline))
     node: Node = {".": {}}
     for element, below in zip(*outline, strict=True):
         node[element] = {} if element in node or below is None else _node(below)
@@ -116,5 +123,5 @@ def _map_node(size: int, parts: Iterator[Any]) -> Node:
         if name is None:
             break
         begin = next(parts)
-        node[f"f:{name}"] = _map_node(begin, parts) if begin.__class__ is int else _node(begin)
+        node[f"f:{name}"] = _map_node(begin, parts) if isinstance(begin, int) else _node(begin)
     return node

@@ -13,9 +13,9 @@ from levelset.objects import encode_tree
 from levelset.storage import Item
 from levelset.web import Request, Response
 
-__all__ = ["render_item", "render_listing", "render_tree"]
+__all__ = ["JSON_HEADERS", "render_item", "render_listing", "render_tree"]
 
-_JSON_HEADERS: Final = (("Content-Type", "application/json"),)
+JSON_HEADERS: Final = (("Content-Type", "application/json"),)
 _BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
 
 
@@ -59,7 +59,7 @@ def render_tree(
 def _json(request: Request, body: bytes, status: int) -> Response:
     if _is_for_people(request):
         body = msgspec.json.format(body, indent=2) + b"\n"
-    return Response(status, _JSON_HEADERS, body)
+    return Response(status, JSON_HEADERS, body)
 
 
 def _is_for_people(request: Request) -> bool:
@@ -68,7 +68,7 @@ def _is_for_people(request: Request) -> bool:
         asked = request.parameter("pretty")
         if asked is not None:
             return asked.lower() not in ("false", "0")
-    agent = request.headers.get("user-agent")
+    agent = request.headers.find("user-agent")
     return agent is not None and agent.startswith(_BROWSERS)
 
 

@@ -59,6 +59,8 @@ class World:
     validators: dict[tuple[str, str], list[Validator]] = field(default_factory=dict[tuple[str, str], list[Validator]])
     """In-process validators by (group, kind)."""
     listeners: list[Listener] = field(default_factory=list[Listener])
+    followers: dict[str, list[Listener]] = field(default_factory=dict[str, list[Listener]])
+    """Listeners that one resource matters to, by the prefix of its keys: others' writes need not wait for them."""
     special: dict[tuple[str, str, str], Callable[..., Any]] = field(
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
@@ -76,7 +78,13 @@ class World:
         self.reader = self.storage if isinstance(self.storage, NowaitReader) else None
         self.writer = self.storage if isinstance(self.storage, NowaitWriter) else None
 
+    def follow(self, prefix: str, listener: Listener) -> None:
+        """Has `listener` told of the writes to the resource with this prefix of keys, before the `listeners` are."""
+        self.followers.setdefault(prefix, []).append(listener)
+
     def stored(self, served: "Served", before: Tree | None, after: Tree | None) -> None:
         """Tells the listeners of a committed write; the write path calls it before it answers its client."""
+        for follower in self.followers.get(served.prefix, ()):
+            follower(served, before, after)
         for listener in self.listeners:
             listener(served, before, after)
