@@ -57,12 +57,13 @@ class Access:
 
         Health and version may be asked by anybody, even with a credential that is not known.
         """
-        found = self._find(request)
+        headers = request.headers
+        header = headers.find("authorization")
+        found = self._of_peer(request.peer) if header is None else self._known.get(header) or self._read(header)
         if found is None:
             if is_public(request.path):
                 return ANONYMOUS
             raise Unauthorized("Unauthorized")
-        headers = request.headers
         wanted = headers.find("impersonate-user")
         if wanted is not None or headers.find("impersonate-group") is not None:
             groups, uid = headers.get_all("impersonate-group"), headers.find("impersonate-uid")
@@ -73,12 +74,9 @@ class Access:
         """Whose token this is; None if it is nobody's."""
         return self._find_token(token.encode("utf-8", "surrogatepass"))
 
-    def _find(self, request: Request) -> Caller | None:
-        header = request.headers.find("authorization")
-        if header is not None:
-            return self._known.get(header) or self._read(header)
-        if request.peer is not None:
-            return _of_peer(request.peer)
+    def _of_peer(self, peer: Peer | None) -> Caller | None:
+        if peer is not None:
+            return _caller_of(peer)
         return OWNER if self._is_open else None
 
     def _read(self, header: str) -> Caller | None:
@@ -108,7 +106,7 @@ def is_public(path: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _of_peer(peer: Peer) -> Caller:
+def _caller_of(peer: Peer) -> Caller:
     return Caller(peer.common_name, (*peer.organizations, _AUTHENTICATED))
 
 

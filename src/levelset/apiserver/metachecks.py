@@ -19,7 +19,7 @@ STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kuberne
 def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
     """Everything that is wrong with the metadata of a new object, or with what changed since the old one."""
     causes = check_name(metadata, rules.name_check) if old is None else []
-    if metadata.keys().isdisjoint(_CHECKED):
+    if _CHECKED.isdisjoint(metadata):
         return causes
     for word, check in _CHECKS:
         if word in metadata and (old is None or metadata[word] != old.get(word)):

@@ -55,22 +55,20 @@ def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
     outline += tree
     for name, value in tree.items():
         # By class: `isinstance` would cost more than all the rest, and JSON has no subclasses.
-        if value.__class__ is dict:
-            if value:
-                below = shape.member(name)
-                if below.atomic:
-                    continue
-                outline.append(name)
-                if _CONTAINERS.isdisjoint(map(type, value.values())):
-                    outline.append(tuple(value))
-                else:
-                    _add_map(outline, value, below)
-        elif value.__class__ is list and value:
-            below = shape.member(name)
-            if below.list_type != "atomic":
-                found = _list_outline(value, below)
-                if found is not None:
-                    outline += (name, found)
+        if value.__class__ not in _CONTAINERS or not value:
+            continue
+        below = shape.member(name)
+        if value.__class__ is list:
+            found = None if below.list_type == "atomic" else _list_outline(value, below)
+            if found is not None:
+                outline += (name, found)
+        elif below.atomic:
+            continue
+        elif _CONTAINERS.isdisjoint(map(type, value.values())):
+            outline += (name, tuple(value))
+        else:
+            outline.append(name)
+            _add_map(outline, value, below)
     outline.append(None)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import msgspec
@@ -230,9 +231,14 @@ def _judge_home(served: Served, namespace: str | None, name: str, home: Item | N
         return
     if home is None:
         raise refusals.missing_namespace(namespace)
-    # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
-    if b'"deletionTimestamp":' in home.value and is_deleting(msgspec.json.decode(home.value)):
+    if _is_terminating(home.value):
         raise refusals.terminating_namespace(served, name, namespace)
+
+
+@lru_cache(maxsize=256)  # many objects are made in few namespaces, and bytes know their hash
+def _is_terminating(space: bytes) -> bool:
+    # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
+    return b'"deletionTimestamp":' in space and is_deleting(msgspec.json.decode(space))
 
 
 async def _unused_name(world: World, served: Served, namespace: str | None, base: str) -> str:
