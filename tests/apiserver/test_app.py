@@ -190,3 +190,22 @@ def test_a_deprecated_version_says_so_in_every_answer() -> None:
     assert served is not None
     world.catalog.change(remove=[served], add=[replace(served, deprecation='use "v2"')])
     assert header(get(app, CONFIGMAPS), "Warning") == '299 - "use \\"v2\\""'
+
+
+def test_a_path_that_was_asked_for_before_is_answered_from_the_catalog_of_now() -> None:
+    app, world = make()
+    put(world, "a")
+    served = world.catalog.find("", "v1", "configmaps")
+    assert served is not None
+    found = [get(app, f"{CONFIGMAPS}/a").status]
+    world.catalog.change(remove=[served])
+    found.append(get(app, f"{CONFIGMAPS}/a").status)
+    world.catalog.change(add=[replace(served, deprecation="old")])
+    assert [*found, header(get(app, f"{CONFIGMAPS}/a"), "Warning")] == [200, 404, '299 - "old"']
+
+
+def test_a_list_after_a_watch_of_the_same_path_is_a_list() -> None:
+    app, world = make()
+    put(world, "a")
+    bodies = [get(app, CONFIGMAPS, query).body for query in ("watch=1", "", "watch=false", "watch=1")]
+    assert [isinstance(body, bytes) for body in bodies] == [False, True, True, False]

@@ -187,3 +187,12 @@ async def test_a_review_is_answered_and_not_stored() -> None:
     status, found = await send(app, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
     assert (status, found["status"]["allowed"]) == (201, True)
     assert (await send(app, "GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"))[0] == 405
+
+
+def test_a_write_to_a_storage_that_never_waits_is_answered_at_once() -> None:
+    app, one = make(), f"{CONFIGMAPS}/a"
+    made = app.handle(Request("POST", CONFIGMAPS, body=json.dumps(configmap("a")).encode()))
+    changed = app.handle(Request("PUT", one, body=json.dumps(configmap("a", data={"k": "v"})).encode()))
+    gone, missing = app.handle(Request("DELETE", one)), app.handle(Request("DELETE", one))
+    answers = [made, changed, gone, missing]
+    assert [isinstance(answer, Response) and answer.status for answer in answers] == [201, 200, 200, 404]

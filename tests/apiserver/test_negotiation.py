@@ -99,3 +99,8 @@ def test_fields_given_twice_are_named_and_the_last_one_counts() -> None:
 
 def test_spaces_make_no_duplicates() -> None:
     assert read_object(body(b'{ "a": 1.50, "b": {"a": "\\u00e9"} }')).duplicates == ()
+    assert read_object(body(b'{ "a" : 1, "b": {"a":\t"x: y"} }')).duplicates == ()
+
+
+def test_spaces_hide_no_duplicates() -> None:
+    assert read_object(body(b'{ "a" : 1, "b": {"a":\t"x: y"},\n"a": 1 }')).duplicates == ("a",)

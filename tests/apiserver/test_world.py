@@ -24,6 +24,16 @@ def test_listeners_are_told_of_a_write_in_the_order_they_came() -> None:
     assert told == [(name, WIDGETS, None, {"kind": "Widget"}) for name in ("first", "second")]
 
 
+def test_followers_are_told_of_the_writes_to_their_resource_alone_and_first() -> None:
+    world = World(MemoryStorage(), Catalog([WIDGETS]))
+    told: list[str] = []
+    world.listeners.append(lambda _served, _before, _after: told.append("listener"))
+    world.follow(WIDGETS.prefix, lambda _served, _before, _after: told.append("follower"))
+    world.follow("/registry/example.com/gadgets/", lambda _served, _before, _after: told.append("other"))
+    world.stored(WIDGETS, None, {"kind": "Widget"})
+    assert told == ["follower", "listener"]
+
+
 def test_a_storage_that_answers_at_once_is_known_as_such() -> None:
     storage = MemoryStorage()
     assert World(storage, Catalog()).reader is storage

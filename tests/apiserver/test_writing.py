@@ -1,4 +1,5 @@
 import asyncio
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from levelset.apiserver.objects import served_bytes
 from levelset.apiserver.options import WriteOptions
 from levelset.apiserver.served import Rules, Served
 from levelset.apiserver.world import Tree, World
-from levelset.errors import AlreadyExists, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
+from levelset.errors import AlreadyExists, ApiError, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
 from levelset.objects import decode_tree
 from tests.apiserver.writes import SlowStorage, configmaps, make_served, make_world, preload_kinds, widget
 
@@ -50,6 +51,41 @@ async def test_listeners_hear_of_every_write() -> None:
     assert heard[0] == (None, made)
     assert heard[1][0]["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     assert heard[1][1]["spec"] == {"color": "red"}
+
+
+async def outcome(nowait: bool, namespace: str, tree: Tree, options: WriteOptions) -> Any:
+    """What a create leads to, and what the listeners heard, in a world that has one object."""
+    world, served = make_world()
+    await make(world, served, "taken")
+    heard: list[Any] = []
+    world.listeners.append(lambda _, before, after: heard.append((before, after)))
+    try:
+        if nowait:
+            written = writing.create_nowait(world, served, namespace, tree, options)
+        else:
+            written = await writing.create(world, served, namespace, tree, options)
+    except ApiError as error:
+        return type(error), str(error), heard
+    return written.tree, written.created, written.item and written.item.value, heard
+
+
+@pytest.mark.parametrize("options", [WriteOptions("me"), WriteOptions("me", dry_run=True)])
+@pytest.mark.parametrize(
+    ("namespace", "tree"),
+    [
+        ("x", widget(spec={"color": "red", "bogus": 1}, labels={"a": "b"})),
+        ("x", {**widget(generateName="a-"), "metadata": {"generateName": "a-"}}),
+        ("x", {**widget(), "metadata": {}}),
+        ("x", widget("Bad_name", managedFields=[])),
+        ("x", widget("taken")),
+        ("nowhere", widget()),
+    ],
+)
+async def test_a_create_at_once_is_the_same_as_one_that_may_wait(
+    namespace: str, tree: Tree, options: WriteOptions
+) -> None:
+    at_once, waited = [await outcome(nowait, namespace, deepcopy(tree), options) for nowait in (True, False)]
+    assert at_once == waited
 
 
 async def test_a_name_is_used_once() -> None:

@@ -11,6 +11,7 @@ def test_a_header_is_found_in_any_case():
     assert headers.get("content-TYPE") == headers.get("content-type") == "application/json"
     assert "CONTENT-TYPE" in headers
     assert headers.get("accept") is None
+    assert (headers.find("content-type"), headers.find("accept")) == ("application/json", None)
 
 
 def test_a_repeated_header_reads_joined_or_one_by_one():

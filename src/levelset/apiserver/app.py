@@ -12,10 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Final
 
+import msgspec
+
 from levelset.apiserver import handlers
 from levelset.apiserver.access import Caller
 from levelset.apiserver.addresses import Address, read_address
-from levelset.apiserver.handlers import Answer, warning_text
+from levelset.apiserver.handlers import Action, Answer, Call, find_action, warning_text
+from levelset.apiserver.rendering import JSON_HEADERS
 from levelset.apiserver.served import Served
 from levelset.apiserver.statuses import (
     as_api_error,
@@ -48,6 +51,15 @@ _PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+class _Route(msgspec.Struct, frozen=True, eq=False):
+    """Where requests with one method and path go, as long as the catalog stays as it is."""
+
+    address: Address
+    served: Served
+    action: Action | None
+    """None if it has to be found for each request anew."""
+
+
 class App:
     """Everything behind the server edge; `handle` is a `levelset.web.Handler`."""
 
@@ -55,14 +67,15 @@ class App:
         self._world = world
         self._pages = tuple(pages)
         # One random half per server and a counter: as good as a UUID to find a request in a log, and much cheaper.
-        self._audit = f"{world.random.getrandbits(80):020x}"
+        half = f"{world.random.getrandbits(80):020x}"
+        self._audit = f"{half[:8]}-{half[8:12]}-{half[12:16]}-{half[16:]}-"
         self._numbers = count(1)
-        self._addresses: dict[str, Address] = {}
+        self._routes: dict[tuple[str, str], _Route] = {}
+        world.catalog.listen(lambda _removed, _added: self._routes.clear())
 
     def handle(self, request: Request) -> Answer:
         """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
         audit = f"{self._audit}{next(self._numbers):012x}"
-        audit = f"{audit[:8]}-{audit[8:12]}-{audit[12:16]}-{audit[16:20]}-{audit[20:]}"
         try:
             answer = self._answer(request)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the client gets a Status and never a traceback
@@ -90,30 +103,37 @@ class App:
     def _answer(self, request: Request) -> Answer:
         world = self._world
         caller = None if world.access is None else world.access.caller(request)
-        address = self._addresses.get(request.path) or self._read(request)
+        route = self._routes.get((request.method, request.path))
+        address = read_address(request.segments) if route is None else route.address
         if address is None:
             return self._page(request, caller)
         if len(request.body) > LARGEST_BODY:
             raise too_large(LARGEST_BODY)
         if request.query and "timeout" in request.query:
             _timeout(request)
-        served = world.catalog.find(address.group, address.version, address.plural)
+        served = world.catalog.find(address.group, address.version, address.plural) if route is None else route.served
         if served is None:
             return self._missing(address)
         if caller is not None and not caller.is_master and not _is_about_self(served):
             verb = handlers.verb_of(address, request) or request.method.lower()
             raise forbidden(caller, verb, served, namespace=address.namespace, name=address.name)
-        answer = handlers.answer(world, served, address, request)
+        call = Call(world, served, address, request)
+        if route is None:
+            route = self._keep(call)
+        answer = (route.action or find_action(call))(call)
         return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
 
-    def _read(self, request: Request) -> Address | None:
-        """The address, kept for the next time: clients ask for the same paths again and again."""
-        address = read_address(request.segments)
-        if address is not None and len(request.path) < _LONGEST_KEPT:
-            if len(self._addresses) >= _MOST_KEPT:
-                self._addresses.clear()
-            self._addresses[request.path] = address
-        return address
+    def _keep(self, call: Call) -> "_Route":
+        """The way of a request, kept for the next time: clients ask for the same paths again and again."""
+        method, path = call.request.method, call.request.path
+        # What is done at a collection depends on the query too: a list may be a watch.
+        action = None if method == "GET" and call.address.name is None else find_action(call)
+        route = _Route(call.address, call.served, action)
+        if len(path) < _LONGEST_KEPT:
+            if len(self._routes) >= _MOST_KEPT:
+                self._routes.clear()
+            self._routes[method, path] = route
+        return route
 
     def _page(self, request: Request, caller: Caller | None) -> Answer:
         if request.method != "GET" and caller is not None and not caller.is_master:
@@ -155,12 +175,10 @@ def _complete(error: ApiError) -> ApiError:
 def _finish(request: Request, response: Response, audit: str) -> Answer:
     """Puts on the headers of every answer, and packs large ones for those who can unpack them."""
     headers = response.headers
-    for name, _ in headers:
-        if name == "Cache-Control":
-            headers = (("Audit-Id", audit), *headers)
-            break
-    else:
+    if headers == JSON_HEADERS or all(name != "Cache-Control" for name, _ in headers):
         headers = (("Audit-Id", audit), _PRIVATE, *headers)
+    else:
+        headers = (("Audit-Id", audit), *headers)
     body = response.body
     if isinstance(body, bytes) and len(body) > _WORTH_PACKING and _can_unpack(request, headers):
         headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
@@ -176,7 +194,7 @@ async def _packed_later(status: int, headers: tuple[tuple[str, str], ...], body:
 
 
 def _can_unpack(request: Request, headers: tuple[tuple[str, str], ...]) -> bool:
-    accepted = request.headers.get("accept-encoding")
+    accepted = request.headers.find("accept-encoding")
     if accepted is None or any(name == "Content-Encoding" for name, _ in headers):
         return False
     return any(part.partition(";")[0].strip() == "gzip" for part in accepted.split(","))

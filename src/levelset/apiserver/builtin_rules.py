@@ -152,6 +152,8 @@ def _at(tree: Object, path: str) -> object:
 
 def _all_of(checks: Iterable[Check]) -> Check:
     kept = tuple(checks)
+    if len(kept) == 1:
+        return kept[0]
     return lambda new, old: [cause for check in kept for cause in check(new, old)]
 
 

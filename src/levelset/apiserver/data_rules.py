@@ -44,12 +44,16 @@ def fill_secret(tree: Object) -> None:
 
 def check_config_map(new: Object, old: Object | None) -> list[Cause]:
     """The keys are file names, each used once; all together are not too large; an immutable one does not change."""
-    data, binary = part(new, "data"), part(new, "binaryData")
-    causes = [*_check_keys("data", data), *_check_keys("binaryData", binary)]
-    if binary:
+    data = part(new, "data")
+    causes = _check_keys("data", data)
+    size = _text_size(data)
+    if "binaryData" in new:
+        binary = part(new, "binaryData")
+        causes += _check_keys("binaryData", binary)
         twice = [key for key in data if key in binary]
         causes += [wording.invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in twice]
-    if _text_size(data) + sum(map(_decoded, binary.values())) > LARGEST:
+        size += sum(map(_decoded, binary.values()))
+    if size > LARGEST:
         causes.append(wording.too_long("[]", LARGEST))
     return causes if old is None else causes + list(_check_frozen(new, old, ("data", "binaryData")))
 

@@ -83,10 +83,10 @@ class Definitions:
     async def load(self, world: World) -> None:
         """Serves what is stored already, and from then on follows every write."""
         self._catalog = world.catalog
-        world.listeners.append(self._stored)
         kind = world.catalog.find(GROUP, "v1", PLURAL)
         if kind is None:
             return
+        world.follow(kind.prefix, self._stored)
         page = await world.storage.list(kind.prefix)
         for item in page.items:
             self.accept(served_tree(kind, item))
@@ -138,9 +138,7 @@ class Definitions:
         self._names.claim(present.tree)
         self._tell(former, present)
 
-    def _stored(self, served: Served, before: Object | None, after: Object | None) -> None:
-        if served.group != GROUP or served.plural != PLURAL:
-            return
+    def _stored(self, _served: Served, before: Object | None, after: Object | None) -> None:
         if after is not None:
             self.accept(after)
         elif before is not None:

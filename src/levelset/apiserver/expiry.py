@@ -41,7 +41,7 @@ class EventExpiry:
             found.append((loop.time() + max(0.0, self._after - age), spot_of(served, tree)))
         for deadline, spot in sorted(found, key=lambda one: one[0]):
             self._deadlines[spot] = deadline
-        self._world.listeners.append(self._stored)
+        self._world.follow(served.prefix, self._stored)
         self.worker.start()
         self._arm()
 
@@ -53,8 +53,6 @@ class EventExpiry:
         await self.worker.stop()
 
     def _stored(self, served: Served, before: Object | None, after: Object | None) -> None:
-        if served.plural != "events" or served.prefix != "/registry/core/events/":
-            return
         tree = before if after is None else after
         if tree is None:
             return

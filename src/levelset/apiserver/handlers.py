@@ -3,9 +3,9 @@
 Handlers are ordinary functions that answer at once when they can, and otherwise give something to wait for.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from inspect import isawaitable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -25,6 +25,7 @@ from levelset.apiserver import (
 )
 from levelset.apiserver.access import OWNER
 from levelset.apiserver.addresses import Address
+from levelset.apiserver.instant import run_at_once
 from levelset.apiserver.listing import Listing, parse_list
 from levelset.apiserver.negotiation import JSON, Chosen, media_type, negotiate, read_object
 from levelset.apiserver.objects import served_tree
@@ -39,7 +40,7 @@ from levelset.objects.fieldselectors import escape_field_value
 from levelset.storage import Item
 from levelset.web import Request, Response
 
-__all__ = ["Answer", "answer", "verb_of", "warning_text"]
+__all__ = ["Action", "Answer", "Call", "find_action", "verb_of", "warning_text"]
 
 Answer = Response | Awaitable[Response]
 
@@ -47,7 +48,7 @@ _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deleteco
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class _Call(msgspec.Struct, frozen=True, eq=False):
+class Call(msgspec.Struct, frozen=True, eq=False):
     """One request to one resource."""
 
     world: World
@@ -57,36 +58,55 @@ class _Call(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def namespace(self) -> str | None:
+        """The namespace in the path."""
         return self.address.namespace
 
     @property
     def name(self) -> str:
-        assert self.address.name is not None  # only calls about one object ask
+        """The name in the path, for calls about one object."""
+        assert self.address.name is not None
         return self.address.name
 
     @property
     def chosen(self) -> Chosen:
-        return negotiate(self.request.headers.get("accept"), "object")
+        """The form of an object that the client likes best; raises 406 if there is none."""
+        return negotiate(self.request.headers.find("accept"), "object")
 
 
-def answer(world: World, served: Served, address: Address, request: Request) -> Answer:
-    """The answer to a request about a resource; raises the errors that a client is to be told."""
+Action = Callable[[Call], Answer]
+"""Answers a request, or raises the error that the client is to be told."""
+
+
+def find_action(call: Call) -> Action:
+    """What a request about a resource is to be answered with; raises the errors that a client is to be told.
+
+    It depends on the method and the address alone, and for the list of a collection on the query.
+    """
+    world, served, address, request = call.world, call.served, call.address, call.request
     if address.watch:
-        address, request = _modern_watch(address, request)
-    call = _Call(world, served, address, request)
+        return _watch_old
     verb = verb_of(address, request)
-    misplaced = _check_scope(call, verb)
-    if misplaced is not None:
-        return misplaced
-    special = world.special.get((served.group, served.plural, address.subresource))
-    if special is not None and request.method != "GET":
-        made: Answer = special(world, served, address, request)
-        return made
+    if _is_misplaced(call, verb):
+        return _misplaced
+    if request.method != "GET":
+        special = world.special.get((served.group, served.plural, address.subresource))
+        if special is not None:
+            return lambda call: special(call.world, call.served, call.address, call.request)
     if address.subresource:
-        return _answer_part(call)
+        return _answer_part
     if verb is None or verb not in served.verbs:
         raise method_not_allowed(request.method, request.path)
-    return _review(call) if verb == "create" and reviews.is_review(served) else _VERBS[verb](call)
+    return _review if verb == "create" and reviews.is_review(served) else _VERBS[verb]
+
+
+def _at_once(write: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
+    """The write of one object: there is nothing to wait for on a storage that reads and writes at once."""
+
+    def action(call: Call) -> Answer:
+        world, made = call.world, write(call)
+        return made if world.reader is None or world.writer is None else run_at_once(made)
+
+    return action
 
 
 def verb_of(address: Address, request: Request) -> str | None:
@@ -97,28 +117,35 @@ def verb_of(address: Address, request: Request) -> str | None:
     return "watch" if verb == "list" and _is_true(request.parameter("watch")) else verb
 
 
-def _modern_watch(address: Address, request: Request) -> tuple[Address, Request]:
-    """An old watch path, `/api/v1/watch/...`, as the path and parameters that mean the same today."""
+def _watch_old(call: Call) -> Answer:
+    """Answers at an old watch path, `/api/v1/watch/...`, as at the one with the parameters that mean the same today."""
+    address, request = call.address, call.request
     query = f"{request.query}&watch=true"
     if address.name is not None:
         query += "&fieldSelector=" + quote(f"metadata.name={escape_field_value(address.name)}", safe="")
     modern = Request(request.method, request.path, query, request.headers, request.body, request.peer)
-    return replace(address, name=None, subresource="", watch=False), modern
+    address = replace(address, name=None, subresource="", watch=False)
+    today = Call(call.world, call.served, address, modern)
+    return find_action(today)(today)
 
 
-def _check_scope(call: _Call, verb: str | None) -> Response | None:
-    """A 404 for paths that there are none of; 405 for writing a collection of all namespaces."""
+def _is_misplaced(call: Call, verb: str | None) -> bool:
+    """Whether there is no such path, which is a 404; 405 for writing a collection of all namespaces."""
     served, address = call.served, call.address
     if address.namespace is not None and not served.namespaced:
-        return page_not_found()
+        return True
     if not served.namespaced or address.namespace is not None or verb in ("list", "watch"):
-        return None
+        return False
     if address.name is not None or served.custom:
-        return page_not_found()
+        return True
     raise method_not_allowed(call.request.method, call.request.path)
 
 
-def _get(call: _Call) -> Answer:
+def _misplaced(_call: Call) -> Answer:
+    return page_not_found()
+
+
+def _get(call: Call) -> Answer:
     chosen = call.chosen
     version = call.request.parameter("resourceVersion")
     found = reading.get_item(call.world, call.served, call.namespace, call.name, resource_version=version)
@@ -127,13 +154,13 @@ def _get(call: _Call) -> Answer:
     return _get_later(call, chosen, found)
 
 
-async def _get_later(call: _Call, chosen: Chosen, found: Awaitable[Item]) -> Response:
+async def _get_later(call: Call, chosen: Chosen, found: Awaitable[Item]) -> Response:
     return render_item(call.world, call.served, call.request, chosen=chosen, item=await found)
 
 
-def _list(call: _Call) -> Answer:
+def _list(call: Call) -> Answer:
     request = call.request
-    chosen = negotiate(request.headers.get("accept"), "list")
+    chosen = negotiate(request.headers.find("accept"), "list")
     query = parse_list(call.served, request.parameters)
     found = reading.read_list(call.world, call.served, call.namespace, query)
     if isinstance(found, Listing):
@@ -141,27 +168,34 @@ def _list(call: _Call) -> Answer:
     return _list_later(call, chosen, found)
 
 
-async def _list_later(call: _Call, chosen: Chosen, found: Awaitable[Listing]) -> Response:
+async def _list_later(call: Call, chosen: Chosen, found: Awaitable[Listing]) -> Response:
     return render_listing(call.world, call.served, call.request, chosen=chosen, listing=await found)
 
 
-def _watch(call: _Call) -> Answer:
-    chosen = negotiate(call.request.headers.get("accept"), "watch")
+def _watch(call: Call) -> Answer:
+    chosen = negotiate(call.request.headers.find("accept"), "watch")
     form = None
     if chosen.kind is not None:
         form = forms.form_of(chosen.kind, chosen.version, include=call.request.parameter("includeObject"))
     return streaming.watch(call.world, call.served, call.namespace, call.request, form=form)
 
 
-async def _create(call: _Call) -> Response:
-    chosen = call.chosen
+def _create(call: Call) -> Answer:
+    world, chosen = call.world, call.chosen
     body = read_object(call.request)
     options = write_options(call.request, "CreateOptions", duplicates=body.duplicates)
-    written = await writing.create(call.world, call.served, call.namespace, body.tree, options)
+    if world.reader is None or world.writer is None:
+        return _create_later(call, chosen, body.tree, options)
+    written = writing.create_nowait(world, call.served, call.address.namespace, body.tree, options)
     return _written(call, chosen, options, written)
 
 
-def _review(call: _Call) -> Response:
+async def _create_later(call: Call, chosen: Chosen, tree: Tree, options: WriteOptions) -> Response:
+    written = await writing.create(call.world, call.served, call.namespace, tree, options)
+    return _written(call, chosen, options, written)
+
+
+def _review(call: Call) -> Response:
     """Answers a question in the form of an object; nothing is stored."""
     world, served, request = call.world, call.served, call.request
     chosen = call.chosen
@@ -175,7 +209,7 @@ def _review(call: _Call) -> Response:
     return _warned(render_tree(world, served, request, chosen=chosen, tree=tree, status=201), options.warnings)
 
 
-async def _update(call: _Call) -> Response:
+async def _update(call: Call) -> Response:
     chosen = call.chosen
     body = read_object(call.request)
     part = call.address.subresource
@@ -185,7 +219,7 @@ async def _update(call: _Call) -> Response:
     return _written(call, chosen, options, written)
 
 
-async def _patch(call: _Call) -> Response:
+async def _patch(call: Call) -> Response:
     chosen = call.chosen
     options = write_options(call.request, "PatchOptions", subresource=call.address.subresource)
     media = media_type(call.request) or JSON
@@ -195,7 +229,7 @@ async def _patch(call: _Call) -> Response:
     return _written(call, chosen, options, written)
 
 
-async def _delete(call: _Call) -> Response:
+async def _delete(call: Call) -> Response:
     chosen = call.chosen
     options = delete_options(call.request)
     deleted = await deleting.delete(call.world, call.served, call.namespace, call.name, options)
@@ -205,9 +239,9 @@ async def _delete(call: _Call) -> Response:
     return render_tree(call.world, call.served, call.request, chosen=chosen, tree=tree, status=status)
 
 
-async def _delete_collection(call: _Call) -> Response:
+async def _delete_collection(call: Call) -> Response:
     request, served = call.request, call.served
-    chosen = negotiate(request.headers.get("accept"), "list")
+    chosen = negotiate(request.headers.find("accept"), "list")
     query = parse_list(served, request.parameters)
     options = delete_options(request)
     selection = selection_of(served, request.parameters)
@@ -218,13 +252,13 @@ async def _delete_collection(call: _Call) -> Response:
     return render_tree(call.world, served, request, chosen=chosen, tree=tree)
 
 
-def _listed(call: _Call, chosen: Chosen, tree: Tree) -> Tree:
+def _listed(call: Call, chosen: Chosen, tree: Tree) -> Tree:
     if chosen.kind is not None or call.served.custom:
         return tree
     return {name: value for name, value in tree.items() if name not in ("kind", "apiVersion")}
 
 
-def _answer_part(call: _Call) -> Answer:
+def _answer_part(call: Call) -> Answer:
     """The answer to a request about a subresource."""
     part, method, served = call.address.subresource, call.request.method, call.served
     known = {"status": served.status, "scale": served.scale is not None, "log": served.logs is not None}
@@ -238,10 +272,10 @@ def _answer_part(call: _Call) -> Answer:
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH"):
         raise method_not_allowed(method, call.request.path)
-    return _update(call) if method == "PUT" else _patch(call)
+    return _VERBS["update" if method == "PUT" else "patch"](call)
 
 
-async def _get_scale(call: _Call) -> Response:
+async def _get_scale(call: Call) -> Response:
     chosen = call.chosen
     found = reading.get_item(call.world, call.served, call.namespace, call.name)
     item = await found if isawaitable(found) else found
@@ -249,7 +283,7 @@ async def _get_scale(call: _Call) -> Response:
     return render_tree(call.world, call.served, call.request, chosen=chosen, tree=tree)
 
 
-def _written(call: _Call, chosen: Chosen, options: WriteOptions, written: Written) -> Response:
+def _written(call: Call, chosen: Chosen, options: WriteOptions, written: Written) -> Response:
     status = 201 if written.created else 200
     world, served, request = call.world, call.served, call.request
     if written.item is not None:
@@ -277,13 +311,13 @@ def _is_true(text: str | None) -> bool:
     return text is not None and text.lower() not in ("false", "0")
 
 
-_VERBS: Final[dict[str, Callable[[_Call], Answer]]] = {
+_VERBS: Final[dict[str, Action]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,
     "create": _create,
-    "update": _update,
-    "patch": _patch,
-    "delete": _delete,
-    "deletecollection": _delete_collection,
+    "update": _at_once(_update),
+    "patch": _at_once(_patch),
+    "delete": _at_once(_delete),
+    "deletecollection": _delete_collection,  # it begins with a list, which is awaited
 }

@@ -19,6 +19,8 @@ STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kuberne
 def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
     """Everything that is wrong with the metadata of a new object, or with what changed since the old one."""
     causes = check_name(metadata, rules.name_check) if old is None else []
+    if _CHECKED.isdisjoint(metadata):
+        return causes
     for word, check in _CHECKS:
         if word in metadata and (old is None or metadata[word] != old.get(word)):
             causes += check(metadata[word])
@@ -32,11 +34,9 @@ def check_name(metadata: Tree, check: Callable[[str], list[str]]) -> list[Cause]
     name = metadata.get("name")
     if not name:
         return [wording.required("metadata.name", "name or generateName is required")]
-    causes = [wording.invalid("metadata.name", name, problem) for problem in check(name)]
-    if causes:
-        # One is enough: a name that is too long is often too long for several rules.
-        return causes[:1]
-    return []
+    problems = check(name)
+    # One is enough: a name that is too long is often too long for several rules.
+    return [wording.invalid("metadata.name", name, problems[0])] if problems else []
 
 
 def check_changes(metadata: Tree, old: Tree) -> list[Cause]:
@@ -127,6 +127,7 @@ _CHECKS: Final[tuple[tuple[str, Callable[[Any], list[Cause]]], ...]] = (
     ("finalizers", _check_finalizers),
     ("ownerReferences", _check_owners),
 )
+_CHECKED: Final = frozenset(word for word, _ in _CHECKS)
 
 
 @lru_cache(maxsize=2048)

@@ -6,6 +6,7 @@ Everything here is pure and works on the tree that was decoded for this write.
 import random
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -34,6 +35,11 @@ MAX_GENERATED_BASE: Final = 58
 _SET_BY_SERVER: Final = frozenset(
     {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}
 )
+
+# Of the bits of a UUID, those that are free, and those that say that it is a random one.
+_UUID_FREE: Final = ~(0xF000 << 64) & ~(0xC000 << 48)
+_UUID_FIXED: Final = (0x4000 << 64) | (0x8000 << 48)
+_uuid_parts: Final = itemgetter(slice(0, 8), slice(8, 12), slice(12, 16), slice(16, 20), slice(20, 32))
 
 
 class _Owner(msgspec.Struct, frozen=True, gc=False):
@@ -89,19 +95,25 @@ def read_metadata(tree: Tree) -> list[str]:
         problem = str(error).replace("`$", "`metadata")
         raise Undecodable(f"the object cannot be decoded: {problem}") from None
     dropped: list[str] = []
-    if not metadata.keys() <= _KNOWN:
+    if not _KNOWN.issuperset(metadata):
         unknown = sorted(metadata.keys() - _KNOWN)
         dropped = [f"metadata.{name}" for name in unknown]
         for name in unknown:
             del metadata[name]
     if not all(metadata.values()):
         _drop_empty(metadata)
-    for name in ("labels", "annotations"):
-        if name in metadata and None in metadata[name].values():
-            metadata[name] = {key: value or "" for key, value in metadata[name].items()}
+    if "labels" in metadata:
+        _fill_texts(metadata, "labels")
+    if "annotations" in metadata:
+        _fill_texts(metadata, "annotations")
     if "ownerReferences" in metadata:
         dropped += _read_owners(metadata)
     return dropped
+
+
+def _fill_texts(metadata: Tree, name: str) -> None:
+    if None in metadata[name].values():
+        metadata[name] = {key: value or "" for key, value in metadata[name].items()}
 
 
 def _drop_empty(metadata: Tree) -> None:
@@ -113,7 +125,7 @@ def _drop_empty(metadata: Tree) -> None:
 
 def fill_new(metadata: Tree, *, namespace: str | None, uid: str, now: str, generation: bool) -> None:
     """Makes the metadata that of a new object: what clients may not set is wiped, what the server sets is set."""
-    if not metadata.keys().isdisjoint(_SET_BY_SERVER):
+    if not _SET_BY_SERVER.isdisjoint(metadata):
         for name in _SET_BY_SERVER & metadata.keys():
             del metadata[name]
     if namespace is None:
@@ -169,9 +181,9 @@ def generate_name(base: str, source: random.Random) -> str:
 
 def new_uid(source: random.Random) -> str:
     """A random UUID, version 4."""
-    bits = source.getrandbits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | (0x4000 << 64) | (0x8000 << 48)
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    # Old-fashioned formatting, because it is faster here than an f-string.
+    text = "%032x" % (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED)
+    return "%s-%s-%s-%s-%s" % _uuid_parts(text)  # noqa: UP031
 
 
 def time_text(now: datetime) -> str:

@@ -61,8 +61,7 @@ class Chosen:
 PLAIN: Final = Chosen()
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """An object that a client sent, and the paths of the fields that it gave twice (the last one counts)."""
 
     tree: Tree
@@ -122,7 +121,9 @@ def _form(media: str, parameters: dict[str, str], purpose: Purpose) -> Chosen | 
 
 def media_type(request: Request) -> str | None:
     """The Content-Type of a request without its parameters; None if it was not sent."""
-    given = request.headers.get("content-type")
+    given = request.headers.find("content-type")
+    if given == JSON:
+        return JSON
     return None if not given else given.partition(";")[0].strip().lower()
 
 
@@ -161,11 +162,15 @@ def _object(tree: Any) -> Tree:
 def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
     """The paths of members that a JSON text gives twice.
 
-    A text that reads the same when it is written again has none, and neither has one with as many names in it as its
-    tree has members. A quote and a colon are what a name ends with; a value that looks so only makes us look closer.
+    A text that reads the same when it is written again has none, white space aside, and neither has one with as many
+    names in it as its tree has members. A quote and a colon are what a name ends with; a value that looks so only makes
+    us look closer.
     """
     try:
-        if _encode(tree) == data or len(_NAME_ENDS.findall(data)) == _count_members(tree):
+        again = _encode(tree)
+        if again == data or msgspec.json.format(data, indent=-1) == again:
+            return ()
+        if len(_NAME_ENDS.findall(data)) == _count_members(tree):
             return ()
         repeated: list[tuple[dict[str, Any], list[str]]] = []
         whole = json.loads(data, object_pairs_hook=lambda pairs: _noting(pairs, repeated))

@@ -27,6 +27,7 @@ __all__ = [
     "with_version",
 ]
 
+_FIRST: Final = ["apiVersion", "kind", "metadata"]
 _METADATA: Final = b'"metadata":{'
 _DEEPEST: Final = 250
 """The most levels of an object. Whatever is stored must be readable later, as YAML too, from any depth of the stack."""
@@ -37,6 +38,25 @@ def store_bytes(served: Served, tree: Tree) -> bytes:
 
     Raises Undecodable for one that is nested too deeply.
     """
+    stored = tree
+    # A new object often has the form and the order already.
+    if (
+        not served.stored_as_served
+        or list(tree)[:3] != _FIRST
+        or "resourceVersion" in tree["metadata"]
+        or tree["apiVersion"] != served.api_version
+        or tree["kind"] != served.kind
+    ):
+        stored = _stored(served, tree)
+    value = encode_tree(stored)
+    # Counting the brackets is all that most objects need: those that have few cannot be deep.
+    if len(value) - len(value.translate(None, b"{[")) > _DEEPEST and _is_deep(stored):
+        raise Undecodable(f"the object is nested too deeply: {_DEEPEST} levels are the most")
+    return value
+
+
+def _stored(served: Served, tree: Tree) -> Tree:
+    """The tree in the form and the order in which it is stored."""
     metadata = tree["metadata"]
     if "resourceVersion" in metadata:
         metadata = {name: value for name, value in metadata.items() if name != "resourceVersion"}
@@ -47,11 +67,7 @@ def store_bytes(served: Served, tree: Tree) -> bytes:
     if served.to_stored is not None or served.version != served.storage_version:
         ordered = cast("Tree", copy_tree(ordered))  # the conversion reaches into what the caller still holds
     conversion.store(served, ordered)
-    value = encode_tree(ordered)
-    # Counting the brackets is all that most objects need: those that have few cannot be deep.
-    if value.count(b"{") + value.count(b"[") > _DEEPEST and _is_deep(ordered):
-        raise Undecodable(f"the object is nested too deeply: {_DEEPEST} levels are the most")
-    return value
+    return ordered
 
 
 def bytes_with_version(item: Item) -> bytes:
@@ -67,10 +83,7 @@ def served_bytes(served: Served, item: Item) -> bytes:
         return encode_tree(served_tree(served, item))
     value = item.value
     start = value.index(_METADATA) + 12
-    head = (
-        f'{{"apiVersion":"{served.api_version}","kind":"{served.kind}","metadata":{{"resourceVersion":"{item.revision}"'
-    )
-    return head.encode() + _comma(value, start) + value[start:]
+    return served.head + b'%d"%b' % (item.revision, _comma(value, start)) + value[start:]
 
 
 def listed_bytes(served: Served, items: Iterable[Item]) -> list[bytes]:

@@ -118,7 +118,10 @@ def delete_options(request: Request) -> DeleteOptions:
 
 def _agent(request: Request) -> str:
     """The manager of a request that names none: the first part of its user agent."""
-    agent = (request.headers.get("user-agent") or "").partition("/")[0]
+    header = request.headers.find("user-agent")
+    if not header:
+        return UNKNOWN
+    agent = header.partition("/")[0]
     if not agent.isprintable():
         agent = "".join([letter for letter in agent if letter.isprintable()])
     return agent[:MAX_MANAGER] or UNKNOWN
@@ -187,7 +190,7 @@ def _read_body(request: Request) -> dict[str, Any]:
 
 
 def _decoded(request: Request) -> Any:
-    if "yaml" not in (request.headers.get("content-type") or ""):
+    if "yaml" not in (request.headers.find("content-type") or ""):
         return decode_tree(request.body)
     from levelset.objects.yamltext import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
 

@@ -5,8 +5,10 @@ answer depends only on its outline: which members there are and how they nest. O
 and the answer for an outline is worked out once.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, cast
+from itertools import islice
+from typing import Any, Final, cast
 
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree
@@ -19,9 +21,12 @@ from levelset.patch.shapes import Shape
 
 __all__ = ["own_new"]
 
-# A map is its names and, for each member that is a container, its name and outline; a list with keyed items is their
-# elements and outlines; anything else is None.
+# All is in one tuple, which is quick to make and to look up. A map is the number of its names, the names, the name and
+# the outline of each member that is a container, and None as its end; one without such members is a tuple of its names
+# further down. A list with keyed items is a tuple of its elements and of their outlines, None for each that is no
+# container.
 _Outline = tuple[Any, ...]
+_CONTAINERS: Final = frozenset({dict, list})
 
 
 def own_new(served: Served, tree: Tree, *, manager: str, now: str) -> None:
@@ -29,7 +34,9 @@ def own_new(served: Served, tree: Tree, *, manager: str, now: str) -> None:
 
     The tree in `fieldsV1` is shared between objects: nobody may change it.
     """
-    fields = _owned(_map_outline(tree, served.shape()))
+    outline: list[Any] = []
+    _add_map(outline, tree, served.shape())
+    fields = _owned(tuple(outline))
     if not fields:
         return
     entry: Tree = {
@@ -43,22 +50,26 @@ def own_new(served: Served, tree: Tree, *, manager: str, now: str) -> None:
     tree["metadata"]["managedFields"] = [entry]
 
 
-def _map_outline(tree: dict[str, Any], shape: Shape) -> _Outline:
-    inner: list[tuple[str, _Outline]] = []
+def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
+    outline.append(len(tree))
+    outline += tree
     for name, value in tree.items():
         # By class: `isinstance` would cost more than all the rest, and JSON has no subclasses.
-        if value.__class__ is dict:
-            if value:
-                below = shape.member(name)
-                if not below.atomic:
-                    inner.append((name, _map_outline(value, below)))
-        elif value.__class__ is list and value:
-            below = shape.member(name)
-            if below.list_type != "atomic":
-                outline = _list_outline(value, below)
-                if outline is not None:
-                    inner.append((name, outline))
-    return tuple(tree), tuple(inner)
+        if value.__class__ not in _CONTAINERS or not value:
+            continue
+        below = shape.member(name)
+        if value.__class__ is list:
+            found = None if below.list_type == "atomic" else _list_outline(value, below)
+            if found is not None:
+                outline += (name, found)
+        elif below.atomic:
+            continue
+        elif _CONTAINERS.isdisjoint(map(type, value.values())):
+            outline += (name, tuple(value))
+        else:
+            outline.append(name)
+            _add_map(outline, value, below)
+    outline.append(None)
 
 
 def _list_outline(items: list[Any], shape: Shape) -> _Outline | None:
@@ -66,15 +77,16 @@ def _list_outline(items: list[Any], shape: Shape) -> _Outline | None:
     if elements is None:
         return None
     below = shape.item()
-    found = [_item_outline(one, below) for one in items]
-    return ("", tuple(elements), tuple(found))
+    return tuple(elements), tuple([_item_outline(one, below) for one in items])
 
 
 def _item_outline(item: Any, shape: Shape) -> _Outline | None:
     if not item or shape.atomic:
         return None
     if is_map(item):
-        return _map_outline(item, shape)
+        outline: list[Any] = []
+        _add_map(outline, item, shape)
+        return tuple(outline)
     if is_list(item) and shape.list_type != "atomic":
         return _list_outline(item, shape)
     return None
@@ -90,13 +102,24 @@ def _owned(outline: _Outline) -> dict[str, Any] | None:
 
 def _node(outline: _Outline) -> Node:
     """The node of a field set that holds everything an outline shows."""
+    first = outline[0]
+    if isinstance(first, int):
+        parts = iter(outline)
+        return _map_node(next(parts), parts)
+    if isinstance(first, str):
+        return _map_node(len(outline), iter(outline))
     node: Node = {".": {}}
-    if outline[0] == "":
-        for element, below in zip(outline[1], outline[2], strict=True):
-            node[element] = {} if element in node or below is None else _node(below)
-        return in_order(node)
-    names, inner = outline
-    below = dict(inner)
-    for name in sorted(names):
-        node[f"f:{name}"] = _node(below[name]) if name in below else {}
+    for element, below in zip(*outline, strict=True):
+        node[element] = {} if element in node or below is None else _node(below)
+    return in_order(node)
+
+
+def _map_node(size: int, parts: Iterator[Any]) -> Node:
+    """The node of the map that comes next in an outline and has so many names; takes its parts out."""
+    node: Node = {".": {}, **{f"f:{name}": {} for name in sorted(islice(parts, size))}}
+    for name in parts:
+        if name is None:
+            break
+        begin = next(parts)
+        node[f"f:{name}"] = _map_node(begin, parts) if isinstance(begin, int) else _node(begin)
     return node

@@ -6,16 +6,16 @@ import msgspec
 
 from levelset.apiserver import forms, objects
 from levelset.apiserver.listing import Listing
-from levelset.apiserver.negotiation import YAML, Chosen
+from levelset.apiserver.negotiation import PLAIN, YAML, Chosen
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
 from levelset.objects import encode_tree
 from levelset.storage import Item
 from levelset.web import Request, Response
 
-__all__ = ["render_item", "render_listing", "render_tree"]
+__all__ = ["JSON_HEADERS", "render_item", "render_listing", "render_tree"]
 
-_JSON_HEADERS: Final = (("Content-Type", "application/json"),)
+JSON_HEADERS: Final = (("Content-Type", "application/json"),)
 _BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
 
 
@@ -23,7 +23,7 @@ def render_item(
     world: World, served: Served, request: Request, *, chosen: Chosen, item: Item, status: int = 200
 ) -> Response:
     """A stored object as an answer."""
-    if chosen.is_plain:
+    if chosen is PLAIN or chosen.is_plain:
         return _json(request, objects.served_bytes(served, item), status)
     return render_tree(world, served, request, chosen=chosen, tree=objects.served_tree(served, item), status=status)
 
@@ -59,7 +59,7 @@ def render_tree(
 def _json(request: Request, body: bytes, status: int) -> Response:
     if _is_for_people(request):
         body = msgspec.json.format(body, indent=2) + b"\n"
-    return Response(status, _JSON_HEADERS, body)
+    return Response(status, JSON_HEADERS, body)
 
 
 def _is_for_people(request: Request) -> bool:
@@ -68,7 +68,7 @@ def _is_for_people(request: Request) -> bool:
         asked = request.parameter("pretty")
         if asked is not None:
             return asked.lower() not in ("false", "0")
-    agent = request.headers.get("user-agent")
+    agent = request.headers.find("user-agent")
     return agent is not None and agent.startswith(_BROWSERS)
 
 

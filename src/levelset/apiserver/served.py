@@ -122,6 +122,10 @@ class Served:
     api_version: str = field(init=False)
     storage_api_version: str = field(init=False)
     prefix: str = field(init=False)
+    # What every object begins with when it is served, up to the number of its resourceVersion.
+    head: bytes = field(init=False)
+    # Whether an object is stored just as it is served, its resourceVersion aside.
+    stored_as_served: bool = field(init=False)
 
     def __post_init__(self) -> None:
         group = self.group if self.storage_group is None else self.storage_group
@@ -129,6 +133,10 @@ class Served:
         set_once(self, "api_version", _join(self.group, self.version))
         set_once(self, "storage_api_version", _join(group, self.storage_version))
         set_once(self, "prefix", f"/registry/{group or 'core'}/{self.plural}/")
+        head = f'{{"apiVersion":"{self.api_version}","kind":"{self.kind}","metadata":{{"resourceVersion":"'
+        set_once(self, "head", head.encode())
+        same = self.to_stored is None and self.api_version == self.storage_api_version
+        set_once(self, "stored_as_served", same)
 
     @property
     def gvk(self) -> tuple[str, str, str]:

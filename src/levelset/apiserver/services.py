@@ -41,17 +41,15 @@ class Services:
 
     async def load(self, world: World) -> None:
         """Learns the addresses of the stored services, and from then on of all others."""
-        world.listeners.append(self._stored)
         served = world.catalog.find("", "v1", "services")
         if served is None:
             return
+        world.follow(served.prefix, self._stored)
         page = await world.storage.list(served.prefix)
         for item in page.items:
             self._stored(served, None, served_tree(served, item))
 
-    def _stored(self, served: Served, before: Object | None, after: Object | None) -> None:
-        if served.plural != "services" or served.group:
-            return
+    def _stored(self, _served: Served, before: Object | None, after: Object | None) -> None:
         for address in _addresses(before):
             self._used.pop(address, None)
         for address in _addresses(after):

@@ -67,49 +67,35 @@ def finish_create(
 
     With `applied` the tree comes from server-side apply, and its managedFields are right already.
     """
-    try:
-        _finish(world, served, namespace, tree, decoded, options=options, applied=applied)
-    except RecursionError:
-        raise Undecodable("the object is nested too deeply") from None
-
-
-def _finish(
-    world: World,
-    served: Served,
-    namespace: str | None,
-    tree: Tree,
-    decoded: Decoded,
-    *,
-    options: WriteOptions,
-    applied: bool,
-) -> None:
     rules, metadata = served.rules, tree["metadata"]
     moment = world.now()
     now = meta.time_text(moment)
     place = namespace if served.namespaced else None
-    meta.fill_new(metadata, namespace=place, uid=meta.new_uid(world.random), now=now, generation=rules.generation)
-    _warn(served, metadata, None, options)
-    if rules.default is not None:
-        rules.default(tree)
-    if not served.custom:
-        _drop_empty(tree)
-    _own(served, tree, decoded, options=options, moment=moment, applied=applied)
-    # From here on it is the server that adds, and what it adds belongs to nobody.
-    if rules.prepare_create is not None:
-        rules.prepare_create(tree)
-    causes = decoded.causes + check_metadata(tree["metadata"], rules)
-    _judge(world, served, tree, None, causes)
+    try:
+        meta.fill_new(metadata, namespace=place, uid=meta.new_uid(world.random), now=now, generation=rules.generation)
+        _warn(served, metadata, None, options)
+        if rules.default is not None:
+            rules.default(tree)
+        if not served.custom:
+            _drop_empty(tree)
+        if decoded.managed is not None:
+            _own_given(served, tree, decoded.managed, options=options, moment=moment, applied=applied)
+        elif not applied:
+            ownership.own_new(served, tree, manager=options.manager, now=now)
+        # From here on it is the server that adds, and what it adds belongs to nobody.
+        if rules.prepare_create is not None:
+            rules.prepare_create(tree)
+        causes = decoded.causes + check_metadata(tree["metadata"], rules)
+        _judge(world, served, tree, None, causes)
+    except RecursionError:
+        raise Undecodable("the object is nested too deeply") from None
 
 
-def _own(
-    served: Served, tree: Tree, decoded: Decoded, *, options: WriteOptions, moment: datetime, applied: bool
+def _own_given(
+    served: Served, tree: Tree, managed: Any, *, options: WriteOptions, moment: datetime, applied: bool
 ) -> None:
-    """Notes who owns the fields of a new object."""
-    if decoded.managed is None:
-        if not applied:
-            ownership.own_new(served, tree, manager=options.manager, now=meta.time_text(moment))
-        return
-    tree["metadata"]["managedFields"] = decoded.managed
+    """Notes who owns the fields of a new object that says something about that itself."""
+    tree["metadata"]["managedFields"] = managed
     if applied:
         return
     tracked = track_update(
@@ -193,6 +179,8 @@ def _warn(served: Served, metadata: Tree, old: Tree | None, options: WriteOption
 
 
 def _drop_empty(tree: Tree) -> None:
+    if all(tree.values()):
+        return
     for name in _EMPTY_IS_ABSENT:
         if name in tree and not tree[name]:
             del tree[name]

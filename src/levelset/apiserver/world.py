@@ -7,7 +7,7 @@ their first argument; that way each of them is told in one file, and a test buil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from random import Random, SystemRandom
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.arrivals import Arrivals
@@ -50,11 +50,17 @@ class World:
     access: "Access | None" = None
     """Who asks, and whether they may; None lets everybody in (tests)."""
     now: Callable[[], datetime] = utc_now
-    random: Random = field(default_factory=SystemRandom)
-    """Where uids and generated names come from: give a seeded one for a world that repeats itself."""
+    random: Random = field(default_factory=Random)
+    """Where uids and generated names come from: give a seeded one for a world that repeats itself.
+
+    They must differ, not be secret. So a generator that the system seeds will do, at a tenth of what asking the system
+    for every number would cost.
+    """
     validators: dict[tuple[str, str], list[Validator]] = field(default_factory=dict[tuple[str, str], list[Validator]])
     """In-process validators by (group, kind)."""
     listeners: list[Listener] = field(default_factory=list[Listener])
+    followers: dict[str, list[Listener]] = field(default_factory=dict[str, list[Listener]])
+    """Listeners that one resource matters to, by the prefix of its keys: others' writes need not wait for them."""
     special: dict[tuple[str, str, str], Callable[..., Any]] = field(
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
@@ -72,7 +78,13 @@ class World:
         self.reader = self.storage if isinstance(self.storage, NowaitReader) else None
         self.writer = self.storage if isinstance(self.storage, NowaitWriter) else None
 
+    def follow(self, prefix: str, listener: Listener) -> None:
+        """Has `listener` told of the writes to the resource with this prefix of keys, before the `listeners` are."""
+        self.followers.setdefault(prefix, []).append(listener)
+
     def stored(self, served: "Served", before: Tree | None, after: Tree | None) -> None:
         """Tells the listeners of a committed write; the write path calls it before it answers its client."""
+        for follower in self.followers.get(served.prefix, ()):
+            follower(served, before, after)
         for listener in self.listeners:
             listener(served, before, after)

@@ -1,14 +1,16 @@
 """Creating and updating objects: decide (in `strategy`), write if nobody else wrote meanwhile, tell the listeners."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import msgspec
 
 from levelset.apiserver import committing, refusals, strategy
 from levelset.apiserver import metadata as meta
-from levelset.apiserver.decoding import check_place
+from levelset.apiserver.decoding import Decoded, check_place
+from levelset.apiserver.instant import run_at_once
 from levelset.apiserver.metadata import is_deleting
 from levelset.apiserver.objects import served_tree, store_bytes, with_version
 from levelset.apiserver.options import WriteOptions
@@ -19,7 +21,19 @@ from levelset.objects import encode_tree
 from levelset.patch.tracking import same_object
 from levelset.storage import Item, Mismatch
 
-__all__ = ["Change", "Written", "check_home", "create", "get_item", "homes", "mutate", "rewrite", "store_new", "update"]
+__all__ = [
+    "Change",
+    "Written",
+    "check_home",
+    "create",
+    "create_nowait",
+    "get_item",
+    "homes",
+    "mutate",
+    "rewrite",
+    "store_new",
+    "update",
+]
 
 GENERATED_TRIES: Final = 8
 NAMESPACES: Final = "/registry/core/namespaces/"
@@ -51,13 +65,43 @@ async def create(
     """
     options = WriteOptions() if options is None else options
     decoded = strategy.begin_create(served, namespace, tree, options)
+    # Counted as on its way in, where there is a way: a storage that writes at once lets nobody in between.
+    with _AT_ONCE if world.writer is not None else world.arrivals.expect(*homes(served, namespace)):
+        await check_home(world, served, namespace, tree["metadata"].get("name", ""))
+        return await _complete(world, served, namespace, tree, decoded, options=options)
+
+
+def create_nowait(world: World, served: Served, namespace: str | None, tree: Tree, options: WriteOptions) -> Written:
+    """As `create`, at once, on a storage that reads and writes so: a coroutine for every step would take longer."""
+    reader, writer = world.reader, world.writer
+    assert reader is not None  # the caller has looked
+    assert writer is not None
+    decoded = strategy.begin_create(served, namespace, tree, options)
     metadata = tree["metadata"]
-    with _arriving(world, served, namespace):
-        await check_home(world, served, namespace, metadata.get("name", ""))
-        if "name" not in metadata and "generateName" in metadata:
-            metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
-        strategy.finish_create(world, served, namespace, tree, decoded, options=options)
-        return await store_new(world, served, namespace, tree, options)
+    home = None if namespace is None else reader.get_nowait(NAMESPACES + namespace)
+    _judge_home(served, namespace, metadata.get("name", ""), home)
+    if options.dry_run or "generateName" in metadata:
+        return run_at_once(_complete(world, served, namespace, tree, decoded, options=options))
+    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    name = tree["metadata"]["name"]
+    try:
+        item = writer.put_nowait(served.key(namespace, name), store_bytes(served, tree), expected=0)
+    except Mismatch as error:
+        _refuse_existing(served, name, error.current)
+        raise
+    world.stored(served, None, with_version(tree, item.revision))
+    return Written(tree, item, created=True)
+
+
+async def _complete(
+    world: World, served: Served, namespace: str | None, tree: Tree, decoded: Decoded, *, options: WriteOptions
+) -> Written:
+    """Gives a decoded object the name that it may lack, and stores it."""
+    metadata = tree["metadata"]
+    if "name" not in metadata and "generateName" in metadata:
+        metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
+    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    return await store_new(world, served, namespace, tree, options)
 
 
 async def store_new(world: World, served: Served, namespace: str | None, tree: Tree, options: WriteOptions) -> Written:
@@ -169,11 +213,6 @@ def _is_free(served: Served, tree: Tree) -> bool:
     return is_deleting(tree) and not strategy.is_kept(served, tree)
 
 
-def _arriving(world: World, served: Served, namespace: str | None) -> AbstractContextManager[None]:
-    """Counts an object as on its way in, where there is a way: a storage that writes at once lets nobody in between."""
-    return _AT_ONCE if world.writer is not None else world.arrivals.expect(*homes(served, namespace))
-
-
 def homes(served: Served, namespace: str | None) -> tuple[str, ...]:
     """What an object of this kind in this namespace cannot be without, as `Arrivals` counts them."""
     return (served.prefix,) if namespace is None else (served.prefix, NAMESPACES + namespace)
@@ -181,16 +220,25 @@ def homes(served: Served, namespace: str | None) -> tuple[str, ...]:
 
 async def check_home(world: World, served: Served, namespace: str | None, name: str) -> None:
     """Makes sure that there is a namespace that takes new objects, and a definition that does."""
+    home = None if namespace is None else await get_item(world, NAMESPACES + namespace)
+    _judge_home(served, namespace, name, home)
+
+
+def _judge_home(served: Served, namespace: str | None, name: str, home: Item | None) -> None:
     if served.terminating:
         raise refusals.forbidden(served, name, "create not allowed while custom resource definition is terminating")
     if not served.namespaced or namespace is None:
         return
-    home = await get_item(world, NAMESPACES + namespace)
     if home is None:
         raise refusals.missing_namespace(namespace)
-    # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
-    if b'"deletionTimestamp":' in home.value and is_deleting(msgspec.json.decode(home.value)):
+    if _is_terminating(home.value):
         raise refusals.terminating_namespace(served, name, namespace)
+
+
+@lru_cache(maxsize=256)  # many objects are made in few namespaces, and bytes know their hash
+def _is_terminating(space: bytes) -> bool:
+    # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
+    return b'"deletionTimestamp":' in space and is_deleting(msgspec.json.decode(space))
 
 
 async def _unused_name(world: World, served: Served, namespace: str | None, base: str) -> str:

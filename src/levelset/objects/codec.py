@@ -4,7 +4,7 @@
 the class does not allow counts as absent, as it does in Kubernetes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -51,7 +51,7 @@ def decode(kind: type[T], data: bytes | str) -> T:
 def decode_tree(data: bytes | str) -> Any:
     """The plain JSON tree; BadObject says at which byte the text stops being JSON."""
     try:
-        return _read_any.decode(_bytes(data))
+        return _read_any.decode(data if data.__class__ is bytes else _bytes(data))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise _unreadable(error) from error
 
@@ -65,24 +65,27 @@ def from_tree(kind: type[T], tree: Any) -> T:
 def encode(obj: Any) -> bytes:
     """The JSON of an object, including what it was read with and its class does not know."""
     if not isinstance(obj, Object):
-        return _write(obj)
-    written, origin = _write(obj), origin_of(obj)
+        return encode_tree(obj)
+    written, origin = encode_tree(obj), origin_of(obj)
     if origin is None:
         return written
-    before = _write(_decode_again(obj, origin))
+    before = encode_tree(_decode_again(obj, origin))
     return origin if written == before else encode_tree(_carried(origin, before, written))
 
 
 def encode_tree(tree: Any) -> bytes:
     """The JSON of a plain tree; BadObject if it holds something that JSON does not."""
-    return _write(tree)
+    try:
+        return _encoder.encode(tree)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadObject(f"this cannot be written as JSON: {error}") from error
 
 
 def to_tree(obj: Any) -> Any:
     """The plain JSON tree of an object, including what it was read with and its class does not know."""
     if isinstance(obj, Unstructured):
         return obj.tree
-    return decode_tree(encode(obj) if isinstance(obj, Object) else _write(obj))
+    return decode_tree(encode(obj) if isinstance(obj, Object) else encode_tree(obj))
 
 
 def _carried(origin: bytes, before: bytes, after: bytes) -> Any:
@@ -156,17 +159,6 @@ def _write_special(value: Any) -> Any:
 _encoder: Final = msgspec.json.Encoder(enc_hook=_write_special)
 
 
-def _write(value: Any) -> bytes:
-    return _guarded(lambda: _encoder.encode(value))
-
-
-def _guarded(write: Callable[[], T]) -> T:
-    try:
-        return write()
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise BadObject(f"this cannot be written as JSON: {error}") from error
-
-
 def _remember(made: T, raw: bytes) -> T:
     if isinstance(made, Object):
         with_origin(made, raw)
@@ -176,7 +168,7 @@ def _remember(made: T, raw: bytes) -> T:
 def _convert(kind: type[T], tree: Any, first: Exception | None) -> T:
     try:
         # By way of bytes, since a tree has nothing that could become a Raw, as the managed fields are.
-        return cast("T", _decoder(cast("Any", kind)).decode(_write(tree)))
+        return cast("T", _decoder(cast("Any", kind)).decode(encode_tree(tree)))
     except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
         raise _unfit(kind, error) from (first or error)
 

@@ -69,6 +69,8 @@ def check_dns1123_label(text: str) -> list[str]:
 
 def check_dns1123_subdomain(text: str) -> list[str]:
     """The problems of this text as a name with dots, such as most objects'."""
+    if len(text) <= MAX_SUBDOMAIN and _dns_subdomain.fullmatch(text):
+        return []
     problems = _check_length(text, MAX_SUBDOMAIN)
     if _dns_subdomain.fullmatch(text):
         return problems

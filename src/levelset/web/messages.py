@@ -24,14 +24,16 @@ class Peer(msgspec.Struct, frozen=True):
 class Headers:
     """The header fields of a request, found by name in any case.
 
-    A field that was sent several times reads as one, joined with commas, and one by one with `get_all`.
+    A field that was sent several times reads as one, joined with commas, and one by one with `get_all`. `find` is `get`
+    for names in lower case; a server asks for half a dozen fields of every request, and that takes a third of the time.
     """
 
-    __slots__ = ("_repeated", "_values")
+    __slots__ = ("_repeated", "_values", "find")
 
     def __init__(self, fields: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
         self._values: dict[str, str] = {}
         self._repeated: dict[str, list[str]] | None = None
+        self.find: Callable[[str], str | None] = self._values.get
         pairs = cast("Mapping[str, str]", fields).items() if isinstance(fields, Mapping) else fields
         for name, value in pairs:
             self.add(name.lower(), value)
