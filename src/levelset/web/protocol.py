@@ -55,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         """A client connected."""
         shared = self._shared
         self._transport = cast("asyncio.Transport", transport)
-        self._reader = Reader(shared.limits, read_peer(transport))
+        self._reader = Reader(shared.limits, read_peer(transport), shared.known)
         self._outlet = Outlet(self._transport, self._drained)
         self._outlet.open()
         is_crowded = len(shared.connections) >= shared.limits.connections

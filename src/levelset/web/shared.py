@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from levelset.web.failures import Failure, to_status
 from levelset.web.heads import HeadWriter, encode_head
+from levelset.web.known import KnownHeads
 from levelset.web.limits import Limits
 from levelset.web.messages import Handler, Response
 from levelset.web.reading import Phase
@@ -37,7 +38,7 @@ class Shared:
 
     __slots__ = (
         "_emptied", "_on_error", "_tasks", "buffer", "connections", "flusher", "handler", "heads", "is_stopping",
-        "limits", "now", "patience",
+        "known", "limits", "now", "patience",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +52,7 @@ class Shared:
         self.handler = handler
         self.limits = limits
         self.heads = HeadWriter()
+        self.known = KnownHeads(limits)
         self.flusher = Flusher(loop)
         self.buffer = memoryview(bytearray(64 * 1024))
         self.connections: set[Closable] = set()
