@@ -191,12 +191,13 @@ class Connection(asyncio.BufferedProtocol):
             self._respond(turn, turn.request, self._fail(turn.request, error))
             return
         self._task = task
-        self._shared.own(task)
+        self._shared.hold(task)
         task.add_done_callback(self._answered)
 
     def _answered(self, task: "asyncio.Future[Response]") -> None:
         turn = self._turn
         self._task = None
+        self._shared.release(task)
         if task.cancelled():
             error: BaseException | None = asyncio.CancelledError("the handler was cancelled")
         else:

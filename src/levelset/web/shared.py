@@ -83,7 +83,16 @@ class Shared:
     def own(self, task: asyncio.Future[Any]) -> None:
         """Remembers a task until it has ended, so that `stop` leaves none behind."""
         self._tasks.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self.release)
+
+    def hold(self, task: asyncio.Future[Any]) -> None:
+        """As `own`, for a caller that is told of the end anyway: it calls `release` then."""
+        self._tasks.add(task)
+
+    def release(self, task: asyncio.Future[Any]) -> None:
+        """Forgets a task that has ended."""
+        self._tasks.discard(task)
+        self._look_whether_empty()
 
     def leave(self, connection: Closable) -> None:
         """A connection is closed."""
@@ -108,10 +117,6 @@ class Shared:
             connection.abort()
         for task in tuple(self._tasks):
             task.cancel()
-
-    def _forget(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.discard(task)
-        self._look_whether_empty()
 
     def _look_whether_empty(self) -> None:
         waiter = self._emptied
