@@ -12,10 +12,10 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from apiserver_load import PATIENCE, SOURCE, Load, Running, load, serve, serving, to_bytes, watching
+from apiserver_clients import PATIENCE, to_bytes, watching
+from apiserver_load import SOURCE, Load, Running, load, serve, serving
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TEXT = "x" * 400
@@ -76,8 +76,12 @@ async def creates(scale: float) -> AsyncIterator[Row]:
     """Creates over TLS for both backends, and in the same process."""
     goals = {1: ">= 2,040/s (6 x 340)", 32: ">= 7,386/s (6 x 1,231)"}
     with tempfile.TemporaryDirectory() as folder:
-        for name, data in (("memory", "memory"), ("SQLite", f"{folder}/data.db")):
-            with serving(data=data) as server:
+        for name, data, durability in (
+            ("memory", "memory", "normal"),
+            ("SQLite", f"{folder}/data.db", "normal"),
+            ("SQLite with full durability", f"{folder}/full.db", "full"),
+        ):
+            with serving(data=data, durability=durability) as server:
                 for connections, count in ((1, int(8_000 * scale)), (32, int(20_000 * scale))):
                     sent = [to_bytes("POST", MAPS, configmap(f"c{connections}-{n}")) for n in range(count)]
                     got = await load(server, sent, connections=connections, expected=b"201")
@@ -139,15 +143,11 @@ async def fan_out(scale: float) -> AsyncIterator[Row]:
     """One thousand watchers of the same config maps; writes come from 32 connections."""
     with serving(tls=False) as server:
         watchers, events = int(1_000 * max(scale, 0.2)), int(2_000 * scale)
-        async with watching(server, f"{MAPS}?watch=1", count=watchers) as open_watches:
+        with watching(server.port, server.tls, f"{MAPS}?watch=1", count=watchers) as crowd:
             sent = [to_bytes("POST", MAPS, configmap(f"f-{number}")) for number in range(events)]
-            cpu, began = server.cpu, time.perf_counter()
-            async with asyncio.timeout(PATIENCE):
-                await load(server, sent, connections=32, expected=b"201")
-                await asyncio.gather(*(watcher.wait_lines(events) for watcher in open_watches))
-            seconds, busy = time.perf_counter() - began, server.cpu - cpu
-        total = watchers * events
-        text = f"{total / seconds / 1e6:.2f} M/s by the clock, {total / busy / 1e6:.2f} M per core-second of the server"
+            got = await load(server, sent, connections=32, expected=b"201", crowd=crowd, events=events)
+        total = watchers * events / 1e6
+        text = f"{total / got.seconds:.2f} M/s by the clock, {total / got.cpu:.2f} M per core-second of the server"
         yield f"fan-out: {events:,} events to {watchers:,} watchers", text, ">= 1.5 M event x watcher per second"
 
 
@@ -156,9 +156,10 @@ async def stalling(scale: float) -> AsyncIterator[Row]:
     with serving(tls=False) as server:
         found: dict[bool, list[float]] = {False: [], True: []}
         for turn in range(4):
-            async with watching(server, f"{MAPS}?watch=1", stalled=turn % 2 == 1):
+            with watching(server.port, server.tls, f"{MAPS}?watch=1") as crowd:
                 big = [to_bytes("POST", MAPS, configmap(f"s{turn}-{n}", "x" * 4000)) for n in range(int(4_000 * scale))]
-                got = await load(server, big, connections=1, expected=b"201")
+                reading = None if turn % 2 else crowd  # who is not in a conversation does not read
+                got = await load(server, big, connections=1, expected=b"201", crowd=reading)
                 found[turn % 2 == 1] += got.times
         median = {stalled: statistics.median(times) * 1e6 for stalled, times in found.items()}
         p99 = {stalled: sorted(times)[int(len(times) * 0.99)] * 1e6 for stalled, times in found.items()}
@@ -213,12 +214,13 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=f"what to measure: {', '.join(PARTS)} (all)")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--durability", default="normal", help=argparse.SUPPRESS)
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if unknown := set(given.parts) - PARTS.keys():
         parser.error(f"unknown: {', '.join(unknown)}")
     if given.serve:
-        asyncio.run(serve(given.serve, tls=not given.plain))
+        asyncio.run(serve(given.serve, tls=not given.plain, durability=given.durability))
     else:
         asyncio.run(measure(given.parts, 0.1 if given.quick else 1.0))
 

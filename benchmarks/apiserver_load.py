@@ -1,7 +1,4 @@
-"""A server process to measure, and clients that only write requests and count what comes back.
-
-They are raw asyncio protocols, so that the load generator takes as little of the machine as it can.
-"""
+"""A server process to measure, and what a load of requests makes of it."""
 
 import asyncio
 import contextlib
@@ -12,23 +9,14 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-TOKEN = "0123456789abcdef0123456789abcdef"
-PATIENCE = 120.0
+from apiserver_clients import TOKEN, Asker, Crowd, converse
+
 SOURCE = Path(__file__).parents[1] / "src"
-
-
-def to_bytes(method: str, path: str, body: bytes = b"") -> bytes:
-    head = (
-        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nAuthorization: Bearer {TOKEN}\r\n"
-    )
-    if body:
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + b"\r\n" + body
 
 
 @dataclass
@@ -67,13 +55,15 @@ def pin(process: int, *, last: bool) -> None:
 
 
 @contextlib.contextmanager
-def serving(*, data: str = "memory", tls: bool = True) -> Iterator[Running]:
+def serving(*, data: str = "memory", tls: bool = True, durability: str = "normal") -> Iterator[Running]:
     """Runs a server process until the end of the block."""
     command = [
         sys.executable,
         str(Path(__file__).with_name("apiserver.py")),
         "--serve",
         data,
+        "--durability",
+        durability,
         *([] if tls else ["--plain"]),
     ]
     began = time.perf_counter()
@@ -92,12 +82,12 @@ def serving(*, data: str = "memory", tls: bool = True) -> Iterator[Running]:
         process.wait(20)
 
 
-async def serve(data: str, *, tls: bool) -> None:
+async def serve(data: str, *, tls: bool, durability: Literal["normal", "full"]) -> None:
     """The other side of `serving`: the server, ready to be asked."""
     from levelset.apiserver.server import ApiServer
     from levelset.storage import MemoryStorage, SqliteStorage
 
-    storage = MemoryStorage() if data == "memory" else SqliteStorage(data)
+    storage = MemoryStorage() if data == "memory" else SqliteStorage(data, durability=durability)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     async with ApiServer(storage, token=TOKEN, tls=tls) as server:
@@ -105,71 +95,6 @@ async def serve(data: str, *, tls: bool) -> None:
         print(json.dumps({"port": port, "ca": server.ca.decode() if server.ca else None}), flush=True)
         await stopped.wait()
     await storage.close()
-
-
-class Asker(asyncio.Protocol):
-    """Sends the next request as soon as it has an answer; looks only for its status and its end."""
-
-    def __init__(self, next_request: Callable[[], bytes | None], expected: bytes, done: asyncio.Future[None]) -> None:
-        self.next_request, self.expected, self.done = next_request, b"HTTP/1.1 " + expected, done
-        self.buffer = bytearray()
-        self.missing = self.usual = 0
-        self.times: list[float] = []
-        self.sent = 0.0
-        self.transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self.ask()
-
-    def ask(self) -> None:
-        assert self.transport is not None
-        request = self.next_request()
-        if request is None:
-            self.transport.close()
-            return
-        self.sent = time.perf_counter()
-        self.transport.write(request)
-
-    def data_received(self, data: bytes) -> None:
-        if len(data) == self.usual and data.startswith(self.expected) and not self.buffer and not self.missing:
-            pass  # as long as the last answer, which came whole: so did this one
-        elif self.missing:  # the body of a long answer is only counted
-            self.missing -= len(data)
-        else:
-            self.buffer += data
-            head = self.buffer.find(b"\r\n\r\n")
-            if head < 0:
-                return
-            if not self.buffer.startswith(self.expected):
-                self.fail(RuntimeError(f"not {self.expected!r}: {bytes(self.buffer[:500])!r}"))
-                return
-            self.missing = head + 4 + length_in(self.buffer[:head]) - len(self.buffer)
-            self.usual = 0 if self.missing else len(data)
-            self.buffer.clear()
-        if self.missing:
-            return
-        self.times.append(time.perf_counter() - self.sent)
-        self.ask()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if error is not None:
-            self.fail(error)
-        elif not self.done.done():
-            self.done.set_result(None)
-
-    def fail(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-        if self.transport is not None:
-            self.transport.abort()
-
-
-def length_in(head: bytes | bytearray) -> int:
-    start = head.lower().find(b"content-length:") + 15
-    end = head.find(b"\r\n", start)
-    return int(head[start : end if end > 0 else None])
 
 
 @dataclass
@@ -194,91 +119,19 @@ class Load:
         return sorted(self.times)[int(len(self.times) * 0.99)]
 
 
-async def load(server: Running, requests: Sequence[bytes], *, connections: int, expected: bytes) -> Load:
-    """Sends the requests over so many connections, each one at a time."""
+async def load(
+    server: Running,
+    requests: Sequence[bytes],
+    *,
+    connections: int,
+    expected: bytes,
+    crowd: Crowd | None = None,
+    events: int = 0,
+) -> Load:
+    """Sends the requests over so many connections, each one at a time, while the crowd gets so many events."""
     left = iter(requests)
-    loop = asyncio.get_running_loop()
-    askers: list[Asker] = []
-    name = "localhost" if server.tls else None
-    finished = [loop.create_future() for _ in range(connections)]
-    gate = asyncio.Event()
-    for done in finished:
-        _, asker = await loop.create_connection(
-            lambda done=done: Waiting(gate, lambda: next(left, None), expected, done),
-            "127.0.0.1", server.port, ssl=server.tls, server_hostname=name,
-        )  # fmt: skip
-        askers.append(asker)
+    askers = [Asker(server.port, server.tls, left, expected) for _ in range(connections)]
     cpu, began = server.cpu, time.perf_counter()
-    gate.set()
-    for asker in askers:
-        asker.ask()
-    async with asyncio.timeout(PATIENCE):
-        await asyncio.gather(*finished)
+    converse(askers, crowd, events=events)
     seconds = time.perf_counter() - began
     return Load(len(requests), seconds, server.cpu - cpu, [taken for asker in askers for taken in asker.times])
-
-
-class Waiting(Asker):
-    """Connects first, and begins when told: handshakes are not what is measured."""
-
-    def __init__(self, gate: asyncio.Event, *rest: Any) -> None:
-        super().__init__(*rest)
-        self.gate = gate
-
-    def ask(self) -> None:
-        if self.gate.is_set():
-            super().ask()
-
-
-class Watcher(asyncio.Protocol):
-    """Opens a watch and counts the lines that come; a stalled one stops reading."""
-
-    def __init__(self, path: str, *, stalled: bool = False) -> None:
-        self.request, self.stalled = to_bytes("GET", path), stalled
-        self.lines = self.bytes = 0
-        self.opened = asyncio.get_running_loop().create_future()
-        self.transport: asyncio.Transport | None = None
-        self.wanted = 0
-        self.reached: asyncio.Future[None] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.write(self.request)
-
-    def data_received(self, data: bytes) -> None:
-        self.bytes += len(data)
-        if not self.opened.done() and b"\r\n\r\n" in data:
-            self.opened.set_result(None)
-            if self.stalled and self.transport is not None:
-                self.transport.pause_reading()
-        self.lines += data.count(b'{"type":"')
-        if self.reached is not None and self.lines >= self.wanted and not self.reached.done():
-            self.reached.set_result(None)
-
-    async def wait_lines(self, count: int) -> None:
-        if self.lines < count:
-            self.wanted, self.reached = count, asyncio.get_running_loop().create_future()
-            await self.reached
-
-
-@contextlib.asynccontextmanager
-async def watching(
-    server: Running, path: str, *, count: int = 1, stalled: bool = False
-) -> AsyncIterator[list[Watcher]]:
-    loop = asyncio.get_running_loop()
-    watchers: list[Watcher] = []
-    for _ in range(count):
-        _, watcher = await loop.create_connection(
-            lambda: Watcher(path, stalled=stalled), "127.0.0.1", server.port,
-            ssl=server.tls, server_hostname="localhost" if server.tls else None,
-        )  # fmt: skip
-        watchers.append(watcher)
-    async with asyncio.timeout(PATIENCE):
-        await asyncio.gather(*(watcher.opened for watcher in watchers))
-    try:
-        yield watchers
-    finally:
-        for watcher in watchers:
-            if watcher.transport is not None:
-                watcher.transport.abort()

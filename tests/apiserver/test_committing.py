@@ -1,10 +1,12 @@
 import asyncio
 import gc
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from levelset.apiserver import committing, deleting, writing
+from levelset.storage import SqliteStorage
 from tests.apiserver.writes import HeldStorage, SlowStorage, make_world, widget
 
 
@@ -68,3 +70,39 @@ async def test_a_client_that_leaves_twice_is_let_go_when_its_write_is_over() -> 
     with pytest.raises(asyncio.CancelledError):
         await write
     assert storage.revision == 1
+
+
+async def test_a_write_to_a_file_whose_client_left_is_still_told(tmp_path: Path) -> None:
+    async with await SqliteStorage.open(tmp_path / "data.db") as storage:
+        world, served = make_world(storage=storage)
+        heard: list[Any] = []
+        world.listeners.append(lambda _, before, after: heard.append((before is None, after is None)))
+        tree = widget()
+        item = await committing.put(world, served, served.key("x", "a"), b"{}", old=None, tree=tree)
+        put = committing.put(world, served, served.key("x", "b"), b"{}", old=None, tree=widget(name="b"))
+        remove = committing.remove(world, served, item, old=tree)
+        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(put), asyncio.ensure_future(remove)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
+        assert heard == [(True, False), (True, False), (False, True)]
+
+
+async def test_a_write_to_a_file_that_fails_after_its_client_left_is_told_to_nobody(tmp_path: Path) -> None:
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    async with await SqliteStorage.open(tmp_path / "data.db") as storage:
+        world, served = make_world(storage=storage)
+        heard: list[Any] = []
+        world.listeners.append(lambda _, before, after: heard.append((before, after)))
+        key = served.key("x", "a")
+        winner = storage.put_landing(key, b"{}", expected=0)
+        write = asyncio.ensure_future(committing.put(world, served, key, b"{}", old=None, tree=widget()))
+        await asyncio.sleep(0)
+        write.cancel()
+        assert isinstance((await asyncio.gather(write, return_exceptions=True))[0], asyncio.CancelledError)
+        del write
+        gc.collect()
+        assert (winner.done(), heard, complaints) == (True, [], [])

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from levelset.apiserver.objects import with_version
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
-from levelset.storage import Item
+from levelset.storage import Change, Item
 
 __all__ = ["put", "remove"]
 
@@ -25,20 +25,48 @@ async def put(world: World, served: Served, key: str, value: bytes, *, old: Tree
     Raises Mismatch if the object is no longer at the version of `old`.
     """
     expected = 0 if old is None else int(old["metadata"]["resourceVersion"])
-    if world.writer is None:
+    if world.writer is not None:
+        item = world.writer.put_nowait(key, value, expected=expected)
+    elif world.lander is not None:
+        landing = world.lander.put_landing(key, value, expected=expected)
+        try:
+            item = _after(await landing)
+        except asyncio.CancelledError:
+            if _has_happened(landing):
+                world.stored(served, old, with_version(tree, landing.result().revision))
+            raise
+    else:
         return await _uncut(_put(world, served, key, value, expected=expected, old=old, tree=tree))
-    item = world.writer.put_nowait(key, value, expected=expected)
     world.stored(served, old, with_version(tree, item.revision))
     return item
 
 
 async def remove(world: World, served: Served, item: Item, *, old: Tree) -> None:
     """Removes the object; raises Mismatch if it is no longer the one in `item`."""
-    if world.writer is None:
+    if world.writer is not None:
+        world.writer.delete_nowait(item.key, expected=item.revision)
+    elif world.lander is not None:
+        landing = world.lander.delete_landing(item.key, expected=item.revision)
+        try:
+            await landing
+        except asyncio.CancelledError:
+            if _has_happened(landing):
+                world.stored(served, old, None)
+            raise
+    else:
         await _uncut(_remove(world, served, item, old=old))
         return
-    world.writer.delete_nowait(item.key, expected=item.revision)
     world.stored(served, old, None)
+
+
+def _after(change: Change) -> Item:
+    assert change.after is not None  # a put's change always has one
+    return change.after
+
+
+def _has_happened(landing: asyncio.Future[Change]) -> bool:
+    """Whether the write of a client that left went well; if not, nobody is left to be told."""
+    return landing.exception() is None
 
 
 async def _put(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.arrivals import Arrivals
 from levelset.errors import Cause
-from levelset.storage import NowaitReader, NowaitWriter, Storage
+from levelset.storage import LandingWriter, NowaitReader, NowaitWriter, Storage
 
 if TYPE_CHECKING:
     from levelset.apiserver.access import Access
@@ -73,10 +73,13 @@ class World:
     """The storage, if it answers reads at once; None if reads must be awaited."""
     writer: NowaitWriter | None = field(init=False)
     """The storage, if a write is finished when the call returns; None if writes must be awaited."""
+    lander: LandingWriter | None = field(init=False)
+    """The storage, if it accepts a write at once and tells later how it ended; None if it does not."""
 
     def __post_init__(self) -> None:
         self.reader = self.storage if isinstance(self.storage, NowaitReader) else None
         self.writer = self.storage if isinstance(self.storage, NowaitWriter) else None
+        self.lander = self.storage if isinstance(self.storage, LandingWriter) else None
 
     def follow(self, prefix: str, listener: Listener) -> None:
         """Has `listener` told of the writes to the resource with this prefix of keys, before the `listeners` are."""

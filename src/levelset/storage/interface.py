@@ -10,6 +10,7 @@ API server. `levelset.testing.contracts` checks them.
 - A watch hands out every change after its revision once and in order, from history and then live, or says `Expired`.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -22,6 +23,7 @@ __all__ = [
     "Change",
     "FutureRevision",
     "Item",
+    "LandingWriter",
     "Mismatch",
     "NowaitReader",
     "NowaitWatch",
@@ -235,6 +237,23 @@ class NowaitWriter(Protocol):
         ...
 
     def delete_nowait(self, key: str, *, expected: int | None) -> Change:
+        """As `Storage.delete`."""
+        ...
+
+
+@runtime_checkable
+class LandingWriter(Protocol):
+    """Optional: a storage that accepts a write at once, and tells later how it ended.
+
+    What is given back cannot be cancelled. A task that is cancelled while it awaits a landing waits on, and hears of
+    its cancellation when the write is over. `Mismatch` and `NotFound` come from the call or from the landing.
+    """
+
+    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> "asyncio.Future[Change]":
+        """As `Storage.put`."""
+        ...
+
+    def delete_landing(self, key: str, *, expected: int | None) -> "asyncio.Future[Change]":
         """As `Storage.delete`."""
         ...
 

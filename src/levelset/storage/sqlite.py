@@ -7,22 +7,27 @@ watches as a whole, and its writers get their answers. If it fails, it never hap
 
 import asyncio
 import os
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from levelset.errors import NotFound, ServerFailed
 from levelset.storage.history import Limits
 from levelset.storage.interface import Change, FutureRevision, Item, Mismatch
+from levelset.storage.landing import Group, Landing
 from levelset.storage.ledger import planned_delete, planned_put
 from levelset.storage.reading import LedgerReads
 from levelset.storage.sqlite_file import Durability, open_file, write_group
-from levelset.storage.sqlite_writer import Writer
+from levelset.storage.sqlite_log import Log
+from levelset.storage.sqlite_writer import Work, Writer
 
 __all__ = ["SqliteStorage"]
+
+T = TypeVar("T")
 
 _SWEEP = 1_000  # rows removed per commit: compaction must not hold up the writes behind it
 
@@ -61,12 +66,13 @@ class SqliteStorage(LedgerReads):
         )
         self._clock = clock
         self._writer = Writer(connection, name=f"levelset storage {self.path.name}")
+        self._log = Log(self.path, is_synced=durability == "full")
         self._swept = contents.swept
         self._head = self.revision
         # The newest accepted version of each key that is not in the file yet, and the group it is in.
-        self._pending: dict[str, tuple[Change, _Group]] = {}
-        self._gathering = _Group()
-        self._flying: _Group | None = None
+        self._pending: dict[str, tuple[Change, Group]] = {}
+        self._gathering = Group()
+        self._flying: Group | None = None
         self._stopped: asyncio.Future[None] | None = None
 
     @classmethod
@@ -92,13 +98,29 @@ class SqliteStorage(LedgerReads):
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `Storage.put`; returns when the value is in the file."""
-        change = await self._write(key, partial(planned_put, key=key, value=value, expected=expected))
+        landing: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
+        self._write(key, partial(planned_put, key=key, value=value, expected=expected), landing)
+        change = await landing
         assert change.after is not None  # a put's change always has one
         return change.after
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
         """As `Storage.delete`; returns when the deletion is in the file."""
-        return await self._write(key, partial(planned_delete, key=key, expected=expected))
+        landing: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
+        self._write(key, partial(planned_delete, key=key, expected=expected), landing)
+        return await landing
+
+    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> asyncio.Future[Change]:
+        """As `LandingWriter.put_landing`."""
+        landing = Landing()
+        self._write(key, partial(planned_put, key=key, value=value, expected=expected), landing)
+        return landing
+
+    def delete_landing(self, key: str, *, expected: int | None) -> asyncio.Future[Change]:
+        """As `LandingWriter.delete_landing`."""
+        landing = Landing()
+        self._write(key, partial(planned_delete, key=key, expected=expected), landing)
+        return landing
 
     async def compact(self, revision: int) -> None:
         """As `Storage.compact`; returns when the file knows it, the rows go little by little."""
@@ -106,15 +128,18 @@ class SqliteStorage(LedgerReads):
             raise FutureRevision(revision, self.revision)
         if revision <= self.compacted:
             return
-        self._check_open(f"history up to {revision} was not compacted")
+        if self._closed:
+            raise self._refusal(f"history up to {revision} was not compacted")
         group = self._gathering
         group.compacted = max(group.compacted, revision)
-        await self._join(group)
+        landing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._join(group, landing, None)
+        await landing
 
     async def close(self) -> None:
         """Finishes the writes under way, ends all watches, and releases the file."""
         self._closed = True
-        while self._flying is not None or self._gathering.answers:
+        while self._flying is not None or self._gathering.landings:
             await (self._flying or self._gathering).wait_over()
         await super().close()
         if self._stopped is None:
@@ -122,61 +147,81 @@ class SqliteStorage(LedgerReads):
             self._writer.stop(self._reporter(lambda _: _resolve(self._stopped)))
         await asyncio.shield(self._stopped)
 
-    async def _write(self, key: str, plan: Callable[..., Change]) -> Change:
-        while True:
-            self._check_open(f"{key!r} was not written")
-            change, group = self._pending.get(key, (None, None))
-            current = self._ledger.items.get(key) if change is None else change.after
-            try:
-                change = plan(current, revision=self._head + 1)
-                break
-            except (Mismatch, NotFound):
-                if group is None:
-                    raise
+    def _write(self, key: str, plan: Callable[..., Change], landing: asyncio.Future[Change]) -> None:
+        """Begins a write; cancelling the wait for its landing does not take it back. Raises `Mismatch`, `NotFound`."""
+        if self._closed:
+            raise self._refusal(f"{key!r} was not written")
+        pending = self._pending.get(key)
+        current = self._ledger.items.get(key) if pending is None else pending[0].after
+        try:
+            change = plan(current, revision=self._head + 1)
+        except (Mismatch, NotFound):
+            if pending is None:
+                raise
             # What this write lost against is not visible yet, and may still fail. Answering now would send the
             # loser to read the old version and lose again, for ever if it never lets go of the loop.
-            await group.wait_over()
+            pending[1].when_over(partial(self._write_again, key, plan, landing))
+            return
         self._head = change.revision
         group = self._gathering
         group.changes.append(change)
         self._pending[key] = (change, group)
-        await self._join(group)
-        return change
+        self._join(group, landing, change)
 
-    async def _join(self, group: "_Group") -> None:
-        """Waits until the group is in the file; cancelling the wait does not take the write back."""
-        if not group.answers:
+    def _write_again(self, key: str, plan: Callable[..., Change], landing: asyncio.Future[Change]) -> None:
+        if landing.done():  # nobody waits for it any more
+            return
+        try:
+            self._write(key, plan, landing)
+        except Exception as error:  # noqa: BLE001 - it is for whoever waits
+            landing.set_exception(error)
+
+    def _join(self, group: Group, landing: asyncio.Future[T], outcome: T) -> None:
+        if not group.landings:
             self._launch_soon()
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        group.answers.append(answer)
-        await answer
+        group.landings.append((landing, outcome))
 
     def _launch_soon(self) -> None:
         # At the end of this turn of the loop, so that all who write in it share one commit.
         asyncio.get_running_loop().call_soon(self._launch)
 
     def _launch(self) -> None:
-        """Hands the gathered group to the writer, unless it still has one; that one's landing launches the next."""
+        """Has the gathered group written, unless another one still is; that one's landing launches the next."""
         compacted = max(self.compacted, self._gathering.compacted)
         sweeping = compacted > self._swept
-        if self._flying is not None or not (self._gathering.answers or (sweeping and not self._closed)):
+        if self._flying is not None or not (self._gathering.landings or (sweeping and not self._closed)):
             return
-        group, self._gathering = self._gathering, _Group()
+        group, self._gathering = self._gathering, Group()
         self._flying = group
         group.compacted = compacted
         group.swept = min(compacted, self._swept + _SWEEP) if sweeping else self._swept
         work = partial(write_group, changes=group.changes, compacted=compacted, sweep_to=group.swept if sweeping else 0)
-        self._writer.submit(work, self._reporter(partial(self._land, group)))
+        if not sweeping and self._writer.is_idle and self._log.is_quick(group.changes):
+            self._land(group, self._write_here(work, group.changes))
+        else:
+            self._writer.submit(partial(self._write_there, work), self._reporter(partial(self._land, group)))
 
-    def _land(self, group: "_Group", error: BaseException | None) -> None:
+    def _write_here(self, work: Work, changes: Sequence[Change]) -> BaseException | None:
+        """Writes at once: it takes less time than telling the thread to."""
+        began = time.perf_counter()
+        error = self._writer.run_here(work)
+        self._log.grow(changes, time.perf_counter() - began)
+        return error
+
+    def _write_there(self, work: Work, connection: sqlite3.Connection) -> None:
+        work(connection)
+        self._log.tend(connection)
+
+    def _land(self, group: Group, error: BaseException | None) -> None:
         self._flying = None
         if error is None:
             self._reveal(group)
-            self._launch_soon()
+            if self._gathering.landings or self.compacted > self._swept:
+                self._launch_soon()
         else:
             self._take_back(group, error)
 
-    def _reveal(self, group: "_Group") -> None:
+    def _reveal(self, group: Group) -> None:
         for change in group.changes:
             self._ledger.commit(change)
             if self._pending[change.key][0] is change:
@@ -185,19 +230,18 @@ class SqliteStorage(LedgerReads):
         history = self._ledger.history
         history.compact(group.compacted)
         history.forget_older(self._clock())
-        group.finish(None)
+        group.finish(None, self.path)
 
-    def _take_back(self, group: "_Group", error: BaseException) -> None:
+    def _take_back(self, group: Group, error: BaseException) -> None:
         """Fails a group and the one that gathered behind it, whose writes were checked against it."""
-        behind, self._gathering = self._gathering, _Group()
+        behind, self._gathering = self._gathering, Group()
         self._pending.clear()
         self._head = self.revision
         for one in (group, behind):
             one.finish(error, self.path)
 
-    def _check_open(self, consequence: str) -> None:
-        if self._closed:
-            raise ServerFailed(f"the storage {self.path} is closed: {consequence}")
+    def _refusal(self, consequence: str) -> ServerFailed:
+        return ServerFailed(f"the storage {self.path} is closed: {consequence}")
 
     def _reporter(self, land: Callable[[BaseException | None], None]) -> Callable[[BaseException | None], None]:
         """What the writer thread calls: brings the outcome to the loop, if that is still there."""
@@ -210,45 +254,6 @@ class SqliteStorage(LedgerReads):
         return report
 
 
-class _Group:
-    """Writes that go into the file together, and those who wait for it.
-
-    It has no bound of its own: each waiting writer adds one change.
-    """
-
-    __slots__ = ("answers", "changes", "compacted", "swept", "watching")
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-        self.answers: list[asyncio.Future[None]] = []
-        self.watching: list[asyncio.Future[None]] = []
-        self.compacted = 0
-        self.swept = 0
-
-    async def wait_over(self) -> None:
-        """Waits until the group has landed, well or not."""
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.watching.append(over)
-        await over
-
-    def finish(self, error: BaseException | None, path: Path | None = None) -> None:
-        for answer in self.answers:
-            if answer.done():
-                continue
-            if error is None:
-                answer.set_result(None)
-            else:
-                answer.set_exception(_failure(path, error))
-        for over in self.watching:
-            _resolve(over)
-
-
 def _resolve(future: asyncio.Future[None] | None) -> None:
     if future is not None and not future.done():
         future.set_result(None)
-
-
-def _failure(path: Path | None, error: BaseException) -> ServerFailed:
-    failure = ServerFailed(f"{path} could not be written: {error}; nothing was changed, free some space or try again")
-    failure.__cause__ = error
-    return failure

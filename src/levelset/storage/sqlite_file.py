@@ -121,8 +121,8 @@ def _check_version(path: Path, connection: sqlite3.Connection) -> None:
 def _configure(connection: sqlite3.Connection, durability: Durability) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {durability}")
-    # Copying the log back less often is worth up to half as much again; 40 MB is what the log grows to.
-    connection.execute("PRAGMA wal_autocheckpoint = 10000")
+    # When the log is copied back is up to `Log`: SQLite would do it within a commit, whichever thread makes that.
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
     # Some builds overwrite removed rows with zeros, which makes compaction write twice.
     connection.execute("PRAGMA secure_delete = OFF")
     connection.execute("BEGIN IMMEDIATE")

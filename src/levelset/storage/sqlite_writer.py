@@ -1,4 +1,4 @@
-"""The one thread that touches the SQLite file, so that the event loop never waits for a disk."""
+"""The one thread that may wait for a disk, so that the event loop never does."""
 
 import sqlite3
 import threading
@@ -18,22 +18,38 @@ class Writer:
         self._connection = connection
         # Unbounded, but the storage never has more than one group and the end in it.
         self._work: SimpleQueue[tuple[Work | None, Report]] = SimpleQueue()
+        # Each is counted up by one thread only, so that neither needs a lock.
+        self._submitted = self._finished = 0
         # A daemon: a process that forgets to close must still end; what was not acknowledged may be lost.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the thread has nothing to do: only then may others touch the connection."""
+        return self._submitted == self._finished
+
+    def run_here(self, work: Work) -> BaseException | None:
+        """Runs a piece of work in the calling thread, which is the one that submits; how it ended."""
+        assert self.is_idle
+        return self._outcome(work)
+
     def submit(self, work: Work, report: Report) -> None:
         """Queues a piece of work."""
+        self._submitted += 1
         self._work.put((work, report))
 
     def stop(self, report: Report) -> None:
         """Closes the connection after all work, and ends the thread."""
+        self._submitted += 1
         self._work.put((None, report))
 
     def _run(self) -> None:
         while True:
             work, report = self._work.get()
-            report(self._outcome(work or sqlite3.Connection.close))
+            outcome = self._outcome(work or sqlite3.Connection.close)
+            self._finished += 1
+            report(outcome)
             if work is None:
                 return
 

@@ -40,14 +40,15 @@ class Outlet:
         """Sends `data` now or, in order, as soon as the client takes it; does nothing once closed."""
         # A transport that is closing still sends its own buffer, but must not be given more: on Python 3.12 and newer
         # it would wait for the socket with nobody to call, for ever and at full speed.
-        if self._is_closing or self._transport.is_closing():
+        transport = self._transport
+        if self._is_closing or transport.is_closing():
             return
         if self._rest or len(data) > _PIECE:
             view = memoryview(data)
             self._rest.extend(view[start : start + _PIECE] for start in range(0, len(data), _PIECE))
             self._pump()
         else:
-            self._transport.write(data)
+            transport.write(data)
 
     def pause(self) -> None:
         """The transport says that the client does not keep up."""

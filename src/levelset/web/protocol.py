@@ -55,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         """A client connected."""
         shared = self._shared
         self._transport = cast("asyncio.Transport", transport)
-        self._reader = Reader(shared.limits, read_peer(transport))
+        self._reader = Reader(shared.limits, read_peer(transport), shared.known)
         self._outlet = Outlet(self._transport, self._drained)
         self._outlet.open()
         is_crowded = len(shared.connections) >= shared.limits.connections
@@ -191,12 +191,13 @@ class Connection(asyncio.BufferedProtocol):
             self._respond(turn, turn.request, self._fail(turn.request, error))
             return
         self._task = task
-        self._shared.own(task)
+        self._shared.hold(task)
         task.add_done_callback(self._answered)
 
     def _answered(self, task: "asyncio.Future[Response]") -> None:
         turn = self._turn
         self._task = None
+        self._shared.release(task)
         if task.cancelled():
             error: BaseException | None = asyncio.CancelledError("the handler was cancelled")
         else:

@@ -8,6 +8,7 @@ import httptools
 import msgspec
 
 from levelset.web.failures import Failure
+from levelset.web.known import KnownHeads
 from levelset.web.limits import Limits
 from levelset.web.messages import Headers, Peer, Request
 
@@ -40,12 +41,13 @@ class Reader:
     """
 
     __slots__ = (
-        "_began", "_body", "_count", "_failure", "_fed", "_headers", "_more", "_overhead", "_parser", "_peer", "_rest",
-        "_size", "_target", "continue_due", "is_done", "is_holding", "limits", "phase", "ready",
+        "_began", "_body", "_count", "_failure", "_fed", "_headers", "_known", "_more", "_overhead", "_parser", "_peer",
+        "_rest", "_size", "_target", "continue_due", "is_done", "is_holding", "limits", "phase", "ready",
     )  # fmt: skip
 
-    def __init__(self, limits: Limits, peer: Peer | None = None) -> None:
+    def __init__(self, limits: Limits, peer: Peer | None = None, known: KnownHeads | None = None) -> None:
         self.limits = limits
+        self._known = known or KnownHeads(limits)
         self.ready: deque[Turn] = deque()
         self.phase = Phase.IDLE
         self.is_done = False
@@ -69,19 +71,18 @@ class Reader:
         if self.is_holding:
             self._rest += data
             return
-        self._began = False
-        self._fed = 0
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._rest = bytes(data[upgrade.args[0] :])
-            self.is_holding = not self.is_done
-        except httptools.HttpParserError as error:
-            if not self.is_done:
-                self._give_up(self._failure or Failure(400, f"The request is malformed: {error}"))
-        else:
-            if self.phase is not Phase.IDLE:
-                self._bound_overhead(len(data))
+        if self.phase is not Phase.IDLE or not self._known.is_short(len(data)):
+            self._parse(data)
+            return
+        whole = bytes(data)
+        request = self._known.find(whole, self._peer)
+        if request is not None:
+            self.ready.append(Turn(request, None, keep_alive=True))
+            return
+        before = len(self.ready)
+        self._parse(whole)
+        if self.phase is Phase.IDLE and len(self.ready) == before + 1:
+            self._learn(whole, self.ready[-1])
 
     def release(self) -> None:
         """Goes on with HTTP after an upgrade that nobody took."""
@@ -174,6 +175,27 @@ class Reader:
         self.ready.append(Turn(request, None, keep_alive, is_old, is_upgrade))
         self.is_done = not keep_alive
         self._clear()
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        parser = self._parser
+        assert parser is not None
+        self._began = False
+        self._fed = 0
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._rest = bytes(data[upgrade.args[0] :])
+            self.is_holding = not self.is_done
+        except httptools.HttpParserError as error:
+            if not self.is_done:
+                self._give_up(self._failure or Failure(400, f"The request is malformed: {error}"))
+        else:
+            if self.phase is not Phase.IDLE:
+                self._bound_overhead(len(data))
+
+    def _learn(self, data: bytes, turn: Turn) -> None:
+        if turn.request is not None and turn.keep_alive and not turn.is_old and not turn.is_upgrade:
+            self._known.learn(data, turn.request)
 
     def _clear(self) -> None:
         self.phase = Phase.IDLE

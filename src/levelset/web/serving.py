@@ -5,6 +5,7 @@ import errno
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +14,7 @@ from levelset.web.failures import Failure, to_status
 from levelset.web.limits import Limits
 from levelset.web.messages import Handler, Response
 from levelset.web.protocol import Connection
+from levelset.web.secure import SecureTransport
 from levelset.web.shared import Shared
 
 __all__ = ["Server"]
@@ -80,12 +82,9 @@ class Server:
         shared = Shared(self._handler, limits=self._limits, on_error=self._on_error, loop=loop)
         try:
             listener = await loop.create_server(
-                lambda: Connection(shared),
+                partial(Connection, shared) if self._tls is None else _secured(self._tls, shared),
                 self._host,
                 self._port,
-                ssl=self._tls,
-                ssl_handshake_timeout=self._limits.handshake_within if self._tls else None,
-                ssl_shutdown_timeout=self._limits.linger_within if self._tls else None,
                 backlog=_BACKLOG,
             )
         except OSError as error:
@@ -137,6 +136,18 @@ class Server:
         loop = asyncio.get_running_loop()
         self.sweep(loop.time())
         self._timer = loop.call_later(self._limits.every, self._tick)
+
+
+def _secured(context: ssl.SSLContext, shared: Shared) -> Callable[[], SecureTransport]:
+    limits, buffers = shared.limits, (memoryview(bytearray(len(shared.buffer))), shared.buffer)
+    return partial(
+        SecureTransport,
+        context,
+        partial(Connection, shared),
+        buffers,
+        within=limits.handshake_within,
+        linger=limits.linger_within,
+    )
 
 
 def _explain(error: OSError, host: str, port: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from levelset.web.failures import Failure, to_status
 from levelset.web.heads import HeadWriter, encode_head
+from levelset.web.known import KnownHeads
 from levelset.web.limits import Limits
 from levelset.web.messages import Handler, Response
 from levelset.web.reading import Phase
@@ -37,7 +38,7 @@ class Shared:
 
     __slots__ = (
         "_emptied", "_on_error", "_tasks", "buffer", "connections", "flusher", "handler", "heads", "is_stopping",
-        "limits", "now", "patience",
+        "known", "limits", "now", "patience",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +52,7 @@ class Shared:
         self.handler = handler
         self.limits = limits
         self.heads = HeadWriter()
+        self.known = KnownHeads(limits)
         self.flusher = Flusher(loop)
         self.buffer = memoryview(bytearray(64 * 1024))
         self.connections: set[Closable] = set()
@@ -81,7 +83,16 @@ class Shared:
     def own(self, task: asyncio.Future[Any]) -> None:
         """Remembers a task until it has ended, so that `stop` leaves none behind."""
         self._tasks.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self.release)
+
+    def hold(self, task: asyncio.Future[Any]) -> None:
+        """As `own`, for a caller that is told of the end anyway: it calls `release` then."""
+        self._tasks.add(task)
+
+    def release(self, task: asyncio.Future[Any]) -> None:
+        """Forgets a task that has ended."""
+        self._tasks.discard(task)
+        self._look_whether_empty()
 
     def leave(self, connection: Closable) -> None:
         """A connection is closed."""
@@ -106,10 +117,6 @@ class Shared:
             connection.abort()
         for task in tuple(self._tasks):
             task.cancel()
-
-    def _forget(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.discard(task)
-        self._look_whether_empty()
 
     def _look_whether_empty(self) -> None:
         waiter = self._emptied

@@ -164,7 +164,7 @@ class StreamSink:
             if self._is_chunked:
                 self._outlet.write(LAST_CHUNK)
             self._on_finished()
-        elif not self._outlet.is_full:
+        elif self._waiters and not self._outlet.is_full:
             self._wake()
 
     def lose(self) -> None:

@@ -1,0 +1,162 @@
+"""Clients that only write requests and count what comes back, on bare sockets and one epoll.
+
+An event loop would cost more per request than the server's answer does, and the two share the time by the clock. So all
+clients of a run are served by one ordinary loop, which blocks until the run is over.
+"""
+
+import contextlib
+import select
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+PATIENCE = 120.0
+EVENT = b'{"type":"'
+BUFFER = bytearray(256 * 1024)
+
+
+def to_bytes(method: str, path: str, body: bytes = b"") -> bytes:
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nAuthorization: Bearer {TOKEN}\r\n"
+    )
+    if body:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+class Client:
+    """One connection; a subclass says what to do with what comes in."""
+
+    def __init__(self, port: int, tls: ssl.SSLContext | None) -> None:
+        plain = socket.create_connection(("127.0.0.1", port))
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = plain if tls is None else tls.wrap_socket(plain, server_hostname="localhost")
+        self.socket.setblocking(False)
+        self.is_busy = True
+
+    def ready(self) -> None:
+        """Takes all that is there."""
+        try:
+            while size := self.socket.recv_into(BUFFER):
+                self.take(size)
+                # What TLS has opened already, epoll does not tell; and asking in vain costs an exception.
+                if not isinstance(self.socket, ssl.SSLSocket) or not self.socket.pending():
+                    return
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return
+        raise ConnectionError("the server closed the connection")
+
+    def take(self, size: int) -> None:
+        raise NotImplementedError
+
+
+class Asker(Client):
+    """Sends the next request as soon as it has an answer; looks only for its status and its end."""
+
+    def __init__(self, port: int, tls: ssl.SSLContext | None, requests: Iterator[bytes], expected: bytes) -> None:
+        super().__init__(port, tls)
+        self.requests, self.expected = requests, b"HTTP/1.1 " + expected
+        self.head = b""
+        self.missing = self.usual = 0
+        self.times: list[float] = []
+        self.sent = 0.0
+
+    def ask(self) -> None:
+        request = next(self.requests, None)
+        if request is None:
+            self.is_busy = False
+            return
+        self.sent = time.perf_counter()
+        sent = self.socket.send(request)
+        assert sent == len(request)  # requests are small
+
+    def take(self, size: int) -> None:
+        if size == self.usual and not self.missing and BUFFER.startswith(self.expected):
+            pass  # as long as the last answer, which came whole: so did this one
+        elif self.missing:  # the body of a long answer is only counted
+            self.missing -= size
+        else:
+            self.begin(size)
+        if not self.missing and not self.head:
+            self.times.append(time.perf_counter() - self.sent)
+            self.ask()
+
+    def begin(self, size: int) -> None:
+        self.head += bytes(BUFFER[:size])
+        end = self.head.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        if not self.head.startswith(self.expected):
+            raise RuntimeError(f"not {self.expected!r}: {self.head[:500]!r}")
+        self.missing = end + 4 + length_in(self.head[:end]) - len(self.head)
+        self.usual = 0 if self.missing else size
+        self.head = b""
+
+
+def length_in(head: bytes) -> int:
+    start = head.lower().find(b"content-length:") + 15
+    end = head.find(b"\r\n", start)
+    return int(head[start : end if end > 0 else None])
+
+
+class Watcher(Client):
+    """Has opened a watch, and counts the events that come."""
+
+    def __init__(self, port: int, tls: ssl.SSLContext | None, path: str) -> None:
+        super().__init__(port, tls)
+        self.is_open = False
+        self.events = 0
+        self.tail = b""
+        self.socket.send(to_bytes("GET", path))
+
+    def take(self, size: int) -> None:
+        self.is_open = True
+        self.events += BUFFER.count(EVENT, 0, size)
+        # One that is cut in two by the end of the buffer.
+        self.events += (self.tail + BUFFER[: min(size, len(EVENT) - 1)]).count(EVENT)
+        self.tail = bytes(BUFFER[max(0, size - len(EVENT) + 1) : size])
+
+
+class Crowd:
+    """Open watches, which are read while `converse` runs."""
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self.watchers = watchers
+
+    def has(self, events: int) -> bool:
+        return all(watcher.events >= events for watcher in self.watchers)
+
+
+def converse(askers: Sequence[Asker], crowd: Crowd | None = None, *, events: int = 0) -> None:
+    """Has all requests asked and answered, and so many events received by everybody in the crowd."""
+    watchers = [] if crowd is None else crowd.watchers
+    clients: dict[int, Client] = {client.socket.fileno(): client for client in (*askers, *watchers)}
+    end = time.monotonic() + PATIENCE
+    with contextlib.closing(select.epoll()) as poll:
+        for number in clients:
+            poll.register(number, select.EPOLLIN)
+        for asker in askers:
+            asker.ask()
+        while any(asker.is_busy for asker in askers) or (crowd is not None and not crowd.has(events)):
+            if time.monotonic() > end:
+                raise TimeoutError("the server does not answer")
+            for number, _ in poll.poll(1.0):
+                clients[number].ready()
+    for asker in askers:
+        asker.socket.close()
+
+
+@contextlib.contextmanager
+def watching(port: int, tls: ssl.SSLContext | None, path: str, *, count: int = 1) -> Iterator[Crowd]:
+    """Opens so many watches, and closes them."""
+    crowd = Crowd([Watcher(port, tls, path) for _ in range(count)])
+    try:
+        while not all(watcher.is_open for watcher in crowd.watchers):
+            for watcher in crowd.watchers:
+                watcher.ready()
+        yield crowd
+    finally:
+        for watcher in crowd.watchers:
+            watcher.socket.close()
