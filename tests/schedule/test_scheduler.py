@@ -370,7 +370,12 @@ async def test_a_worker_that_is_busy_never_makes_a_future(monkeypatch: pytest.Mo
     loop = asyncio.get_running_loop()
     made: list[object] = []
     make: Callable[[], object] = loop.create_future
-    monkeypatch.setattr(loop, "create_future", lambda: made.append(1) or make())
+
+    def create_future() -> object:
+        made.append(make())
+        return made[-1]
+
+    monkeypatch.setattr(loop, "create_future", create_future)
     for _ in range(100):
         due = await work.take()
         work.done(due.key)
@@ -387,3 +392,27 @@ async def test_it_shows_its_state() -> None:
 def test_it_is_made_inside_a_running_loop() -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
         Scheduler()
+
+
+async def test_many_keys_that_are_asked_for_again_at_once_do_not_deadlock() -> None:
+    work = filled(*map(str, range(5000)))
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        try:
+            while True:
+                due = await work.take()
+                await asyncio.sleep(0)
+                runs += 1
+                if runs <= 10_000:
+                    work.add(due.key)
+                work.done(due.key)
+        except Closed:
+            return
+
+    workers = [asyncio.create_task(run()) for _ in range(10)]
+    await work.wait_idle()
+    work.close(drain=True)
+    await asyncio.gather(*workers)
+    assert runs == 15_000

@@ -9,8 +9,8 @@ from levelset.schedule import LOW, Timeline
 DAY = 86400.0
 
 
-def timeline(**options: float) -> Timeline[str, str]:
-    return Timeline(**options)
+def timeline(*, debounce: float = 0.0, age: float = 30.0, most_reasons: int = 8) -> Timeline[str, str]:
+    return Timeline(debounce=debounce, age=age, most_reasons=most_reasons)
 
 
 def filled(*keys: str, now: float = 0.0) -> Timeline[str, str]:
@@ -326,10 +326,12 @@ def test_a_time_too_far_off_is_cut(at: float) -> None:
     assert line.next_at(5.0) == 180 * DAY + 5.0
 
 
-@pytest.mark.parametrize("options", [{"debounce": -1.0}, {"debounce": math.nan}, {"age": 0.0}, {"most_reasons": 0}])
-def test_options_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    ("debounce", "age", "most"), [(-1.0, 1.0, 1), (math.nan, 1.0, 1), (0.0, 0.0, 1), (0.0, 1.0, 0)]
+)
+def test_options_that_make_no_sense_are_refused(debounce: float, age: float, most: int) -> None:
     with pytest.raises(ValueError, match="Timeline"):
-        timeline(**options)
+        timeline(debounce=debounce, age=age, most_reasons=most)
 
 
 def test_a_time_in_the_past_means_now() -> None:

@@ -14,7 +14,9 @@ Step = tuple[str, int, float, int]
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "add", "later", "later", "take", "take", "done", "cancel", "wait", "back", "drop"]),
+        st.sampled_from(
+            ["add", "add", "add", "later", "later", "take", "take", "done", "cancel", "wait", "back", "drop"]
+        ),
         st.integers(0, 5),
         st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 7.0]),
         st.integers(-1, 2),

@@ -134,12 +134,13 @@ class Scheduler(Generic[K, R]):
     def done(self, key: K) -> None:
         """Ends the run of a key; what was asked for meanwhile becomes due. ValueError if it does not run."""
         timeline = self._timeline
-        timeline.done(key, self._loop.time())
+        # The time matters only to a request that is held; to ask for it costs as much as all the rest.
+        timeline.done(key, self._loop.time() if timeline.held else 0.0)
         if self._draining:
             timeline.drop_delayed()
         if self._line:
             self._admit()
-        if self._idlers:
+        if self._idlers and not timeline.running:
             self._wake_idlers()
 
     def cancel(self, key: K) -> bool:
@@ -282,8 +283,10 @@ class Scheduler(Generic[K, R]):
         return self._closed and not self._timeline.ready and not self._timeline.held
 
     def _is_idle(self) -> bool:
+        if self._timeline.running:
+            return False
         self._timeline.next_at(self._loop.time())
-        return not self._timeline.ready and not self._timeline.running
+        return not self._timeline.ready
 
     def _settle(self) -> None:
         """Tells everybody who waits that something has gone."""

@@ -169,8 +169,11 @@ class Timeline(Generic[K, R]):
             due = self._entries[key] = _Entry(key, priority, () if reason is None else (reason,), at, now)
             if at > now:
                 self._place(due, now)
-            else:
-                self._enqueue(due)
+            else:  # the same as _place, which is worth a few lines here: nothing happens more often
+                queue = self._queues.get(priority)
+                due.place = queue = self._open_level(priority) if queue is None else queue
+                queue.append(due)
+                self._ready += 1
             return True
         if due.place is None:
             running, due = due, due.held
