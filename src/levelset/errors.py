@@ -32,6 +32,7 @@ LevelsetError
 │   └── BadPatch            a patch that is none
 ├── PatchFailed             a sound patch that does not fit the document   (path, index)
 ├── BadOwner                this owner may not own this object
+├── KeyTaken                a real-world key that another object's state has   (key, owner)
 ├── Retry(seconds=)         raised by a reconciler: look again then
 ├── GiveUp                  raised by a reconciler: do not look again until the spec changes
 └── Denied(field=)          raised by an admission function
@@ -65,6 +66,7 @@ __all__ = [
     "Forbidden",
     "GiveUp",
     "Invalid",
+    "KeyTaken",
     "KindClash",
     "LevelsetError",
     "Malformed",
@@ -320,6 +322,15 @@ class PatchFailed(LevelsetError):
 
 class BadOwner(LevelsetError):
     """This owner may not own this object: a second controller, or an owner in another namespace."""
+
+
+class KeyTaken(LevelsetError):
+    """Two objects claim the same thing of the real world: `key` belongs to the state of `owner` already."""
+
+    def __init__(self, message: str, *, key: object, owner: object) -> None:
+        super().__init__(message)
+        self.key = key
+        self.owner = owner
 
 
 class Retry(LevelsetError):

@@ -1,0 +1,382 @@
+"""When a key is due: one place per key, the earliest time wins, and what is running is held until it is done.
+
+`Timeline` never looks at a clock: it is told the time. A key is in one of these places: *delayed* until its time,
+*ready* to be taken, or *running*. A request for a running key is *held*, and takes its place when the key is done.
+
+Ready keys wait in levels, one for each priority, and those whose time has not come on one agenda. A key that leaves
+its place early (raised, expedited, cancelled) is not searched for: its old entry is skipped when it comes up, and
+swept out when such entries are in the majority.
+"""
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Hashable
+from itertools import count
+from typing import Final, Generic, TypeVar
+
+__all__ = ["LOW", "NORMAL", "Due", "Timeline"]
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+NORMAL: Final = 0
+"""The priority of a request unless it says otherwise."""
+LOW: Final = -100
+"""The priority of what can wait: a first list, a resync."""
+
+_FARTHEST: Final = 180 * 86400.0
+_FEW_LEVELS: Final = 16
+_FEW_ENTRIES: Final = 64
+
+
+class Due(Generic[K, R]):
+    """A request for a key: what everybody who asked for it agreed on.
+
+    While it waits the timeline merges others into it. Once taken it belongs to the taker and does not change any more.
+    """
+
+    __slots__ = ("added", "key", "priority", "reasons", "since")
+
+    def __init__(self, key: K, priority: int, reasons: tuple[R, ...], since: float, added: float) -> None:
+        self.key = key
+        self.priority = priority
+        """The highest that was asked for."""
+        self.reasons = reasons
+        """Why, in the order in which the reasons came, each once; the first ones, if there were many."""
+        self.since = since
+        """When it became due, or will."""
+        self.added = added
+        """When it was first asked for."""
+
+    def __repr__(self) -> str:
+        return f"<Due {self.key}: priority {self.priority}, since {self.since}, {list(self.reasons)}>"
+
+
+class _Entry(Due[K, R]):
+    """What the timeline knows of a request besides: where it is."""
+
+    __slots__ = ("held", "place")
+
+    def __init__(self, key: K, priority: int, reasons: tuple[R, ...], since: float, added: float) -> None:
+        # Not by super(): this is the most frequent call of all.
+        self.key = key
+        self.priority = priority
+        self.reasons = reasons
+        self.since = since
+        self.added = added
+        self.place: deque[_Entry[K, R]] | list[_Appointment[K, R]] | None = None
+        """The queue of its level, or the agenda; None while it runs, is held, or when it is gone."""
+        self.held: _Entry[K, R] | None = None
+        """While it runs: the next request for its key."""
+
+
+_Appointment = tuple[float, int, _Entry[K, R]]
+
+
+class Timeline(Generic[K, R]):
+    """The requests that wait, and the keys that run.
+
+    Of the ready keys the one with the highest priority is taken first, and among equals the one that became ready
+    first. A key that has been ready for `age` seconds below others gets every second turn, so that nothing starves and
+    a crowd of old keys does not keep the fresh ones waiting either.
+
+    With `debounce`, a request for now becomes due so many seconds later. Further ones until then are merged and do not
+    move it; a request for a certain time is taken at its word. A request keeps its first `most_reasons` reasons.
+
+    ```python
+    from levelset.schedule import Timeline
+
+    line: Timeline[str, str] = Timeline()
+    line.add("a", at=0.0, now=0.0, reason="created")
+    line.add("a", at=0.0, now=0.0, reason="changed")
+    due = line.take(now=0.0)
+    assert due is not None and due.reasons == ("created", "changed")
+    ```
+    """
+
+    __slots__ = (
+        "_agenda",
+        "_entries",
+        "_gave_way",
+        "_held",
+        "_levels",
+        "_numbers",
+        "_queues",
+        "_ready",
+        "_running",
+        "_stale_appointments",
+        "_stale_places",
+        "age",
+        "debounce",
+        "most_reasons",
+    )
+
+    def __init__(self, *, debounce: float = 0.0, age: float = 30.0, most_reasons: int = 8) -> None:
+        if not (0 <= debounce <= _FARTHEST and age > 0 and most_reasons > 0):
+            raise ValueError(
+                f"Timeline({debounce=}, {age=}, {most_reasons=}): debounce is 0 seconds to 180 days, the others above 0"
+            )
+        self.debounce = debounce
+        self.age = age
+        self.most_reasons = most_reasons
+        self._entries: dict[K, _Entry[K, R]] = {}
+        self._queues: dict[int, deque[_Entry[K, R]]] = {}
+        self._levels: list[tuple[int, deque[_Entry[K, R]]]] = []  # the same queues, the highest priority first
+        self._agenda: list[_Appointment[K, R]] = []
+        self._numbers = count()  # those due at the same time come in the order in which they were given that time
+        self._ready = self._running = self._held = 0
+        self._stale_appointments = self._stale_places = 0
+        self._gave_way = False
+
+    def __len__(self) -> int:
+        """How many requests wait, wherever; running keys do not count."""
+        return self._ready + self._held + len(self._agenda) - self._stale_appointments
+
+    @property
+    def ready(self) -> int:
+        """How many requests can be taken, as of the last call that was told the time."""
+        return self._ready
+
+    @property
+    def delayed(self) -> int:
+        """How many requests wait for their time, those for running keys aside."""
+        return len(self._agenda) - self._stale_appointments
+
+    @property
+    def held(self) -> int:
+        """How many requests wait for a running key."""
+        return self._held
+
+    @property
+    def running(self) -> int:
+        """How many keys were taken and are not done."""
+        return self._running
+
+    def add(self, key: K, *, at: float, now: float, priority: int = NORMAL, reason: R | None = None) -> bool:
+        """Asks for a key at a time; one that is past means now. Whether that is a new request, and not merged into one.
+
+        A merged request has the earliest time, the highest priority, and the reasons of both. Times beyond 180 days are
+        cut to that; ValueError if the time is not finite.
+        """
+        agenda = self._agenda
+        if agenda and agenda[0][0] <= now:
+            self._ripen(now)
+        if at != now or self.debounce:
+            at = self._moment(at, now)
+        due = self._entries.get(key)
+        if due is None:
+            due = self._entries[key] = _Entry(key, priority, () if reason is None else (reason,), at, now)
+            if at > now:
+                self._place(due, now)
+            else:  # the same as _place, which is worth a few lines here: nothing happens more often
+                queue = self._queues.get(priority)
+                due.place = queue = self._open_level(priority) if queue is None else queue
+                queue.append(due)
+                self._ready += 1
+            return True
+        if due.place is None:
+            running, due = due, due.held
+            if due is None:
+                running.held = _Entry(key, priority, () if reason is None else (reason,), at, now)
+                self._held += 1
+                return True
+        self._merge(due, at, now, priority)
+        if reason is not None and reason not in due.reasons and len(due.reasons) < self.most_reasons:
+            due.reasons += (reason,)
+        return False
+
+    def take(self, now: float) -> Due[K, R] | None:
+        """Hands out the next ready request, whose key then runs until `done`; None if none is ready."""
+        agenda = self._agenda
+        if agenda and agenda[0][0] <= now:
+            self._ripen(now)
+        if not self._ready:
+            return None
+        chosen: deque[_Entry[K, R]] | None = None
+        aged: deque[_Entry[K, R]] | None = None
+        for _, queue in self._levels:
+            while queue and queue[0].place is not queue:
+                queue.popleft()
+                self._stale_places -= 1
+            if queue:
+                if chosen is None:
+                    chosen = queue
+                elif queue[0].since + self.age <= now and (aged is None or queue[0].since < aged[0].since):
+                    aged = queue
+        self._gave_way = aged is not None and not self._gave_way
+        if self._gave_way:
+            chosen = aged
+        assert chosen is not None
+        due = chosen.popleft()
+        due.place = None
+        self._ready -= 1
+        self._running += 1
+        return due
+
+    def done(self, key: K, now: float) -> None:
+        """Ends the run of a key; the request that was held for it takes its place. ValueError if it does not run."""
+        due = self._entries.pop(key, None)
+        if due is None or due.place is not None:
+            if due is not None:
+                self._entries[key] = due
+            raise ValueError(f"{key} is not running; call done once for each request that was taken")
+        self._running -= 1
+        waiting = due.held
+        if waiting is None:
+            return
+        due.held = None
+        self._held -= 1
+        if self._agenda and self._agenda[0][0] <= now:
+            self._ripen(now)
+        self._entries[key] = waiting
+        waiting.since = max(waiting.since, now)
+        self._place(waiting, now)
+
+    def next_at(self, now: float) -> float | None:
+        """When something can be taken: `now` if something is ready, None if nothing waits for a time."""
+        agenda = self._agenda
+        if agenda and agenda[0][0] <= now:
+            self._ripen(now)
+        if self._ready:
+            return now
+        while agenda and _is_stale(agenda[0], agenda):
+            heapq.heappop(agenda)
+            self._stale_appointments -= 1
+        return agenda[0][0] if agenda else None
+
+    def is_superseded(self, key: K, now: float) -> bool:
+        """Whether the key runs and another request is held for it that will not have to wait long after it is done.
+
+        Not long is the time of debouncing: a request for a time farther off does not replace the one that runs.
+        """
+        due = self._entries.get(key)
+        if due is None or due.place is not None or due.held is None:
+            return False
+        return due.held.since <= now + self.debounce
+
+    def cancel(self, key: K) -> bool:
+        """Takes back the request for a key, wherever it waits; whether there was one. A running key runs on."""
+        due = self._entries.get(key)
+        if due is None:
+            return False
+        if due.place is None:
+            was_held = due.held is not None
+            due.held = None
+            self._held -= was_held
+            return was_held
+        del self._entries[key]
+        self._leave(due)
+        return True
+
+    def drop_delayed(self) -> list[K]:
+        """Takes back every request that waits for its time, and gives their keys; those for running keys stay."""
+        dropped = [entry[2].key for entry in self._agenda if not _is_stale(entry, self._agenda)]
+        for key in dropped:
+            self.cancel(key)
+        return dropped
+
+    def clear(self) -> list[K]:
+        """Takes back every request, also those that are held, and gives their keys; running keys run on."""
+        dropped = self.keys()
+        for key in dropped:
+            self.cancel(key)
+        return dropped
+
+    def keys(self) -> list[K]:
+        """The keys for which a request waits."""
+        return [due.key for due in self._entries.values() if due.place is not None or due.held is not None]
+
+    def running_keys(self) -> list[K]:
+        """The keys that were taken and are not done."""
+        return [due.key for due in self._entries.values() if due.place is None]
+
+    def depths(self) -> dict[int, int]:
+        """How many requests are ready, by priority: counted anew each time, so for a look now and then."""
+        counts = {priority: sum(due.place is queue for due in queue) for priority, queue in self._levels}
+        return {priority: amount for priority, amount in counts.items() if amount}
+
+    def _moment(self, at: float, now: float) -> float:
+        if not -math.inf < at < math.inf:
+            raise ValueError(f"cannot schedule at {at}; give a finite time, such as now + 5")
+        if at <= now:
+            return now + self.debounce
+        return min(at, now + _FARTHEST)
+
+    def _place(self, due: _Entry[K, R], now: float) -> None:
+        if due.since > now:
+            due.place = self._agenda
+            heapq.heappush(self._agenda, (due.since, next(self._numbers), due))
+        else:
+            self._enqueue(due)
+
+    def _enqueue(self, due: _Entry[K, R]) -> None:
+        queue = self._queues.get(due.priority)
+        if queue is None:
+            queue = self._open_level(due.priority)
+        queue.append(due)
+        due.place = queue
+        self._ready += 1
+
+    def _merge(self, due: _Entry[K, R], at: float, now: float, priority: int) -> None:
+        """The earliest time and the highest priority win; the place follows."""
+        if isinstance(due.place, deque):  # ready, and therefore as early as can be
+            if priority > due.priority:
+                self._leave(due)
+                due.priority = priority
+                self._enqueue(due)
+            return
+        due.priority = max(due.priority, priority)
+        if at >= due.since:
+            return
+        is_delayed = due.place is not None
+        if is_delayed:
+            self._leave(due)
+        due.since = at
+        if is_delayed:
+            self._place(due, now)
+
+    def _leave(self, due: _Entry[K, R]) -> None:
+        """Gives up a place; the entry there is stale from now on."""
+        if due.place is self._agenda:
+            self._stale_appointments += 1
+        else:
+            self._stale_places += 1
+            self._ready -= 1
+        due.place = None
+        self._sweep()
+
+    def _sweep(self) -> None:
+        if _FEW_ENTRIES < self._stale_appointments > len(self._agenda) // 2:
+            # In place: the identity of the agenda says that a request is delayed.
+            self._agenda[:] = [entry for entry in self._agenda if not _is_stale(entry, self._agenda)]
+            heapq.heapify(self._agenda)
+            self._stale_appointments = 0
+        if _FEW_ENTRIES < self._stale_places > self._ready:
+            for _, queue in self._levels:
+                live = [due for due in queue if due.place is queue]
+                queue.clear()
+                queue.extend(live)
+            self._stale_places = 0
+
+    def _ripen(self, now: float) -> None:
+        """Moves what has become due to the ready ones, the earliest first."""
+        agenda = self._agenda
+        while agenda and agenda[0][0] <= now:
+            entry = heapq.heappop(agenda)
+            due = entry[2]
+            if due.place is not agenda or due.since != entry[0]:
+                self._stale_appointments -= 1
+            else:
+                self._enqueue(due)
+
+    def _open_level(self, priority: int) -> "deque[_Entry[K, R]]":
+        if len(self._queues) >= _FEW_LEVELS:
+            self._queues = {level: queue for level, queue in self._queues.items() if queue}
+        queue = self._queues[priority] = deque()
+        self._levels = sorted(self._queues.items(), reverse=True, key=lambda item: item[0])
+        return queue
+
+
+def _is_stale(entry: _Appointment[K, R], agenda: list[_Appointment[K, R]]) -> bool:
+    return entry[2].place is not agenda or entry[2].since != entry[0]
