@@ -112,6 +112,21 @@ def test_an_unreadable_data_file_gets_a_sentence_and_is_left_alone(tmp_path: Pat
     assert (tmp_path / "data.db").read_bytes() == before
 
 
+def test_a_directory_as_data_gets_a_sentence_that_names_a_file(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "serve", "--data", ".")
+    assert outcome.returncode == 2
+    assert outcome.stderr == ". is a directory, and the objects are kept in a file: try --data levelset.db\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_taken_port_is_found_before_the_data_file_is_opened(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert run(tmp_path, "serve", "--port", str(taken.getsockname()[1]), "--data", "data.db").returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_kubeconfig_of_somebody_else_gets_a_sentence_and_stays(tmp_path: Path) -> None:
     (tmp_path / "k").write_text("clusters:\n- name: production\n")
     outcome = run(tmp_path, "serve", "--kubeconfig", "k")

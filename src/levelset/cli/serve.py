@@ -5,6 +5,7 @@ import http.client
 import json
 import shlex
 import signal
+import socket
 import ssl
 import time
 from pathlib import Path
@@ -75,7 +76,10 @@ async def _serve(data: str, port: int, kubeconfig: Path, token_file: Path | None
     from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
 
-    await asyncio.to_thread(check_kubeconfig, kubeconfig)  # before anything is made or changed
+    # Before anything is made or changed.
+    await asyncio.to_thread(check_kubeconfig, kubeconfig)
+    await asyncio.to_thread(_check_port, port)
+    await asyncio.to_thread(_check_data, data)
     storage = await _open(data)
     try:
         stopped = _until_signal()
@@ -91,6 +95,24 @@ async def _serve(data: str, port: int, kubeconfig: Path, token_file: Path | None
             await stopped.wait()
     finally:
         await storage.close()
+
+
+def _check_port(port: int) -> None:
+    """Makes sure that the port is free; the server says so too, but the data file is open by then."""
+    from levelset.web.serving import explain  # noqa: PLC0415  # as above
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ConfigError(explain(error, "127.0.0.1", port)) from error
+
+
+def _check_data(data: str) -> None:
+    if data != MEMORY and Path(data).is_dir():
+        example = shlex.quote(str(Path(data, "levelset.db")))
+        raise ConfigError(f"{data} is a directory, and the objects are kept in a file: try --data {example}")
 
 
 async def _open(data: str) -> "Storage":

@@ -17,7 +17,7 @@ from levelset.web.protocol import Connection
 from levelset.web.secure import SecureTransport
 from levelset.web.shared import Shared
 
-__all__ = ["Server"]
+__all__ = ["Server", "explain"]
 
 _BACKLOG = 1024
 
@@ -88,7 +88,7 @@ class Server:
                 backlog=_BACKLOG,
             )
         except OSError as error:
-            raise ConfigError(_explain(error, self._host, self._port)) from error
+            raise ConfigError(explain(error, self._host, self._port)) from error
         self._listener, self._shared = listener, shared
         self._port = listener.sockets[0].getsockname()[1]
         self._timer = loop.call_later(self._limits.every, self._tick)
@@ -150,7 +150,7 @@ def _secured(context: ssl.SSLContext, shared: Shared) -> Callable[[], SecureTran
     )
 
 
-def _explain(error: OSError, host: str, port: int) -> str:
+def explain(error: OSError, host: str, port: int) -> str:
     """The sentence for whoever has to choose another address."""
     if isinstance(error, socket.gaierror):
         return f"The host name {host} is not known here: choose 127.0.0.1, or an address of this machine."
