@@ -94,6 +94,17 @@ def measure(client: str, load: Load) -> Result:
     )
 
 
+def start(client: str, load: Load, port: int) -> "subprocess.Popen[str]":
+    """The client's process, on a core of its own."""
+    python = sys.executable if client == "levelset" else str(CLIENTS / client / "bin/python")
+    script = HERE / "cache_peers" / f"{client}_peer.py"
+    run = [python, str(script), load.kind, str(load.count), str(load.events), str(port), TOKEN]
+    environment = os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"}
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    pin(process.pid, CORES[-1:] if len(CORES) > 1 else [])
+    return process
+
+
 def follow(process: "subprocess.Popen[str]", begin: Callable[[], None]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     until = time.monotonic() + PATIENCE
@@ -104,12 +115,25 @@ def follow(process: "subprocess.Popen[str]", begin: Callable[[], None]) -> dict[
             told[report["phase"]] = report
             if report["phase"] == "watching":
                 begin()
-            if report["phase"] == "watched" or time.monotonic() > until:
+            if time.monotonic() > until:
                 break
         process.wait(30)
     finally:
         process.kill()
     return told
+
+
+def index_growth() -> None:
+    """What an index that is added to a full store takes, for four times as many objects."""
+    print(
+        "\n#### An index added to a full store\n\n| objects | by label, us/object | by a function of the typed object |"
+    )
+    print("|---|---|---|")
+    for count in (25_000, 100_000):
+        with serving("Website", count) as (port, storm):
+            told = follow(start("levelset", Load("Website", count, 100), port), lambda: storm(100))
+        each = [told[f"indexed by {how}"]["cpu"] / count * 1e6 for how in ("label", "function")]
+        print(f"| {count:,} | {each[0]:.2f} | {each[1]:.2f} |")
 
 
 def table(title: str, rows: list[tuple[str, Load, Result]]) -> None:
@@ -121,7 +145,7 @@ def table(title: str, rows: list[tuple[str, Load, Result]]) -> None:
             f"| {client} | {load.count:,} | {found.list_us:.1f} | {found.kib:.2f} | {found.list_stall_ms:.0f} "
             f"| {found.event_us:.1f} | {found.watch_stall_ms:.0f} |"
         )
-    ours, peers = rows[0][2], [found for client, _, found in rows if not client.startswith("levelset")]
+    ours, peers = rows[0][2], [found for client, _, found in rows if client != "levelset"]
     if peers:
         best = min(one.list_us for one in peers), min(one.event_us for one in peers), min(one.kib for one in peers)
         print(
@@ -130,13 +154,24 @@ def table(title: str, rows: list[tuple[str, Load, Result]]) -> None:
         )
 
 
+def installed() -> tuple[str, ...]:
+    """The peers that can be had here, each in its own environment; says why one is left out."""
+    from tests.clients.environments import find_python
+
+    found = {name: find_python(name) for name in PEERS}
+    for name, client in found.items():
+        if client.failure:
+            print(f"{name} is left out: {client.failure}", file=sys.stderr)
+    return tuple(name for name, client in found.items() if not client.failure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a twentieth of it, to see that it works")
     parser.add_argument("--alone", action="store_true", help="levelset only")
     options = parser.parse_args()
     scale = 20 if options.quick else 1
-    peers = () if options.alone else PEERS
+    peers = () if options.alone else installed()
     for kind, count, events, fewer in (("Pod", 2_000, 20_000, 2_000), ("Website", 100_000, 100_000, 5_000)):
         load = Load(kind, max(count // scale, 100), max(events // scale, 100))
         rows = [("levelset", load, measure("levelset", load))]
@@ -145,6 +180,7 @@ def main() -> None:
             slow = load if peer == "lightkube" else Load(kind, min(load.count, fewer), min(load.events, 2_000))
             rows.append((peer, slow, measure(peer, slow)))
         table(f"{kind}: {count:,} objects, {events:,} events", rows)
+    index_growth()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""levelset: a declared kind with one index; every change goes into a queue that holds each key once, as controllers do."""
+"""levelset: a declared kind; every change goes into a queue that holds each key once, as a controller's does."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from meter import EVENTS, KIND, PORT, TOKEN, Meter
 
 import models_levelset
-from levelset.cache import Change, Cluster, by_namespace
+from levelset.cache import Change, Cluster, Index, by_label
 from levelset.client import Client, Config, Token
 
 
@@ -16,7 +16,7 @@ async def main() -> None:
     config = Config(server=f"http://127.0.0.1:{PORT}", credentials=Token(TOKEN))
     async with await Client.connect(config) as client, Cluster(client) as cluster:
         meter = Meter()
-        handle = cluster.declare(kind, indexes=[by_namespace()])
+        handle = cluster.declare(kind)
         await handle.wait_ready(within=600)
         meter.kept = handle.store
         meter.say("listed", len(handle.store))
@@ -37,6 +37,10 @@ async def main() -> None:
         meter.watching()
         await done.wait()
         meter.say("watched", EVENTS)
+        await handle.add_index(by_label("tier"))
+        meter.say("indexed by label", len(handle.store))
+        await handle.add_index(Index(kind, lambda one: [one.spec]))
+        meter.say("indexed by function", len(handle.store))
 
 
 asyncio.run(main())

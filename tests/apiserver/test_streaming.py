@@ -254,6 +254,30 @@ async def test_a_watch_ends_when_its_definition_changes_or_goes() -> None:
             assert await reader == []
 
 
+async def test_a_watch_sees_the_objects_of_a_deleted_definition_go_and_then_ends() -> None:
+    async with open_box() as box:
+        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        path = "/apis/example.com/v1/namespaces/default/widgets"
+        await box.make(crds, widgets())
+        held = {"name": "held", "finalizers": ["example.com/f"]}
+        for metadata in ({"name": "a"}, {"name": "b"}, held):
+            await box.make(path, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata})
+        reader = asyncio.create_task(_collect(box, path))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await box.ask("DELETE", f"{crds}/widgets.example.com")
+        await box.server.idle()
+        assert not reader.done()  # it is served for as long as it has objects
+        patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+        assert (await box.ask("PATCH", f"{path}/held", patch, kind="application/json-patch+json"))[0] == 200
+        events = shape(await reader)
+        assert events[:3] == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "held")]
+        assert sorted(one for one in events if one[0] == "DELETED") == [
+            ("DELETED", name) for name in ("a", "b", "held")
+        ]
+        assert (await box.answer("GET", path, watch="1")).status == 404
+
+
 async def _collect(box: Box, path: str) -> list[Any]:
     return [event async for event in box.watch(path)]
 

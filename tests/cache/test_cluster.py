@@ -10,7 +10,7 @@ from levelset.cache.cluster import Cluster
 from levelset.cache.index import Index, by_label
 from levelset.client.client import Client
 from levelset.client.kinds import OnlyMetadata
-from levelset.errors import BadSelector, ConfigError, NotCached, NotFound, NotReady
+from levelset.errors import BadName, BadSelector, ConfigError, NotCached, NotFound, NotReady
 from levelset.objects import GroupVersionKind, Object, Ref, replace
 from levelset.testing.mutation import Mutated, mutation_guard
 from tests.apiserver.clock import virtual
@@ -20,6 +20,7 @@ __all__: list[str] = []
 
 BLOG = Ref(Config, "blog", "default")
 CONFIG = GroupVersionKind("", "v1", "ConfigMap")
+CRDS = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 class Namespace(Object, api="v1", scope="Cluster"):
@@ -122,6 +123,18 @@ async def test_a_list_wider_than_the_declared_selector_is_refused() -> None:
         bench.cluster.declare(OnlyMetadata(Website))
         with pytest.raises(NotCached, match=r"Website \(metadata only\)"):
             await bench.cluster.list(Website)
+
+
+@virtual
+async def test_an_index_whose_function_fails_for_an_object_does_not_have_it_cached_or_live() -> None:
+    async with open_bench() as bench:
+        fragile = Index(Config, lambda one: [1 // len(one.metadata.labels)])
+        bench.cluster.declare(Config, indexes=[fragile])
+        await bench.other.create(config("a", "1", tier="x"))
+        await bench.other.create(config("b", "1"))
+        await bench.cluster.wait_ready()
+        for read in ("cached", "live"):
+            assert [one.name for one in await bench.cluster.list(Config, index=(fragile, 1), read=read)] == ["a"]
 
 
 @virtual
@@ -306,3 +319,107 @@ async def test_the_stats_of_all_informers_are_there_for_metrics() -> None:
         (stats,) = bench.cluster.stats()
         assert stats.name == "v1 ConfigMap"
         assert stats.is_ready
+
+
+@virtual
+async def test_reads_of_a_kind_that_has_vanished_say_so_and_are_never_silently_old() -> None:
+    async with open_bench() as bench:
+        await bench.other.create(website("blog"))
+        sites = bench.cluster.declare(Website)
+        await bench.cluster.wait_ready(within=5)
+        bench.holding.cut()  # so that nobody hears of the objects going
+        await bench.other.delete(Ref(CRDS, "websites.example.dev"))
+        await asyncio.sleep(60)
+        assert not sites.is_ready
+        for read in (bench.cluster.find(Website, "blog", within=2), bench.cluster.list(Website, within=2)):
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(NotReady, match="could not be kept current") as caught:
+                await read
+            assert isinstance(caught.value.cause, NotFound)
+            assert asyncio.get_running_loop().time() - began == pytest.approx(2)
+        with pytest.raises(NotFound):
+            await bench.cluster.list(Website, read="consistent", within=2)
+        assert await bench.cluster.find(Website, "blog", read="stale") is not None
+        assert len(await bench.cluster.list(Website, read="stale")) == 1
+
+
+@virtual
+async def test_reads_of_a_kind_that_comes_back_wait_for_it() -> None:
+    async with open_bench() as bench:
+        bench.cluster.declare(Website)
+        await bench.cluster.wait_ready(within=5)
+        await bench.other.delete(Ref(CRDS, "websites.example.dev"))
+        await asyncio.sleep(60)
+        reading = asyncio.ensure_future(bench.cluster.list(Website, within=100))
+        assert await bench.is_waiting(reading)
+        await bench.other.create(CRD)
+        await bench.other.create(website("blog"))
+        assert [site.name for site in await reading] in ([], ["blog"])
+        assert await bench.cluster.find(Website, "blog", read="consistent") is not None
+
+
+@virtual
+async def test_a_way_to_read_that_is_misspelt_chooses_nothing() -> None:
+    async with open_bench() as bench:
+        slip: Any = "wach"
+        with pytest.raises(ConfigError, match="undeclared='wach' is no choice; there is: live, refuse, watch"):
+            Cluster(bench.client, undeclared=slip)
+        with pytest.raises(ConfigError, match="read='wach' is no choice; there is: cached, consistent, live, stale"):
+            await bench.cluster.list(Config, read=slip)
+        with pytest.raises(ConfigError, match="read='wach' is no choice"):
+            await bench.cluster.find(BLOG, read=slip)
+
+
+@virtual
+async def test_the_cache_of_a_client_of_one_namespace_does_not_pretend_to_know_the_others() -> None:
+    async with open_bench() as bench:
+        await bench.other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "far"}})
+        await bench.other.create(config("blog", "1"))
+        await bench.other.create(config("blog", "2", namespace="far"))
+        async with Cluster(bench.client.in_namespace("default")) as cluster:
+            with pytest.raises(ConfigError, match="for namespace default only, not far"):
+                cluster.declare(Config, namespace="far")
+            await cluster.declare(Config).wait_ready(10)
+            assert [one.data["value"] for one in await cluster.list(Config) if one.name == "blog"] == ["1"]
+            assert (await cluster.get(Config, "blog")).data == {"value": "1"}
+            with pytest.raises(NotCached, match="declared are: v1 ConfigMap in default"):
+                await cluster.find(Config, "blog", namespace="far")
+            with pytest.raises(NotCached):
+                await cluster.list(Config, namespace="far")
+
+
+@virtual
+async def test_who_reads_again_and_again_does_not_keep_out_the_change_that_is_waited_for() -> None:
+    async with open_bench() as bench, bench.cluster.declare(Config) as handle:
+        await bench.other.create(config("blog", "1"))
+        await handle.wait_ready(10)
+        writing = asyncio.create_task(bench.other.apply(config("blog", "2"), force=True))
+        for _ in range(100_000):
+            if (await bench.cluster.get(BLOG)).data == {"value": "2"}:
+                break
+        for _ in range(100_000):
+            if (await bench.cluster.list(Config, namespace="default"))[0].data == {"value": "2"}:
+                break
+        assert writing.done()
+
+
+@virtual
+async def test_a_cluster_that_is_closed_or_was_never_started_is_never_ready() -> None:
+    async with open_bench() as bench:
+        cluster = Cluster(bench.client)
+        with pytest.raises(NotReady, match="use it in `async with`"):
+            await cluster.wait_ready(1)
+        async with cluster:
+            cluster.declare(Config)
+            await cluster.wait_ready(10)
+        with pytest.raises(NotReady, match="is closed"):
+            await cluster.wait_ready(1)
+
+
+@virtual
+@pytest.mark.parametrize("name", ["", 5, b"blog"], ids=repr)
+async def test_a_cached_read_of_what_is_no_name_is_refused_as_a_live_one_is(name: Any) -> None:
+    async with open_bench() as bench, bench.cluster.declare(Config):
+        for read in (bench.cluster.get, bench.cluster.find, bench.client.get, bench.client.find, bench.client.delete):
+            with pytest.raises(BadName, match="is no name of a ConfigMap; it is a text"):
+                await read(Config, name)

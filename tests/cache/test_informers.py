@@ -25,6 +25,20 @@ class Widget(Object, api="example.com/v1"):
     spec: dict[str, Any] = {}
 
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
+
+
+async def until_suspended(handle: Handle[Any]) -> None:
+    """Waits until something stands in the way of the informer, and then a little for it to be ready."""
+    for _ in range(200):
+        if not handle.is_ready:
+            break
+        await timing.sleep(0.5)
+    await handle.wait_ready(within=1)
+
+
 def quiet(trouble: object) -> None: ...
 
 
@@ -198,9 +212,85 @@ async def test_a_kind_that_is_not_there_yet_shows_in_readiness_and_is_found_when
             await widgets_.wait_ready(within=5)
         assert isinstance(caught.value.cause, NotFound)
         assert widgets_.trouble is not None
-        await world.box.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets())
+        await world.box.make(CRDS, widgets())
         await widgets_.wait_ready(within=60)
         assert widgets_.trouble is None
+
+
+@virtual
+async def test_a_kind_that_vanishes_takes_its_objects_out_of_the_store_and_shows_in_readiness() -> None:
+    async with open_world() as world, open_informers(world) as informers:
+        await world.box.make(CRDS, widgets())
+        await world.box.make(WIDGETS, WIDGET)
+        widgets_, settings = informers.open(Widget), informers.open(Settings)
+        await asyncio.gather(widgets_.wait_ready(within=5), settings.wait_ready(within=5))
+        async with widgets_.subscribe(replay=False) as changes:
+            await world.box.ask("DELETE", f"{CRDS}/widgets.example.com")
+            gone = await changes.receive(within=5)
+        assert (gone.ref.name, gone.new, len(widgets_.store)) == ("a", None, 0)
+        with pytest.raises(NotReady, match="Widget.* could not be kept current") as caught:
+            await until_suspended(widgets_)
+        assert isinstance(caught.value.cause, NotFound)
+        stats = widgets_.stats()
+        assert (widgets_.is_ready, widgets_.store.is_ready, stats.is_ready, settings.is_ready) == (
+            False,
+            False,
+            False,
+            True,
+        )
+        assert stats.trouble is not None
+        assert "Widget" in stats.trouble
+
+
+@virtual
+async def test_a_kind_that_comes_back_is_ready_again_with_the_objects_that_it_has_then() -> None:
+    async with open_world() as world, open_informers(world) as informers:
+        await world.box.make(CRDS, widgets())
+        await world.box.make(WIDGETS, WIDGET)
+        widgets_ = informers.open(Widget)
+        await widgets_.wait_ready(within=5)
+        await world.box.ask("DELETE", f"{CRDS}/widgets.example.com")
+        with pytest.raises(NotReady):
+            await until_suspended(widgets_)
+        waiting = asyncio.create_task(widgets_.wait_ready(within=100))
+        await world.box.make(CRDS, widgets())
+        await world.box.make(WIDGETS, {**WIDGET, "metadata": {"name": "b"}})
+        await waiting
+        assert (widgets_.is_ready, widgets_.trouble, widgets_.stats().trouble) == (True, None, None)
+        assert [one.name for one in widgets_.store.state()] == ["b"]
+
+
+@virtual
+async def test_a_permission_that_is_taken_away_shows_until_the_watch_is_open_again() -> None:
+    async with open_world() as world, open_informers(world) as informers:
+        await world.make("a")
+        settings = informers.open(Settings, namespace="default")
+        await settings.wait_ready(within=5)
+        world.faults.act = lambda call: status(403, "Forbidden", message="no") if "configmaps" in call.path else None
+        world.end_watches()
+        with pytest.raises(NotReady, match="could not be kept current") as caught:
+            await until_suspended(settings)
+        assert isinstance(caught.value.cause, Forbidden)
+        assert [one.name for one in settings.store.state()] == ["a"]  # what was seen last can still be looked at
+        world.faults.act = lambda call: None
+        await settings.wait_ready(within=60)
+        assert (settings.trouble, settings.stats().relists, settings.stats().bookmarks) == (None, 0, 0)
+
+
+@virtual
+@pytest.mark.parametrize("code", [500, 503, 429, 410])
+async def test_trouble_that_passes_leaves_it_ready(code: int) -> None:
+    async with open_world() as world, open_informers(world) as informers:
+        await world.make("a")
+        settings = informers.open(Settings, namespace="default")
+        await settings.wait_ready(within=5)
+        world.faults.act = refusing(code, "Expired" if code == 410 else "")
+        world.end_watches()
+        for _ in range(20):
+            await timing.sleep(1)
+            assert settings.is_ready
+        assert settings.trouble is not None
+        await settings.wait_ready(within=0)
 
 
 @virtual

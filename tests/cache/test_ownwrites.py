@@ -353,3 +353,25 @@ class World:
             self.delivered = revision
             writes.observe(str(revision))
         del self.events[:count]
+
+
+def test_a_removal_that_was_seen_leaves_nothing_behind_though_nobody_reads_its_key() -> None:
+    writes, shown = OwnWrites(most=100), Shown()
+    writes.observe("5")
+    for number in range(1000):
+        key, uid = f"default/{number}", f"u{number}"
+        writes.record_gone(key, uid, held=shown.put(key, 3, uid))
+        assert not writes.is_empty
+        del shown[key]
+        writes.observe_gone([uid])
+        assert writes.is_empty
+
+
+def test_a_removal_that_was_seen_leaves_a_later_write_to_its_key_alone() -> None:
+    writes, shown = OwnWrites(), Shown()
+    writes.observe("5")
+    writes.record_gone(KEY, "u1", held=shown.put(KEY, 3, "u1"))
+    wrote(writes, "8", uid="u2", held=shown[KEY])
+    del shown[KEY]
+    writes.observe_gone(["u1"])
+    assert keys(writes.unseen(KEY, shown.get)) == [KEY]

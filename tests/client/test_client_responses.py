@@ -124,3 +124,11 @@ def test_every_body_whatever_gives_an_api_error(tree: Any, code: int) -> None:
     assert error.code == code
     assert str(error)
     assert isinstance(read_status(tree), ApiError)
+
+
+def test_a_path_that_is_not_served_says_what_may_be_missing() -> None:
+    call = Call(method="GET", path="/apis/x/v1/sites", words="list Site")
+    error = read_error(call, Answer(status=404, body=b"404 page not found\n"))
+    assert isinstance(error, NotFound)
+    assert str(error).startswith("list Site: the server answered 404: 404 page not found; ")
+    assert "is the definition (CRD) installed?" in str(error)

@@ -366,3 +366,27 @@ async def test_a_cluster_scoped_kind_ignores_a_namespace() -> None:
         found = await client.get(Namespace, "default", namespace="other")
         assert found.name == "default"
         assert len(await client.list(Namespace, namespace="other")) >= 1
+
+
+async def test_an_option_that_is_misspelt_is_refused_before_anything_is_written() -> None:
+    async with open_client() as client:
+        slip: dict[str, Any] = {"dryrun": True}
+        site = website("blog")
+        with pytest.raises(TypeError, match="no option dryrun; there is: dry_run, manager, validation"):
+            await client.create(site, **slip)
+        with pytest.raises(TypeError, match="dryrun"):
+            await client.apply(site, **slip)
+        assert await client.find(site.ref) is None
+        made = await client.create(site)
+        with pytest.raises(TypeError, match="dryrun"):
+            await client.update(made.with_spec(replicas=5), **slip)
+        with pytest.raises(TypeError, match="dryrun"):
+            await client.patch(made.ref, LABELLED, **slip)
+        assert await client.get(made.ref) == made
+
+
+async def test_a_patch_that_does_not_say_how_it_is_meant_is_refused() -> None:
+    async with open_client() as client:
+        bare: Any = {"metadata": {"labels": {"a": "b"}}}
+        with pytest.raises(ConfigError, match=r"patch Website/default/blog: .* such as MergePatch"):
+            await client.patch(Ref(Website, "blog", "default"), bare)

@@ -128,3 +128,18 @@ async def test_closing_a_copy_of_a_client_leaves_the_connections_open() -> None:
         async with client.using(manager="me") as copy:
             await copy.list(Website)
         assert len(await client.list(Website)) == 0
+
+
+async def test_a_task_that_only_asks_does_not_keep_others_from_running() -> None:
+    async with open_client() as client:
+
+        async def ask_for_ever() -> None:
+            while True:
+                await client.list(Namespace)
+
+        asking = asyncio.create_task(ask_for_ever())
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):  # which nobody would see if the asking had no end
+            async with asyncio.timeout(0.001):
+                await asking
+        assert asking.cancelled()

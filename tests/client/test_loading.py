@@ -71,9 +71,9 @@ def test_a_context_is_looked_for_in_files_even_in_a_pod(places: Places) -> None:
 
 
 def test_files_that_were_meant_and_are_not_there_are_named(places: Places) -> None:
-    with pytest.raises(ConfigError, match=f"The kubeconfig that was named is not there: {places.folder}/nothing"):
+    with pytest.raises(ConfigError, match=f"was named is not there: {places.folder}/nothing. Correct the path.$"):
         places.load(places.folder / "nothing")
-    with pytest.raises(ConfigError, match="KUBECONFIG is not there: /no/a, /no/b"):
+    with pytest.raises(ConfigError, match="KUBECONFIG is not there: /no/a, /no/b. Correct the path, or unset it."):
         places.load(KUBECONFIG=os.pathsep.join(["/no/a", "/no/b"]))
 
 

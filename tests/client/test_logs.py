@@ -95,3 +95,9 @@ async def test_a_refusal_is_raised_at_the_first_line() -> None:
         site = await client.create(website("blog"))
         with pytest.raises(NotFound):
             await anext(client.logs(site.ref))
+
+
+async def test_a_line_without_an_end_comes_in_parts_and_is_looked_through_once() -> None:
+    mib = 1024 * 1024
+    found = await lines(Logging(*[b"x" * mib] * 20, b"y\nz"))
+    assert [(len(line), line[-1]) for line in found] == [(17 * mib, "x"), (3 * mib + 1, "y"), (1, "z")]

@@ -118,3 +118,18 @@ def test_an_object_in_the_answer_to_a_delete_is_gone_unless_something_holds_it()
     assert not is_gone(answer(deletionTimestamp=at, deletionGracePeriodSeconds=30))
     assert not is_gone(answer(deletionTimestamp=at, deletionGracePeriodSeconds=0, finalizers=["a"]))
     assert not is_gone(answer(deletionTimestamp=at))
+
+
+async def test_an_observer_that_fails_neither_undoes_the_write_nor_keeps_it_from_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(write: Write) -> None:
+        raise ValueError(f"no {write.name}")
+
+    async with open_client() as client:
+        seen: list[Write] = []
+        client.observe_writes(fail)
+        client.observe_writes(seen.append)
+        made = await client.create(website("blog"))
+        assert [one.resource_version for one in seen] == [made.metadata.resource_version]
+    assert "no blog" in caplog.text

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from levelset.client import requests
@@ -73,3 +75,9 @@ def test_an_apply_is_a_patch_that_is_called_an_apply() -> None:
     call = requests.patch(TARGET, b"{}", "application/apply-patch+yaml", force=False, verb="apply", timeout=1)
     assert (call.method, call.verb, call.words) == ("PATCH", "patch", "apply Website/default/blog")
     assert call.query == "force=false"
+
+
+@pytest.mark.parametrize("name", [5, b"a", "\ud800", ["a"]], ids=ascii)
+def test_a_name_that_is_no_text_is_refused_as_a_name(name: Any) -> None:
+    with pytest.raises(BadName, match="is no name of a Website; it is a text"):
+        assert Target(SITE, "a", name).path

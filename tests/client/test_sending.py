@@ -1,12 +1,17 @@
+import asyncio
 import logging
 from typing import Any
 
 import pytest
 
+from levelset.aio import timing
+from levelset.apiserver import ApiServer
 from levelset.client.calls import Answer, Call, Send
-from levelset.errors import ApiError, Unreachable
+from levelset.client.client import Client
+from levelset.errors import ApiError, ConfigError, Unreachable
 from levelset.web import Headers
-from tests.client.world import Namespace, Website, answering, failing, open_client
+from tests.apiserver.clock import virtual
+from tests.client.world import CONFIG_MAP, Namespace, Website, answering, failing, open_client
 
 LIST = b'{"kind":"NamespaceList","items":[]}'
 
@@ -50,3 +55,50 @@ async def test_a_hook_may_change_the_call_or_answer_in_the_servers_place() -> No
         assert len(await client.list(Namespace)) == 0
         with pytest.raises(Unreachable, match="by a hook"):
             await client.list(Website)
+
+
+@virtual
+async def test_a_client_that_is_closed_says_so_at_once_and_in_the_words_of_the_call() -> None:
+    async with open_client(crd=False) as client:
+        await client.aclose()
+        assert client.is_closed
+        began = timing.now()
+        for call in (client.list(Namespace), client.get(CONFIG_MAP, "a"), client.using(timeout=1).get(Website, "a")):
+            with pytest.raises(Unreachable, match=r"(list|get|read) .*: this client is closed; connect another one"):
+                await call
+        assert timing.now() == began
+
+
+def test_a_client_is_not_used_on_another_event_loop_than_its_first() -> None:
+    async def open_one() -> Client:
+        client = await Client.connect(ApiServer())
+        await client.list(Namespace)
+        return client
+
+    async def use(client: Client) -> None:
+        with pytest.raises(ConfigError, match="list Namespace: this client belongs to the event loop"):
+            await client.list(Namespace)
+        with pytest.raises(ConfigError, match="close this client: "):
+            await client.aclose()
+
+    asyncio.run(use(asyncio.run(open_one())))
+
+
+@pytest.mark.parametrize("seconds", [0, -1, None, "5", float("nan")], ids=repr)
+async def test_a_timeout_that_is_none_is_refused(seconds: Any) -> None:
+    with pytest.raises(ConfigError, match="every call has one"):
+        await Client.connect(ApiServer(), timeout=seconds)
+    async with open_client(crd=False) as client:
+        if seconds is not None:  # which leaves it as it is
+            with pytest.raises(ConfigError, match="timeout="):
+                client.using(timeout=seconds)
+
+
+async def test_whoever_fails_over_a_warning_does_not_lose_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(call: Call, text: str) -> None:
+        raise ValueError(f"{call.words}: {text}")
+
+    hook = failing(answering(200, LIST, warning='299 - "old"'))
+    async with open_client(crd=False, hooks=[hook], on_warning=fail) as client:
+        assert len(await client.list(Namespace)) == 0
+    assert "list Namespace: old" in caplog.text

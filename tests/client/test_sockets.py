@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,10 @@ from levelset.client.credentials import Anonymous, Token
 from levelset.client.pool import PoolLimits
 from levelset.errors import ConfigError, TimedOut, Unreachable
 from levelset.web import Request, Response, Server
+from levelset.web.identities import Identity
 from tests.apiserver.clock import virtual
+from tests.client.patience import skipping
+from tests.client.test_execplugin import Plugin
 from tests.client.wires import Caller, ask, listen, post, raw_server, read, transport_to, turn_until
 
 
@@ -99,17 +104,133 @@ async def test_credentials_that_cannot_change_are_not_asked_again():
         assert (await ask(transport)).status == 401
 
 
-@virtual
-async def test_credentials_that_take_too_long_are_part_of_the_timeout():
-    class Slow(Anonymous):
-        async def headers(self) -> Mapping[str, str]:
-            await asyncio.sleep(100)
-            return {}
+# --- credentials that take their time ---------------------------------------------------------------------------------
 
-    async with listen(Caller.wait_gone, credentials=Slow()) as transport:
-        with pytest.raises(TimedOut, match="was not reached within 5 seconds") as caught:
+
+class Slow(Anonymous):
+    """Needs so many seconds each time, and has something better after a refusal."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.asked = 0
+
+    async def headers(self) -> Mapping[str, str]:
+        self.asked += 1
+        await asyncio.sleep(self.seconds)
+        return {"Authorization": f"Bearer {self.asked}"}
+
+    def reject(self, refused: Mapping[str, str] | None = None) -> bool:
+        return True
+
+
+async def refuse_first(caller: Caller) -> None:
+    """Takes three seconds for each answer, and refuses the first token."""
+    while True:
+        _, headers, _ = await caller.request()
+        await asyncio.sleep(3)
+        caller.answer(b"", "401 Unauthorized" if headers["Authorization"] == "Bearer 1" else "200 OK")
+
+
+@virtual
+async def test_the_timeout_of_a_call_begins_when_its_credentials_are_there():
+    async with listen(lambda caller: caller.wait_gone(), credentials=Slow(100)) as transport:
+        with pytest.raises(TimedOut, match="did not answer within 5 seconds") as caught:
+            await ask(transport, timeout=5)
+        assert caught.value.is_sent
+        assert asyncio.get_running_loop().time() == pytest.approx(105)
+
+
+@virtual
+async def test_the_timeout_stands_still_while_a_refused_token_is_replaced():
+    async with listen(refuse_first, credentials=Slow(100)) as transport:
+        assert (await ask(transport, timeout=7)).status == 200
+
+
+@virtual
+async def test_the_time_before_a_token_was_refused_counts():
+    async with listen(refuse_first, credentials=Slow(100)) as transport:
+        with pytest.raises(TimedOut, match="within 5 seconds"):
+            await ask(transport, timeout=5)
+        assert asyncio.get_running_loop().time() == pytest.approx(205)
+
+
+@virtual
+async def test_credentials_that_never_come_are_waited_for_so_long_and_nothing_is_sent():
+    limits = PoolLimits(login_within=60)
+    async with listen(Caller.wait_gone, credentials=Slow(1000), limits=limits) as transport:
+        with pytest.raises(TimedOut, match="the credentials for http.* did not come within 60 seconds") as caught:
             await ask(transport, timeout=5)
         assert not caught.value.is_sent
+        assert asyncio.get_running_loop().time() == pytest.approx(60)
+
+
+@virtual
+async def test_who_waits_for_credentials_has_no_turn_and_can_be_cancelled():
+    credentials = Slow(100)
+    async with listen(refuse_first, credentials=credentials, limits=PoolLimits(connections=1)) as transport:
+        waiting = [asyncio.create_task(ask(transport, timeout=50)) for _ in range(3)]
+        await asyncio.sleep(1)
+        waiting[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting[0]
+        credentials.seconds = 0
+        assert (await ask(transport, timeout=5)).status == 200
+        assert [answer.status for answer in await asyncio.gather(*waiting[1:])] == [200, 200]
+
+
+@virtual
+async def test_closing_ends_calls_that_wait_for_credentials():
+    async with listen(Caller.wait_gone, credentials=Slow(100)) as transport:
+        waiting = asyncio.create_task(ask(transport, timeout=5))
+        await asyncio.sleep(1)
+        await transport.aclose()
+        with pytest.raises(Unreachable, match="the client was closed"):
+            await waiting
+        assert asyncio.get_running_loop().time() < 10
+
+
+LOGIN = """
+import json, sys
+with open(sys.argv[1] + "/runs", "a") as file:
+    file.write("run\\n")
+token = open(sys.argv[1] + "/login").read()
+made = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": token}}
+print(json.dumps(made))
+"""
+
+
+@skipping
+async def test_a_plugin_that_is_slower_than_the_calls_is_run_once_and_left_to_finish(
+    tmp_path: Path, skip: Callable[[float], None]
+):
+    os.mkfifo(tmp_path / "login")
+    plugin = Plugin(tmp_path, LOGIN)
+    async with Server(only_good) as server, transport_to(server.url, credentials=plugin.credentials) as transport:
+        calls = [asyncio.create_task(ask(transport, timeout=5)) for _ in range(3)]
+        login = await asyncio.to_thread(open, tmp_path / "login", "w")  # opens when the program reads it
+        skip(30)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await asyncio.to_thread(login.write, "good")
+        await asyncio.to_thread(login.close)
+        assert [answer.status for answer in await asyncio.gather(*calls)] == [200] * 3
+        assert await plugin.runs() == 1
+
+
+@skipping
+async def test_the_timeout_stands_still_while_a_certificate_is_got(tmp_path: Path, skip: Callable[[float], None]):
+    class Late(Token):
+        async def certificate(self) -> Identity | None:
+            skip(100)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return None
+
+    async with (
+        ApiServer(port=0) as server,
+        transport_to(server.url, ca=server.ca, credentials=Late(server.token)) as transport,
+    ):
+        assert (await ask(transport, timeout=20)).status == 200
 
 
 # --- nobody there -----------------------------------------------------------------------------------------------------

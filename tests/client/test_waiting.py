@@ -130,3 +130,14 @@ async def test_waiting_does_not_wait_for_what_cannot_get_better() -> None:
 async def test_a_cluster_scoped_object_can_be_waited_for() -> None:
     async with open_client() as client:
         assert (await client.wait(Ref(Namespace, "default"), lambda one: True)).name == "default"
+
+
+@virtual
+async def test_a_wait_without_a_deadline_ends_when_its_client_is_closed() -> None:
+    async with open_client() as client:
+        waiting = asyncio.create_task(client.wait(BLOG, is_big, within=None))
+        await asyncio.sleep(1)
+        await client.aclose()
+        with pytest.raises(Unreachable, match="closed"):
+            await waiting
+        assert asyncio.get_running_loop().time() < 2

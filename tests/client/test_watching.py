@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -7,9 +8,10 @@ from levelset.client.calls import Answer, Call, Send
 from levelset.client.client import Client
 from levelset.client.kinds import Kind, OnlyMetadata
 from levelset.client.patches import MergePatch
-from levelset.client.watching import EventReader, WatchEvent
+from levelset.client.watching import EventReader, WatchEvent, Watching
 from levelset.errors import BadObject, ConfigError, Expired, Forbidden, NotFound, Unreachable
 from levelset.objects import encode_tree
+from levelset.web.messages import Headers
 from tests.apiserver.clock import virtual
 from tests.client.world import WEBSITE, Website, answering, failing, open_client, recording, website
 
@@ -250,3 +252,69 @@ def test_errors_come_as_events_whatever_they_are_wrapped_in() -> None:
     events = EventReader(WEBSITE).feed(line("ERROR", status) + bare + b'{"type":"ERROR"}\n')
     assert [type(event.status).__name__ for event in events] == ["Expired", "Expired", "ServerFailed"]
     assert str(events[0].status) == "watch Website: too old"
+
+
+async def test_a_big_piece_is_handed_out_in_parts_and_others_run_in_between() -> None:
+    lines = [line("ADDED", tree(f"w{number:05}", "1", data={"k": "x" * 200})) for number in range(4000)]
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    turning = asyncio.create_task(turn())
+    piece = b"".join(lines)
+    batches: list[list[WatchEvent]] = []
+    async with Watching(answering_pieces(piece[:10], piece[10:-10], piece[-10:]), EventReader(WEBSITE)) as watch:
+        async for batch in watch:
+            batches.append(batch)
+            assert turns >= len(batches) - 2  # the last piece comes by itself
+    turning.cancel()
+    events = [event for batch in batches for event in batch]
+    assert shape(events) == [("ADDED", f"w{number:05}") for number in range(4000)]
+    assert len(batches) > 8
+    assert max(map(len, batches)) < 500
+
+
+async def test_an_event_that_is_larger_than_a_part_is_handed_out_whole() -> None:
+    big = line("ADDED", tree("big", "1", data={"k": "x" * 3_000_000}))
+    piece = big + line("ADDED", tree("small", "2"))
+    async with Watching(answering_pieces(piece), EventReader(WEBSITE)) as watch:
+        assert [shape(batch) async for batch in watch] == [[("ADDED", "big"), ("ADDED", "small")]]
+
+
+async def test_a_watch_that_is_closed_hands_out_nothing_more_of_a_big_piece() -> None:
+    piece = line("ADDED", tree("a", "1")) * 5000
+    async with Watching(answering_pieces(piece), EventReader(WEBSITE)) as watch:
+        await anext(watch)
+        await watch.aclose()
+        with pytest.raises(Unreachable, match="cut in the middle of an event"):
+            await anext(watch)
+        assert [batch async for batch in watch] == []
+
+
+class Given:
+    """A body that is there already."""
+
+    def __init__(self, pieces: tuple[bytes, ...]) -> None:
+        self._pieces = list(pieces)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._pieces:
+            raise StopAsyncIteration
+        return self._pieces.pop(0)
+
+    async def aclose(self) -> None:
+        self._pieces.clear()
+
+
+def answering_pieces(*pieces: bytes) -> Callable[[], Awaitable[Answer]]:
+    async def answer() -> Answer:
+        return Answer(status=200, headers=Headers(()), pieces=Given(pieces))
+
+    return answer

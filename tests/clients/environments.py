@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Client", "find_clients"]
+__all__ = ["ROOT", "Client", "find_clients", "find_python"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-clients"
@@ -33,7 +33,7 @@ def find_clients() -> Iterator[Client]:
     FOLDER.mkdir(exist_ok=True)
     yield from _kubectls()
     for package in PACKAGES:
-        yield _python(package)
+        yield find_python(package)
 
 
 def _kubectls() -> Iterator[Client]:
@@ -78,7 +78,9 @@ def _version(program: Path) -> str | None:
     return found[1] if found and "dispatcher" not in found[2] else None
 
 
-def _python(package: str) -> Client:
+def find_python(package: str) -> Client:
+    """One Python client, installed if it is missing."""
+    FOLDER.mkdir(exist_ok=True)
     folder = FOLDER / package
     python = folder / "bin/python"
     mark = folder / "installed"

@@ -1,6 +1,7 @@
 """Changes to the JSON of objects before they are kept."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -70,3 +71,10 @@ def test_a_guarded_transform_gives_the_object_as_it_is_and_tells_the_error() -> 
 
     assert guarded(failing, told.append)(RAW) is RAW
     assert isinstance(told[0].__cause__, KeyError)
+
+
+@pytest.mark.parametrize("made", [None, "{}", b"", b"{}", b"[]", RAW.replace(b'"a"', b'"b"')], ids=repr)
+def test_what_a_guarded_transform_gives_must_be_the_same_object(made: Any) -> None:
+    told: list[Exception] = []
+    assert guarded(lambda _: made, told.append)(RAW) is RAW
+    assert "the transform failed, so an object is kept as it came" in str(told[0])

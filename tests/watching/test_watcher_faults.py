@@ -1,5 +1,6 @@
 """The watcher when things go wrong: what it tells, how it goes on, and that it never asks in a frenzy."""
 
+import asyncio
 import json
 from collections.abc import Callable
 
@@ -351,3 +352,19 @@ async def test_a_listener_that_fails_does_not_end_the_watch(caplog: pytest.LogCa
         async with world.watcher(on_trouble=lambda trouble: 1 // 0) as watcher:
             assert await said(watcher, 2) == ["Init", "InitDone"]
         assert "on_trouble failed" in caplog.text
+
+
+@virtual
+async def test_a_refused_watch_that_is_allowed_again_says_so_with_an_empty_batch() -> None:
+    async with open_world() as world, world.watcher() as watcher:
+        await world.make("a")
+        assert await said(watcher, 3) == ["Init", "InitApply a", "InitDone"]
+        world.faults.act = refusing(403, "Forbidden")
+        world.end_watches()
+        reading_on = asyncio.ensure_future(anext(watcher))
+        await timing.sleep(5)
+        assert watcher.trouble is not None
+        assert watcher.trouble.is_standing
+        world.faults.act = lambda call: None
+        assert await reading_on == []
+        assert watcher.trouble is None

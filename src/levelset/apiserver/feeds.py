@@ -1,8 +1,9 @@
 """Watchers in groups: those who ask for the same share one look at the store, one encoding and one push.
 
-A watcher that joins is first brought to where its group is, in one go and without waiting, so that it misses nothing
-and gets nothing twice. From then on it is a sink that events are written to. Nobody ever waits for a watcher: one that
-does not take its events is cut when too many bytes wait for it, and can go on later from the last version it has seen.
+A watcher that joins is first brought to where its group is, so that it misses nothing and gets nothing twice: at once
+if that is little, otherwise in slices and no faster than it reads. From then on it is a sink that events are written
+to. Nobody ever waits for a watcher: one that does not take its events is cut when too many bytes wait for it, and can
+go on later from the last version it has seen.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from levelset.apiserver.openings import Opening
 from levelset.apiserver.served import Served
 from levelset.apiserver.watchevents import Encoder, Topic, error_event
 from levelset.apiserver.world import World
@@ -220,6 +222,7 @@ class Feeds:
         self._world = world
         self._reader: NowaitReader = world.reader
         self._feeds: dict[Topic, Feed] = {}
+        self._openings: dict[Watcher, tuple[Topic, asyncio.Task[None]]] = {}
         self._is_closed = False
         self._unlisten = world.catalog.listen(self._on_catalog)
 
@@ -231,33 +234,36 @@ class Feeds:
     @property
     def watchers(self) -> int:
         """How many watches are open."""
-        return sum(feed.size for feed in self._feeds.values())
+        opening = sum(not watcher.sink.is_closed for watcher in self._openings)
+        return opening + sum(feed.size for feed in self._feeds.values())
 
     def join(self, topic: Topic, watcher: Watcher, *, after: int | None, ends_initial: bool = False) -> None:
         """Sends the watcher what it has not seen after a revision (None: the present state), and then all changes.
 
-        Raises `Expired` if that revision is forgotten; nothing was sent then.
+        Much is sent in slices, with room for others in between. Raises `Expired` if that revision is forgotten; nothing
+        was sent then.
         """
         if self._is_closed:
             watcher.end()
             return
-        # Nothing waits in here: history, feed and store are all at the same revision.
-        feed = self._feed(topic)
         watcher.sink.when_closed(watcher.leave)
-        try:
-            if after is None:
-                self._send_present(topic, watcher, ends_initial=ends_initial)
-            elif after < self._world.storage.revision:
-                self._send_past(topic, watcher, after)
-        finally:
-            feed.add(watcher)
-        if watcher.sink.is_closed:
-            watcher.leave()
+        if after is None or after < self._world.storage.revision:
+            encoder, sink = self._encoder(topic), watcher.sink
+            opening = Opening(self._reader, topic, encoder, sink, after=after, ends_initial=ends_initial)
+            if not opening.send():
+                work = self._finish(opening, watcher)
+                task = asyncio.get_running_loop().create_task(work, name=f"opening of a watch of {topic.prefix}")
+                self._openings[watcher] = (topic, task)
+                return
+            watcher.is_headed = opening.is_headed
+        self._admit(topic, watcher)
 
     def close(self) -> None:
         """Ends all watches, and those that come later at once."""
         self._is_closed = True
         self._unlisten()
+        for watcher in tuple(self._openings):
+            watcher.end()
         for feed in tuple(self._feeds.values()):
             feed.end()
 
@@ -280,41 +286,43 @@ class Feeds:
         if self._feeds.get(feed.topic) is feed:
             del self._feeds[feed.topic]
 
-    def _send_present(self, topic: Topic, watcher: Watcher, *, ends_initial: bool) -> None:
-        encoder = self._encoder(topic)
-        page = self._reader.list_nowait(topic.prefix)
-        events: list[bytes] = []
-        for item in page.items:
-            event = encoder.added(item, headed=encoder.is_table and not events)
-            if event is not None:
-                events.append(event)
-        if ends_initial:
-            events.append(encoder.bookmark(page.revision, ends_initial=True, headed=not events))
-        if events:
-            watcher.is_headed = True
-            watcher.sink.write(b"".join(events))
+    def _admit(self, topic: Topic, watcher: Watcher) -> None:
+        """Has the watcher get everything from now on; it has just been sent all before, and nothing waits in here."""
+        self._feed(topic).add(watcher)
+        if watcher.sink.is_closed:
+            watcher.leave()
 
-    def _send_past(self, topic: Topic, watcher: Watcher, after: int) -> None:
-        encoder = self._encoder(topic)
-        past = self._reader.watch(topic.prefix, after=after)
-        events: list[bytes] = []
+    async def _finish(self, opening: Opening, watcher: Watcher) -> None:
+        """Sends the rest of what there is, no faster than it is taken, and then lets the watcher join the others."""
+        sink = watcher.sink
         try:
-            while batch := past.batch_nowait():
-                for change in batch:
-                    event = encoder.change(change, headed=encoder.is_table and not events)
-                    if event is not None:
-                        events.append(event)
+            while not sink.is_closed:
+                await asyncio.sleep(0)
+                if sink.is_backed_up:
+                    await sink.wait_drained()
+                if not sink.is_closed and opening.send():
+                    watcher.is_headed = opening.is_headed
+                    self._admit(opening.topic, watcher)
+                    return
+        except Expired as error:
+            sink.write(error_event(error))
+            sink.close()
+        except Exception:
+            log.exception("a watch was cut because an object cannot be shown", extra={"prefix": opening.topic.prefix})
+            sink.abort()
         finally:
-            past.close_nowait()
-        if events:
-            watcher.is_headed = True
-            watcher.sink.write(b"".join(events))
+            opening.close()
+            del self._openings[watcher]
 
-    def _on_catalog(self, removed: tuple[Served, ...], _: tuple[Served, ...]) -> None:
-        gone = set(removed)
-        for feed in [one for one in self._feeds.values() if one.topic.served in gone]:
+    def _on_catalog(self, removed: tuple[Served, ...], added: tuple[Served, ...]) -> None:
+        # A definition that is being deleted is still served until its objects are gone, and watchers are told of that.
+        closing = {one.place for one in added if one.terminating}
+        gone = {one.place for one in removed} - closing
+        for feed in [one for one in self._feeds.values() if one.topic.served.place in gone]:
             feed.pump()
             feed.end()
+        for watcher in [one for one, (topic, _) in self._openings.items() if topic.served.place in gone]:
+            watcher.end()
 
 
 def feeds_of(world: World) -> Feeds:

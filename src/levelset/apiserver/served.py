@@ -144,6 +144,11 @@ class Served:
         return (self.group, self.version, self.kind)
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """Group, version and plural: where it is served."""
+        return (self.group, self.version, self.plural)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of a table."""
         return self.column_source()

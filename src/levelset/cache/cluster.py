@@ -12,7 +12,7 @@ async with Cluster(client) as cluster:
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_args, overload
 
 from levelset.aio import timing
 from levelset.cache.handle import Handle
@@ -30,7 +30,7 @@ from levelset.client.client import Client
 from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.client.paging import Transform
 from levelset.client.requests import Fields, Labels
-from levelset.errors import NotFound, NotReady
+from levelset.errors import ConfigError, NotFound, NotReady
 from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.kept import Kept
 from levelset.objects.resource import PartialObjectMetadata
@@ -44,6 +44,9 @@ Undeclared = Literal["live", "refuse", "watch"]
 """What a read of a kind that nobody declared does: asks the server, raises NotCached, or declares it."""
 
 _WITHIN: Final = 5.0
+_READS_AT_ONCE: Final = 64
+_UNDECLARED: Final = get_args(Undeclared)
+_READS: Final = get_args(Read)
 
 
 class GetOptions(TypedDict, total=False):
@@ -80,6 +83,7 @@ class Cluster:
         live: Iterable[Kind[Any]] = (),
         within: float = _WITHIN,
     ) -> None:
+        _check_choice("undeclared", undeclared, _UNDECLARED)
         self.client = client
         self._undeclared: Undeclared = undeclared
         self._live = frozenset(view_of(kind).gvk for kind in live)
@@ -88,6 +92,7 @@ class Cluster:
         self._own: list[Handle[Any]] = []
         self._within = within
         self._reader = Reader(client, self._find, within=within)
+        self._reads = 0
         self._state: Literal["new", "closed", "open"] = "new"
         self._detach: Callable[[], None] = lambda: None
 
@@ -160,6 +165,7 @@ class Cluster:
 
     async def wait_ready(self, within: float | None = None) -> None:
         """Returns once all that is declared now is filled; NotReady names what is not, with the cause of the first."""
+        self._check_open()
         until = timing.deadline(within)
         waits = [source.wait_ready(timing.remaining(until)) for source in self.sources]
         outcomes = await asyncio.gather(*waits, return_exceptions=True)
@@ -261,6 +267,7 @@ class Cluster:
         read: Read = "cached",
         within: float | None = None,
     ) -> Any:
+        await self._begin(read)
         _, called, place = kind_and_name(what, name, namespace)
         kind: Any = _kind(what)
         return await self._reader.read_one(kind, called, await self._place(kind, place), read=read, within=within)
@@ -268,10 +275,23 @@ class Cluster:
     async def _list(
         self, kind: Any, *, read: Read = "cached", within: float | None = None, **options: Any
     ) -> Snapshot[Any]:
+        await self._begin(read)
         view: View[Any] = view_of(kind)
+        options["namespace"] = options.get("namespace") or self.client.only_namespace
         if view.definition is not None and not view.definition.namespaced:
             options["namespace"] = None
         return await self._reader.read_many(kind, make_query(view, **options), read=read, within=within)
+
+    async def _begin(self, read: Read) -> None:
+        """Checks how a read is meant, and lets others run now and then.
+
+        A read from memory waits for nothing: who looks again and again until something changes would keep out the very
+        watch that brings the change.
+        """
+        _check_choice("read", read, _READS)
+        self._reads += 1
+        if self._reads % _READS_AT_ONCE == 0:
+            await asyncio.sleep(0)
 
     def _find(self, kind: Kind[Any], asked: Scope, *, by_name: bool) -> Source | None:
         if asked.gvk in self._live:
@@ -305,6 +325,12 @@ class Cluster:
         error = NotFound("there is no such object", details={"name": name, "group": gvk.group, "kind": gvk.kind})
         error.request = f"get {'/'.join(part for part in (gvk.kind, place, name) if part)}"
         return error
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    # A slip must not choose for somebody: one way reads the server, another opens a watch of everything.
+    if value not in choices:
+        raise ConfigError(f"{name}={value!r} is no choice; there is: {', '.join(choices)}")
 
 
 def _kind(what: Any) -> Any:

@@ -47,7 +47,7 @@ class Handle(Generic[K]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the objects are there."""
+        """Whether the objects are there and kept current; not while the kind is gone, or a permission."""
         return self.informer.is_ready
 
     @property
@@ -57,13 +57,14 @@ class Handle(Generic[K]):
 
     @property
     def trouble(self) -> Trouble | None:
-        """What keeps the watch from going well; None if it does. Objects that are there stay readable."""
+        """What keeps the watch from going well; None if it does. Objects that are there stay readable in the store."""
         return self.informer.trouble
 
     async def wait_ready(self, within: float | None = None) -> None:
         """Returns once the objects and their indexes are there; NotReady, with the last trouble as its cause, if not.
 
-        A kind that does not exist yet or a missing permission is such a trouble; the watch goes on trying.
+        A kind that does not exist (yet, or any more) or a missing permission is such a trouble, also after everything
+        had been there once; the watch goes on trying. What passes by itself, such as a server that restarts, is none.
         """
         await self.store.wait_ready(within)
         await self.informer.build_indexes()

@@ -121,7 +121,7 @@ class Informer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the store has been filled once."""
+        """Whether the store has been filled, and nothing keeps it from being current that will not pass by itself."""
         return self.readiness.is_ready
 
     @property
@@ -265,9 +265,9 @@ class Informer:
 
     def _settle(self, source: Batches) -> None:
         """After a whole batch: how far we are, and whether everybody has been told what was there."""
-        if source.trouble is None:
+        if source.trouble is None and self.table.fresh is None:
             self.readiness.praise()
-        if self.is_ready and self.table.fresh is None and self._observed != source.resource_version:
+        if self.table.is_filled and self.table.fresh is None and self._observed != source.resource_version:
             was_empty, self._observed = self._observed is None, source.resource_version
             if was_empty:
                 for feed in list(self._feeds):
@@ -283,7 +283,9 @@ class Informer:
 
     def _note(self, trouble: Trouble) -> None:
         if trouble.retry_after is not None:
-            self.readiness.blame(str(trouble), trouble.error)
+            # A kind that is not served or a missing permission may stay so for ever: who reads must hear of it.
+            note = self.readiness.suspend if trouble.is_standing else self.readiness.blame
+            note(str(trouble), trouble.error)
         if self._on_trouble is not None:
             self._on_trouble(trouble)
 

@@ -21,14 +21,13 @@ from levelset.cache.stats import Stats
 from levelset.client.keeping import Transform
 from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.client.reading import Reading
-from levelset.client.requests import Fields, Labels
+from levelset.client.selecting import Fields, Labels, read_fields, read_labels
 from levelset.errors import ConfigError
 from levelset.objects.fieldselectors import FieldSelector
 from levelset.objects.identity import GroupVersionKind
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.selectors import LabelSelector
 from levelset.objects.unstructured import Unstructured
-from levelset.watching.asking import read_fields, read_labels
 from levelset.watching.troubles import Complaints, OnTrouble
 from levelset.watching.watcher import Watcher
 
@@ -113,6 +112,7 @@ class Informers:
         if self._closed:
             raise ConfigError("these informers are closed; make others")
         view: View[Any] = view_of(kind)
+        namespace = self._confined(namespace)
         key = _Key(_scope(view, namespace, labels, fields, is_changed=transform is not None), transform, managed_fields)
         shared = self._shared.get(key)
         if shared is None:
@@ -147,6 +147,13 @@ class Informers:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def _confined(self, namespace: str | None) -> str | None:
+        """What a client of one namespace shows is that namespace: nobody may take it for all of them."""
+        only = self._client.only_namespace
+        if only is not None and namespace not in {None, only}:
+            raise ConfigError(f"this client is for namespace {only} only, not {namespace}")
+        return namespace or only
 
     def _watch(self, kind: Kind[Any], key: _Key, page_size: int, on_trouble: OnTrouble) -> Batches:
         scope = key.scope

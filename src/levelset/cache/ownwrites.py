@@ -59,6 +59,7 @@ class OwnWrites:
         self._is_selective = is_selective
         self._unseen: OrderedDict[str, Unseen] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()
+        self._going: dict[str, str] = {}  # the keys of removals by uid; may name some that are struck out
         self._observed: int | None = None
         self._lowest: int | None = None
 
@@ -135,10 +136,13 @@ class OwnWrites:
             self._sweep()
 
     def observe_gone(self, uids: Iterable[str]) -> None:
-        """Remembers the objects that the cache saw going."""
+        """Remembers the objects that the cache saw going, and strikes out their removals."""
         for uid in uids:
             self._gone[uid] = None
             self._gone.move_to_end(uid)
+            entry = self._unseen.get(self._going.pop(uid, ""))
+            if entry is not None and entry.gone == uid:
+                del self._unseen[entry.key]
         while len(self._gone) > self._most:
             self._gone.popitem(last=False)
 
@@ -212,6 +216,10 @@ class OwnWrites:
     def _put(self, entry: Unseen) -> None:
         self._unseen.pop(entry.key, None)  # what is written again is the youngest
         self._unseen[entry.key] = entry
+        if entry.gone is not None:
+            self._going[entry.gone] = entry.key
+            if len(self._going) > 2 * self._most:
+                self._going = {one.gone: one.key for one in self._unseen.values() if one.gone is not None}
         if entry.version is not None and (self._lowest is None or entry.version < self._lowest):
             self._lowest = entry.version
         if len(self._unseen) > self._most:

@@ -15,12 +15,11 @@ from levelset.cache.index import Index, by_label
 from levelset.cache.scopes import Scope
 from levelset.cache.store import Store
 from levelset.client.kinds import View
-from levelset.client.requests import Fields, Labels
+from levelset.client.selecting import Fields, Labels, read_fields, read_labels
 from levelset.errors import BadSelector, ConfigError
 from levelset.objects.fieldselectors import FieldSelector
 from levelset.objects.kept import Head, Kept
 from levelset.objects.selectors import LabelSelector
-from levelset.watching.asking import read_fields, read_labels
 
 __all__ = ["Lookup", "Query", "make_query", "match", "select", "sort"]
 

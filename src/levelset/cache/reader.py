@@ -10,19 +10,24 @@ Four ways to read:
 - `consistent`: from memory, once it shows what the server holds at the time of the call.
 
 What a write that was cancelled or has timed out has done, nobody knows: it is not waited for.
+
+A kind that cannot be kept current, because it is gone or may not be read any more, is not read from memory but with
+`stale`: others wait for it, and in the end `cached` raises NotReady with the cause, and `consistent` asks the server.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from levelset.aio import timing
+from levelset.cache.index import Index
 from levelset.cache.keys import key_for, key_of
 from levelset.cache.memo import Memo
 from levelset.cache.ownwrites import Unseen
 from levelset.cache.projecting import as_metadata
 from levelset.cache.queries import Query, match, select, sort
+from levelset.cache.reporting import report_error
 from levelset.cache.scopes import Scope
 from levelset.cache.snapshot import Snapshot
 from levelset.cache.sources import Source
@@ -153,15 +158,26 @@ class Reader:
         items = await self._client.list(
             kind, namespace=scope.namespace, labels=scope.labels, fields=scope.fields, limit=limit
         )
-        found = [kept for kept in items.kept if all(value in index.values(kept) for index, value in query.lookups)]
+        found = [kept for kept in items.kept if all(_has(index, value, kept) for index, value in query.lookups)]
         memo: Memo[Any] = Memo(items.view, max(1, len(found)))
         return Snapshot(
             await sort(found, limit=query.limit), items.view, lambda kept: memo.read(key_of(kept.head), kept)
         )
 
 
+def _has(index: Index[Any], value: Hashable, kept: Kept) -> bool:
+    """Whether an index has this value for an object; one whose function fails has none, as in a store."""
+    try:
+        return value in index.values(kept)
+    except Exception as error:  # noqa: BLE001  # the user's function
+        report_error(f"{index!r}", error)
+        return False
+
+
 async def _is_filled(source: Source, read: Read, until: float | None) -> bool:
-    """Whether the informer has been filled; for who wants the truth, False instead of NotReady."""
+    """Whether the informer can be read; for who wants the truth, False instead of NotReady."""
+    if read == "stale" and source.is_filled:
+        return True
     try:
         await source.wait_ready(timing.remaining(until))
     except NotReady:

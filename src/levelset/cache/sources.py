@@ -45,8 +45,13 @@ class Source:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the informer has been filled once."""
+        """Whether the informer has been filled and can be kept current."""
         return self.informer.is_ready
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the informer has been filled once, however old that may be by now."""
+        return self.informer.readiness.is_filled
 
     @property
     def is_settled(self) -> bool:
@@ -70,7 +75,7 @@ class Source:
         self._wake()
 
     async def wait_ready(self, within: float | None) -> None:
-        """Returns once the informer has been filled; NotReady, with the cause, if that takes longer."""
+        """Returns once the informer is filled and can be kept current; NotReady, with the cause, if not in time."""
         await self.informer.readiness.wait(within)
 
     def store(self, view: View[K]) -> Store[K]:

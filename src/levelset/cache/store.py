@@ -84,7 +84,10 @@ class Store(Generic[K]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has been filled once; from then on it is readable for ever."""
+        """Whether it has been filled, and nothing keeps it from being current that will not pass by itself.
+
+        What is there can be read in any case.
+        """
         return self._readiness.is_ready
 
     async def wait_ready(self, within: float | None = None) -> None:

@@ -1,7 +1,8 @@
 """What all verbs of a client share: where a kind is served, in which namespace, with which defaults."""
 
+import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -9,13 +10,15 @@ from levelset.client.kinds import Kind, View, view_of
 from levelset.client.requests import Served, Target, Validation
 from levelset.client.sending import Sender
 from levelset.client.served import ServedResource
-from levelset.errors import ConfigError
+from levelset.errors import BadName, ConfigError
 from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.kept import Head
 
 __all__ = ["Asking", "Observer", "Resolves", "Settings", "Write", "kind_and_name"]
 
 K = TypeVar("K")
+
+_log: Final = logging.getLogger("levelset.client")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +31,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     validation: Validation | None = None
     only_namespace: str | None = None
     """The one namespace that this client may name; None for all."""
+
+    def __post_init__(self) -> None:
+        seconds: object = self.timeout
+        if not isinstance(seconds, int | float) or not seconds > 0:
+            raise ConfigError(f"timeout={seconds!r}: every call has one; give seconds, more than 0")
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -48,7 +56,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 Observer = Callable[[Write], None]
-"""Is told of each write, before the verb returns."""
+"""Is told of each write, before the verb returns; what it raises is logged, since the write has happened."""
 
 
 class Resolves(Protocol):
@@ -86,6 +94,16 @@ class Asking:
         return detach
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the connections were closed; a client that is, is of no use any more."""
+        return self._sender.is_closed
+
+    @property
+    def only_namespace(self) -> str | None:
+        """The one namespace to which this client is confined; None if it is not."""
+        return self._settings.only_namespace
+
+    @property
     def namespace(self) -> str:
         """Where a namespaced object is looked for, and made, if nobody says where."""
         return self._settings.only_namespace or self._settings.namespace
@@ -120,7 +138,10 @@ class Asking:
     def _observe(self, writes: Iterable[Write]) -> None:
         for write in writes:
             for observer in tuple(self._observers):
-                observer(write)
+                try:
+                    observer(write)
+                except Exception:  # noqa: BLE001 -- the write has happened, and others have to hear of it
+                    _log.exception("an observer of writes failed", extra={"object": f"{write.gvk} {write.name or ''}"})
 
 
 def kind_and_name(
@@ -135,4 +156,7 @@ def kind_and_name(
         return view_of(what.class_ or what.gvk), what.name, what.namespace or namespace
     if name is None:
         raise ConfigError(f"which {view_of(what).gvk.kind}? Give its name, or a Ref")
-    return view_of(what), name, namespace
+    view: View[Any] = view_of(what)
+    if not isinstance(name, str) or not name:
+        raise BadName(f"{name!r} is no name of a {view.gvk.kind}; it is a text, and not empty", field="name")
+    return view, name, namespace

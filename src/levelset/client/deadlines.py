@@ -1,9 +1,14 @@
 """Ends calls that take too long, with one timer for all of them.
 
 A timeout of asyncio's own makes and cancels a timer for each use: a fifth of the price of a small request.
+
+The time of a call stands still while credentials are got for it: a program may run for that, or a person log in, and
+whoever stops them because a call is late never sees them finish.
 """
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 __all__ = ["Deadline", "Deadlines"]
@@ -12,16 +17,26 @@ _FOR_EVER: Final = float("inf")
 
 
 class Deadline:
-    """Until when one call, in one task, has to be done; `is_sent` tells whether its request has left."""
+    """Until when one call, in one task, has to be done.
 
-    __slots__ = ("_cancelling", "_task", "is_over", "is_sent", "when")
+    `is_sent` tells whether its request has left, and `is_still` whether its time stands still; then `when` is the limit
+    of that.
+    """
+
+    __slots__ = ("_cancelling", "_task", "is_over", "is_sent", "is_still", "when")
 
     def __init__(self, task: "asyncio.Task[object]", when: float) -> None:
         self.when = when
         self.is_sent = False
+        self.is_still = False
         self._task = task
         self._cancelling = task.cancelling()
         self.is_over = False
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether it is that of the task that asks."""
+        return self._task is asyncio.current_task()
 
     def expire(self) -> None:
         """Interrupts the task."""
@@ -54,9 +69,35 @@ class Deadlines:
         loop = task.get_loop()
         deadline = Deadline(task, loop.time() + within)
         self._open.add(deadline)
-        if self._timer is None or deadline.when < self._timer.when():
-            self._set(loop, deadline.when)
+        self._hasten(loop, deadline.when)
         return deadline
+
+    def move(self, deadline: Deadline, within: float) -> None:
+        """Has the call end so many seconds from now, unless it is over already."""
+        if deadline in self._open:
+            loop = asyncio.get_running_loop()
+            deadline.when = loop.time() + within
+            self._hasten(loop, deadline.when)
+
+    @contextmanager
+    def still(self, within: float) -> Generator[None, None, None]:
+        """Stops the time of the call in this task, for so many seconds at most; if it fails meanwhile, it stays so."""
+        mine = [deadline for deadline in self._open if deadline.is_mine]
+        now = asyncio.get_running_loop().time()
+        left = [deadline.when - now for deadline in mine]
+        for deadline in mine:
+            deadline.is_still = True
+            self.move(deadline, within)
+        yield
+        for deadline, seconds in zip(mine, left, strict=True):
+            deadline.is_still = False
+            self.move(deadline, seconds)
+
+    def end_still(self) -> None:
+        """Ends the calls whose time stands still."""
+        for deadline in [one for one in self._open if one.is_still]:
+            self._open.discard(deadline)
+            deadline.expire()
 
     def stop(self, deadline: Deadline) -> None:
         """The call is done."""
@@ -81,6 +122,10 @@ class Deadlines:
             deadline.expire()
         if self._open:
             self._set(loop, min(one.when for one in self._open))
+
+    def _hasten(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        if self._timer is None or when < self._timer.when():
+            self._set(loop, when)
 
     def _set(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._timer is not None:

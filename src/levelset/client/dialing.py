@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 from levelset.client.config import Config
@@ -16,12 +18,16 @@ __all__ = ["Dialer"]
 
 
 class Dialer:
-    """Opens connections to one server. Whatever goes wrong is an Unreachable that nothing was sent to."""
+    """Opens connections to one server. Whatever goes wrong is an Unreachable that nothing was sent to.
 
-    __slots__ = ("_config", "_proxy", "_proxy_tls", "_tls")
+    The client certificate is asked for `aside`: in there, whoever waits for a connection has no hurry.
+    """
 
-    def __init__(self, config: Config) -> None:
+    __slots__ = ("_aside", "_config", "_proxy", "_proxy_tls", "_tls")
+
+    def __init__(self, config: Config, *, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._config = config
+        self._aside = aside
         self._proxy = None if config.proxy is None else Proxy.parse(config.proxy)
         self._tls = ClientTls(config) if config.is_secure else None
         # A proxy has nothing to do with the authority of the cluster: the system's are asked.
@@ -31,8 +37,8 @@ class Dialer:
     async def dial(self, pool: Pool) -> Connection:
         """A new connection for `pool`."""
         try:
-            # Asked first: whoever gets the certificate may have a clock of his own.
-            context = None if self._tls is None else await self._tls.context()
+            # Asked first: whoever gets the certificate has a clock of his own.
+            context = None if self._tls is None else await self._context(self._tls)
             async with asyncio.timeout(pool.limits.connect_within):
                 return await self._connect(Connection(pool, pool.generation), context, pool.limits.close_within)
         except Unreachable:
@@ -41,6 +47,10 @@ class Dialer:
             raise self._too_late(error) from error
         except (OSError, UnicodeError) as error:
             raise Unreachable(f"{self._config.server} {_tell(error)}", is_sent=False) from error
+
+    async def _context(self, tls: ClientTls) -> ssl.SSLContext:
+        with self._aside():
+            return await tls.context()
 
     async def _connect(self, connection: Connection, context: ssl.SSLContext | None, patience: float) -> Connection:
         config = self._config

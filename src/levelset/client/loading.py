@@ -54,7 +54,8 @@ def _read_all(files: list[Path], named_by: str) -> Kubeconfig:
             continue  # as kubectl does: a list may name files that come and go
     if not found:
         names = ", ".join(str(file) for file in files)
-        raise ConfigError(f"{named_by} is not there: {names}. Correct the path, or unset KUBECONFIG.")
+        way = ", or unset it" if named_by == "KUBECONFIG" else ""
+        raise ConfigError(f"{named_by} is not there: {names}. Correct the path{way}.")
     return merge_kubeconfigs(found)
 
 

@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from levelset.client import requests
 from levelset.client.asking import Asking
@@ -12,6 +12,8 @@ from levelset.client.kinds import view_of
 from levelset.objects.identity import Ref
 
 __all__ = ["LogLines", "Logs"]
+
+_LONGEST: Final = 16 * 1024 * 1024
 
 
 class Logs(Asking):
@@ -106,21 +108,33 @@ class LogLines:
 
 
 class _LineReader:
-    """Makes lines of bytes, wherever those were cut."""
+    """Makes lines of bytes, wherever those were cut; a line that does not end comes in parts of about `_LONGEST`."""
 
-    __slots__ = ("_decoder", "_rest")
+    __slots__ = ("_decoder", "_rest", "_size")
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
+        self._rest: list[str] = []  # the parts of a line whose end has not come yet
+        self._size = 0
 
     def feed(self, piece: bytes) -> list[str]:
-        *lines, self._rest = (self._rest + self._decoder.decode(piece)).split("\n")
+        first, *more = self._decoder.decode(piece).split("\n")
+        self._rest.append(first)
+        self._size += len(first)
+        if not more:
+            return [self._take()] if self._size > _LONGEST else []
+        *lines, last = [self._take(), *more]
+        self._rest, self._size = [last], len(last)
         return [line.removesuffix("\r") for line in lines]
 
     def finish(self) -> list[str]:
-        rest, self._rest = self._rest + self._decoder.decode(b"", final=True), ""
+        self._rest.append(self._decoder.decode(b"", final=True))
+        rest = self._take()
         return [rest] if rest else []
+
+    def _take(self) -> str:
+        line, self._rest, self._size = "".join(self._rest), [], 0
+        return line
 
 
 async def _once(body: bytes) -> AsyncIterator[bytes]:

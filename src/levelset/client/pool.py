@@ -21,11 +21,14 @@ class PoolLimits:
     `connections` calls are under way at the same time, and others wait their turn. Streams do not count: they last as
     long as they like, and many watches must not keep a single read waiting. Of the connections that are not in use,
     `idle` are kept, for `idle_within`: less than the minute after which many servers and balancers close theirs.
+    `login_within` is how long credentials may take, before the timeout of a call begins: more than a plugin allows a
+    person.
     """
 
     connections: int = 100
     idle: int = 32
     idle_within: float = 50.0
+    login_within: float = 600.0
     connect_within: float = 10.0
     close_within: float = 2.0
     head_bytes: int = 256 * 1024

@@ -1,16 +1,15 @@
 """Every verb as a call: path, query, headers and body, without sending anything."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from levelset.client.calls import Call
+from levelset.client.selecting import Fields, Labels, read_fields, read_labels
 from levelset.errors import BadName, ConfigError
-from levelset.objects.fieldselectors import FieldSelector
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource
-from levelset.objects.selectors import LabelSelector
 
 __all__ = [
     "JSON",
@@ -32,10 +31,6 @@ __all__ = [
     "watch",
 ]
 
-Labels = str | Mapping[str, str] | LabelSelector
-"""A label selector: as a text, as labels that must all be there, or as a value."""
-Fields = str | Mapping[str, str] | FieldSelector
-"""A field selector, in the same three ways."""
 Match = Literal["Exact", "NotOlderThan"]
 """What a given resource version means to a list."""
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -102,10 +97,13 @@ class Target(msgspec.Struct, frozen=True):
         return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
 
     def _part(self, field: str, text: str) -> str:
-        if not text or text in {".", ".."} or "/" in text or "%" in text:
-            kind = self.served.gvk.kind
-            raise BadName(f"{text!r} is no {field} of a {kind}; it is not empty and has no slash", field=field)
-        return quote(text, safe=":")
+        try:
+            if text and text not in {".", ".."} and "/" not in text and "%" not in text:
+                return quote(text, safe=":")
+        except (TypeError, UnicodeEncodeError):
+            pass  # no text at all, or half of a character
+        kind = self.served.gvk.kind
+        raise BadName(f"{text!r} is no {field} of a {kind}; it is a text, not empty, and has no slash", field=field)
 
 
 def get(target: Target, *, version: str | None = None, is_metadata: bool = False, timeout: float) -> Call:
@@ -298,19 +296,11 @@ def _selectors(labels: Labels | None, fields: Fields | None) -> list[tuple[str, 
 
 
 def _labels(labels: Labels | None) -> str:
-    if labels is None:
-        return ""
-    if isinstance(labels, str):
-        return str(LabelSelector.parse(labels))
-    return str(LabelSelector.of(labels) if isinstance(labels, Mapping) else labels)
+    return "" if labels is None else str(read_labels(labels))
 
 
 def _fields(fields: Fields | None) -> str:
-    if fields is None:
-        return ""
-    if isinstance(fields, str):
-        return str(FieldSelector.parse(fields))
-    return str(FieldSelector.of(fields) if isinstance(fields, Mapping) else fields)
+    return "" if fields is None else str(read_fields(fields))
 
 
 def _check_versions(target: Target, continue_: str | None, version: str | None, match: Match | None) -> None:

@@ -56,6 +56,7 @@ _CODES: Final[Mapping[str, int]] = {
 }
 _MANAGER: Final = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 _WARNING: Final = re.compile(r'\s*(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"[^,]*,?')
+_NO_SUCH_PATH: Final = "; it serves no such kind, version or part: is the definition (CRD) installed?"
 _read_any: Final = msgspec.json.Decoder()
 
 
@@ -63,7 +64,7 @@ def read_error(call: Call, answer: Answer) -> ApiError:
     """The exception for an answer whose status is 400 or more; its `request` is what was asked, in words."""
     tree = _tree(answer.body)
     if not is_map(tree) or tree.get("kind", "Status") != "Status":
-        tree = {"message": _first_line(answer)}
+        tree = {"message": _first_line(answer) + (_NO_SUCH_PATH if answer.status == 404 else "")}
     error = read_status(tree, code=answer.status, retry_after=seconds_of(answer.headers))
     error.request = call.words
     return error

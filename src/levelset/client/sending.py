@@ -4,6 +4,7 @@ Hooks see one call for each verb. Below them calls are repeated where that is sa
 attempt. An answer of 400 or more becomes an exception at the very top, so that hooks see answers as they came.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Final
 from levelset.client.calls import Answer, Call, Hook, Send, Transport
 from levelset.client.responses import read_error, warnings_of
 from levelset.client.retrying import Retries, Retrying
+from levelset.errors import ConfigError, Unreachable
 
 __all__ = ["Sender", "WarningLog"]
 
@@ -22,7 +24,7 @@ _MOST_REMEMBERED: Final = 1000
 class Sender:
     """Sends calls on their way, and turns refusals into exceptions."""
 
-    __slots__ = ("_on_warning", "_once", "_repeated", "_transport")
+    __slots__ = ("_loop", "_on_warning", "_once", "_repeated", "_transport", "is_closed")
 
     def __init__(
         self,
@@ -33,6 +35,8 @@ class Sender:
         wire_hooks: Sequence[Hook] = (),
         on_warning: Callable[[Call, str], None] | None = None,
     ) -> None:
+        self.is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._transport = transport
         self._on_warning = WarningLog() if on_warning is None else on_warning
         attempt = _chained(wire_hooks, transport.send)
@@ -41,21 +45,45 @@ class Sender:
 
     async def send(self, call: Call, *, is_repeated: bool = True) -> Answer:
         """The answer to a call; ApiError for 400 and more, TimedOut and Unreachable for none."""
+        self._check(call.words)
         answer = await (self._repeated if is_repeated else self._once)(call)
         if "warning" in answer.headers:
-            for text in warnings_of(answer.headers):
-                self._on_warning(call, text)
+            self._warn(call, answer)
         if answer.status >= 300:
             raise read_error(call, answer)
         return answer
 
     async def send_plainly(self, call: Call) -> Answer:
         """The answer to a call, whatever its status."""
+        self._check(call.words)
         return await self._repeated(call)
 
     async def aclose(self) -> None:
         """Closes the transport."""
+        self._check_loop("close this client")
+        self.is_closed = True
         await self._transport.aclose()
+
+    def _warn(self, call: Call, answer: Answer) -> None:
+        for text in warnings_of(answer.headers):
+            try:
+                self._on_warning(call, text)
+            except Exception:  # noqa: BLE001 -- what was asked is done, and its answer must not be lost
+                _log.exception("on_warning failed", extra={"request": call.words})
+
+    def _check(self, words: str) -> None:
+        """Refuses what cannot work now or later, before anybody waits and tries again."""
+        if self.is_closed:
+            raise Unreachable(f"{words}: this client is closed; connect another one", is_sent=False)
+        self._check_loop(words)
+
+    def _check_loop(self, words: str) -> None:
+        # The connections of another loop would never answer, and not even a timeout would ring.
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise ConfigError(f"{words}: this client belongs to the event loop that used it first; connect another one")
 
 
 class WarningLog:

@@ -1,6 +1,8 @@
 """Carries calls to a server over HTTP/1.1: connections that are kept, TLS, credentials, and an end to every wait."""
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Final
 
 from levelset.client.calls import Answer, Call
@@ -25,6 +27,9 @@ class SocketTransport:
     A call is repeated here in two cases only. A connection that was kept may turn out to be closed: what only reads, or
     surely was not read by the server, goes out again on a new one. And after a 401 the credentials are asked for
     something better, once.
+
+    The timeout of a call begins when its credentials are there, and does not run while others are got for it. They have
+    limits of their own: a program that asks a person to log in takes its time.
     """
 
     def __init__(self, config: Config, *, limits: PoolLimits | None = None) -> None:
@@ -32,8 +37,9 @@ class SocketTransport:
         self._credentials = config.credentials
         self._is_secure = config.is_secure
         self._limits = limits or PoolLimits()
-        self._pool = Pool(Dialer(config).dial, server=config.server, limits=self._limits)
         self._deadlines = Deadlines()
+        dialer = Dialer(config, aside=self._aside)
+        self._pool = Pool(dialer.dial, server=config.server, limits=self._limits)
         self._writer = _writer(config)
 
     async def send(self, call: Call, /) -> Answer:
@@ -41,13 +47,20 @@ class SocketTransport:
         pool = self._pool
         if pool.is_closed:
             raise pool.closed_error()
-        deadline = self._deadlines.start(call.timeout)
+        deadline = self._deadlines.start(self._limits.login_within)
+        deadline.is_still = True
         try:
+            # Before the turn, too: nobody needs one who does not know yet who he is.
+            headers = await self._credentials.headers()
+            if pool.is_closed:
+                raise pool.closed_error()
+            deadline.is_still = False
+            self._deadlines.move(deadline, call.timeout)
             if call.is_stream:
-                return await self._send(call, deadline)
+                return await self._send(call, headers, deadline)
             await pool.wait_turn()
             try:
-                return await self._send(call, deadline)
+                return await self._send(call, headers, deadline)
             finally:
                 pool.end_turn()
         except asyncio.CancelledError:
@@ -60,17 +73,18 @@ class SocketTransport:
     async def aclose(self) -> None:
         """Closes all connections; calls and streams that are still under way end with Unreachable."""
         await self._pool.aclose()
+        self._deadlines.end_still()
         self._deadlines.close()
 
-    async def _send(self, call: Call, deadline: Deadline) -> Answer:
-        headers = await self._credentials.headers()
+    async def _send(self, call: Call, headers: Mapping[str, str], deadline: Deadline) -> Answer:
         answer = await self._exchange(call, self._writer.write(call, headers), deadline)
         if answer.status != 401 or not self._credentials.reject(headers):
             return answer
         if self._is_secure:
             # A certificate is shown once for a connection: another one needs another connection.
             self._pool.renew()
-        headers = await self._credentials.headers()
+        with self._aside():
+            headers = await self._credentials.headers()
         return await self._exchange(call, self._writer.write(call, headers), deadline)
 
     async def _exchange(self, call: Call, request: bytes, deadline: Deadline) -> Answer:
@@ -100,10 +114,22 @@ class SocketTransport:
             exchange.drop()
             raise
 
-    def _too_late(self, call: Call, deadline: Deadline) -> TimedOut:
+    def _aside(self) -> AbstractContextManager[None]:
+        return self._deadlines.still(self._limits.login_within)
+
+    def _too_late(self, call: Call, deadline: Deadline) -> Unreachable:
+        if deadline.is_still:
+            if self._pool.is_closed:
+                return self._pool.closed_error()
+            within = f"within {self._limits.login_within:g} seconds"
+            return TimedOut(f"{_words(call)}: the credentials for {self.server} did not come {within}", is_sent=False)
         what = "did not answer" if deadline.is_sent else "was not reached"
-        words = call.words or f"{call.method} {call.path}"
-        return TimedOut(f"{words}: {self.server} {what} within {call.timeout:g} seconds", is_sent=deadline.is_sent)
+        text = f"{_words(call)}: {self.server} {what} within {call.timeout:g} seconds"
+        return TimedOut(text, is_sent=deadline.is_sent)
+
+
+def _words(call: Call) -> str:
+    return call.words or f"{call.method} {call.path}"
 
 
 def _writer(config: Config) -> RequestWriter:

@@ -90,6 +90,8 @@ class _One:
                     return self._seen
                 wait = next(delays) if self._has_seen else 0.0
             except _PASSING as error:
+                if self._client.is_closed:
+                    raise
                 self.trouble = error
                 wait = max(next(delays), retry_after_of(error) or 0.0)
             await timing.sleep(wait)

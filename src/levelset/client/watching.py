@@ -5,6 +5,7 @@ event of that form is not decoded but cut out of the piece, and only the head of
 write the same is read too, more slowly.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -24,6 +25,8 @@ __all__ = ["EventReader", "EventType", "WatchEvent", "Watching"]
 EventType = Literal["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]
 
 _LINE_LIMIT: Final = 64 * 1024 * 1024
+_LARGEST_PIECE: Final = 128 * 1024
+"""More is read in several steps: a hundred thousand objects may come at once, and others use the loop too."""
 _INITIAL_END: Final = b'"k8s.io/initial-events-end"'
 _TYPES: Final[dict[str, EventType]] = {
     "ADDED": "ADDED",
@@ -179,17 +182,20 @@ class EventReader:
 class Watching:
     """One watch, to be opened with `async with`: iterating gives lists of events, one for each piece that arrives.
 
+    Big pieces are given in parts, and others run in between.
+
     It ends when the server ends it. Raises Unreachable if it is cut, BadObject for what is no event, and on opening
     the ApiError of a server that refuses.
     """
 
-    __slots__ = ("_open", "_pieces", "_reader", "_stream")
+    __slots__ = ("_open", "_pieces", "_reader", "_rest", "_stream")
 
     def __init__(self, open_: Callable[[], Awaitable[Answer]], reader: EventReader) -> None:
         self._open = open_
         self._reader = reader
         self._pieces: Pieces | None = None
         self._stream: AsyncIterator[bytes] | None = None
+        self._rest = memoryview(b"")  # of a big piece, what was not read yet
 
     async def __aenter__(self) -> Self:
         if self._stream is None:
@@ -211,8 +217,15 @@ class Watching:
             await self.__aenter__()
         stream = self._stream
         assert stream is not None  # opened just now
+        events = await self._read_rest()
+        if events:
+            return events
         async for piece in stream:
-            events = self._reader.feed(piece)
+            if len(piece) <= _LARGEST_PIECE:
+                events = self._reader.feed(piece)
+            else:
+                self._rest = memoryview(piece)[_LARGEST_PIECE:]
+                events = self._reader.feed(piece[:_LARGEST_PIECE]) or await self._read_rest()
             if events:
                 return events
         events = self._reader.finish()
@@ -221,8 +234,19 @@ class Watching:
         await self.aclose()
         raise StopAsyncIteration
 
+    async def _read_rest(self) -> list[WatchEvent]:
+        """The next events of a big piece that has been begun; none once it has been read."""
+        while self._rest:
+            await asyncio.sleep(0)
+            part, self._rest = self._rest[:_LARGEST_PIECE], self._rest[_LARGEST_PIECE:]
+            events = self._reader.feed(bytes(part))
+            if events:
+                return events
+        return []
+
     async def aclose(self) -> None:
         """Ends the watch; may be repeated."""
+        self._rest = memoryview(b"")
         pieces, self._pieces = self._pieces, None
         if pieces is not None:
             await pieces.aclose()

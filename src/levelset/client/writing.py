@@ -27,6 +27,7 @@ K = TypeVar("K")
 O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
 
 _APPLY: Final = "application/apply-patch+yaml"
+_OPTIONS: Final = frozenset({"dry_run", "manager", "validation"})
 
 
 class Writing(Asking):
@@ -176,6 +177,8 @@ class Writing(Asking):
         **options: Any,
     ) -> Any:
         """The object after the patch, or only its metadata; NotFound if there is none."""
+        if not isinstance(patch, Patch):  # a bare tree, most often
+            raise ConfigError(f"patch {what}: say how a {type(patch).__name__} is meant, such as MergePatch(...)")
         kind: Any = what.class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
         target = await self._one(view, what.name, what.namespace, subresource)
@@ -353,6 +356,10 @@ class Writing(Asking):
         return made
 
     def _options(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = sorted(said.keys() - _OPTIONS)
+        if unknown:
+            # Passed over, a `dryrun=True` would write.
+            raise TypeError(f"there is no option {', '.join(unknown)}; there is: {', '.join(sorted(_OPTIONS))}")
         settings = self._settings
         return {
             "manager": said.get("manager") or settings.manager,

@@ -1,6 +1,5 @@
 """What a watch asks of its server: the same kind, place and selection each time, from another version."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +7,12 @@ from levelset.client.keeping import Transform
 from levelset.client.kinds import Kind
 from levelset.client.paging import KeptPage
 from levelset.client.reading import Reading
-from levelset.client.requests import Fields, Labels
 from levelset.client.watching import Watching
 from levelset.objects.fieldselectors import FieldSelector
 from levelset.objects.selectors import LabelSelector
 from levelset.watching.machine import ListPage, OpenWatch
 
-__all__ = ["Question", "read_fields", "read_labels"]
+__all__ = ["Question"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +56,3 @@ class Question:
             transform=self.transform,
         )
         return await watch.__aenter__()
-
-
-def read_labels(labels: Labels | None) -> LabelSelector | None:
-    """The label selector that is meant; BadSelector for what is none, before anything is asked."""
-    if isinstance(labels, str):
-        return LabelSelector.parse(labels)
-    return LabelSelector.of(labels) if isinstance(labels, Mapping) else labels
-
-
-def read_fields(fields: Fields | None) -> FieldSelector | None:
-    """The field selector that is meant; BadSelector for what is none, before anything is asked."""
-    if isinstance(fields, str):
-        return FieldSelector.parse(fields)
-    return FieldSelector.of(fields) if isinstance(fields, Mapping) else fields

@@ -13,7 +13,7 @@ from levelset.errors import LevelsetError
 from levelset.watching.asking import Question
 from levelset.watching.events import Event
 from levelset.watching.idling import Watchdog
-from levelset.watching.machine import ListPage, Machine, OpenWatch, ReadWatch, Setback
+from levelset.watching.machine import ListPage, Machine, OpenWatch, Phase, ReadWatch, Setback
 from levelset.watching.troubles import Teller, Trouble
 
 __all__ = ["Pace", "Run"]
@@ -55,6 +55,7 @@ class Run(AsyncIterator[list[Event[K]]]):
         self._watchdog: Watchdog | None = None
         self._opened = 0.0
         self._rest: list[Event[K]] = []
+        self._has_healed = False
 
     async def __anext__(self) -> list[Event[K]]:
         while True:
@@ -70,7 +71,8 @@ class Run(AsyncIterator[list[Event[K]]]):
                     events = await self._list(step)
                 case Setback() as setback:
                     events = await self._recover(setback)
-            if events or self.machine.resource_version != self.told:
+            if events or self.machine.resource_version != self.told or self._has_healed:
+                self._has_healed = False
                 return self._slice(events)
 
     async def aclose(self) -> None:
@@ -81,7 +83,7 @@ class Run(AsyncIterator[list[Event[K]]]):
         """The last trouble, unless there was progress since, or a watch that has stayed open."""
         if not self.machine.failures or (self._watch is not None and self._lasted() >= _SETTLED):
             return None
-        return self.teller.last
+        return None if self._is_allowed() else self.teller.last
 
     def _slice(self, events: list[Event[K]]) -> list[Event[K]]:
         if len(events) <= _LARGEST_BATCH:
@@ -111,7 +113,14 @@ class Run(AsyncIterator[list[Event[K]]]):
         self.last_heard = self._opened = timing.now()
         self._watchdog = Watchdog(self._pace.idle_timeout)
         self.machine.opened()
+        self._has_healed = self._is_allowed()
         return []
+
+    def _is_allowed(self) -> bool:
+        """Whether a watch has gone on that was refused: then the server need not send anything for that to be over."""
+        last = self.teller.last
+        is_open = self._watch is not None and self.machine.phase is Phase.WATCHING
+        return is_open and self.machine.failures > 0 and last is not None and last.is_standing
 
     async def _read(self) -> list[Event[K]]:
         watch, watchdog = self._watch, self._watchdog

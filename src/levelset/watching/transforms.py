@@ -12,6 +12,7 @@ from levelset.client.keeping import Transform
 from levelset.client.kinds import Kind, view_of
 from levelset.errors import BadObject, ConfigError
 from levelset.objects import codec
+from levelset.objects.kept import read_head
 from levelset.objects.trees import is_list, is_map
 from levelset.objects.unstructured import Unstructured
 
@@ -77,7 +78,7 @@ def guarded(transform: Transform, told: Callable[[Exception], None]) -> Transfor
 
     def safe(raw: bytes) -> bytes:
         try:
-            return transform(raw)
+            return _same(raw, transform(raw))
         except Exception as error:  # noqa: BLE001 -- whatever a user's function raises
             problem = BadObject(f"the transform failed, so an object is kept as it came: {error!r}")
             problem.__cause__ = error
@@ -85,6 +86,22 @@ def guarded(transform: Transform, told: Callable[[Exception], None]) -> Transfor
             return raw
 
     return safe
+
+
+def _same(raw: bytes, made: bytes) -> bytes:
+    """What was made of it; refuses what is no JSON of the same object, which a cache could not keep, or not find."""
+    if made is raw:
+        return raw
+    if not isinstance(made, bytes):  # a forgotten return
+        raise BadObject(f"it gave a {type(made).__name__} and no bytes")
+    if _identity(made) != _identity(raw):
+        raise BadObject("it changed the name, namespace, uid or resourceVersion")
+    return made
+
+
+def _identity(raw: bytes) -> tuple[object, ...]:
+    head = read_head(raw)
+    return head.name, head.namespace, head.uid, head.resource_version
 
 
 def _drop(tree: Any, path: Sequence[str]) -> None:

@@ -12,9 +12,9 @@ from levelset.aio.streams import Stream
 from levelset.client.keeping import Transform
 from levelset.client.kinds import Kind, View, view_of
 from levelset.client.reading import Reading
-from levelset.client.requests import Fields, Labels
+from levelset.client.selecting import Fields, Labels, read_fields, read_labels
 from levelset.errors import ConfigError
-from levelset.watching.asking import Question, read_fields, read_labels
+from levelset.watching.asking import Question
 from levelset.watching.events import Event
 from levelset.watching.machine import Machine
 from levelset.watching.running import Pace, Run
@@ -51,7 +51,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
 
     It never ends by itself, and what can be healed is never raised: `on_trouble` is told instead (the default writes to
     the log), and `trouble` is the last of it until things go well again. A batch may be empty: then only
-    `resource_version` has moved on.
+    `resource_version` has moved on, or a watch that was refused has been opened again.
 
     `watch_timeout` is for how many seconds a watch is asked for, or up to a quarter less, so that many do not end
     together. `idle_timeout` is how long nothing may come, not even a bookmark (which servers send every minute), before
