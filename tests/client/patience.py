@@ -30,6 +30,14 @@ class PatientLoop(asyncio.SelectorEventLoop):
     def _finished(self, _: Any) -> None:
         self._jumping.threads -= 1
 
+    async def shutdown_default_executor(self, *_: Any) -> None:
+        # Newer Pythons give the threads a limit of time, over which the clock would jump.
+        self._jumping.threads += 1
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self._jumping.threads -= 1
+
 
 class _Selector(selectors.DefaultSelector):
     def __init__(self) -> None:
