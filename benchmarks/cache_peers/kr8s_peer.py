@@ -16,6 +16,7 @@ async def main() -> None:
         path.write_text(yaml.safe_dump(kubeconfig()))  # noqa: ASYNC240  # before anything runs
         api = await kr8s.asyncio.api(kubeconfig=str(path))
         kind = Pod if KIND == "Pod" else new_class("Website", version="example.dev/v1", namespaced=True)
+        [one async for one in api.get("namespaces")]  # what is done once is not what is measured
         meter = Meter()
         kept = meter.kept = {}
         async for obj in api.get(kind, namespace=kr8s.ALL):

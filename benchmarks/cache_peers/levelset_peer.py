@@ -9,12 +9,14 @@ from meter import EVENTS, KIND, PORT, TOKEN, Meter
 import models_levelset
 from levelset.cache import Change, Cluster, Index, by_label
 from levelset.client import Client, Config, Token
+from levelset.objects import GroupVersionKind
 
 
 async def main() -> None:
     kind: Any = getattr(models_levelset, KIND)
     config = Config(server=f"http://127.0.0.1:{PORT}", credentials=Token(TOKEN))
     async with await Client.connect(config) as client, Cluster(client) as cluster:
+        await client.list(GroupVersionKind("", "v1", "Namespace"))  # what is done once is not what is measured
         meter = Meter()
         handle = cluster.declare(kind)
         await handle.wait_ready(within=600)
