@@ -1,6 +1,7 @@
 """An event loop for tests that never waits: when nothing is ready, its clock jumps to the next timer."""
 
 import asyncio
+import math
 import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -19,6 +20,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    @property
+    def _clock_resolution(self) -> float:
+        """How early a timer may ring: not at all. Whoever waits for the exact time would else be rung for ever."""
+        return math.ulp(self._jumping.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, value: float) -> None:
+        """Takes no notice of what asyncio says of the real clock."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):

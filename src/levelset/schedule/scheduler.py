@@ -140,7 +140,7 @@ class Scheduler(Generic[K, R]):
             timeline.drop_delayed()
         if self._line:
             self._admit()
-        if self._idlers and not timeline.running:
+        if self._idlers and not timeline.running and not timeline.ready:
             self._wake_idlers()
 
     def cancel(self, key: K) -> bool:
