@@ -1,6 +1,6 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache docs clean
+.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop docs clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -45,6 +45,9 @@ bench-apiserver: .venv/pyproject.installed ## measure the API server
 
 bench-cache: .venv/pyproject.installed ## measure the cache, with the peers beside us (installs them)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/cache.py
+
+bench-loop: .venv/pyproject.installed ## measure the loop, with kopf beside us (installs it)
+	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/loop.py
 
 docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
 	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py

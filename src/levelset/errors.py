@@ -33,6 +33,8 @@ LevelsetError
 ├── PatchFailed             a sound patch that does not fit the document   (path, index)
 ├── BadOwner                this owner may not own this object
 ├── KeyTaken                a real-world key that another object's state has   (key, owner)
+├── LeaseLost               this process leads no longer, and must stop
+│   └── Fenced              what only a leader may write, and we do not lead
 ├── Retry(seconds=)         raised by a reconciler: look again then
 ├── GiveUp                  raised by a reconciler: do not look again until the spec changes
 └── Denied(field=)          raised by an admission function
@@ -62,12 +64,14 @@ __all__ = [
     "Deadline",
     "Denied",
     "Expired",
+    "Fenced",
     "FieldConflict",
     "Forbidden",
     "GiveUp",
     "Invalid",
     "KeyTaken",
     "KindClash",
+    "LeaseLost",
     "LevelsetError",
     "Malformed",
     "NotCached",
@@ -331,6 +335,14 @@ class KeyTaken(LevelsetError):
         super().__init__(message)
         self.key = key
         self.owner = owner
+
+
+class LeaseLost(LevelsetError):
+    """This process leads no longer: somebody else may do its work already, and it must stop."""
+
+
+class Fenced(LeaseLost):
+    """A write that only a leader may send, and this process does not lead; it was not sent."""
 
 
 class Retry(LevelsetError):

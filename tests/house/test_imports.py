@@ -14,7 +14,7 @@ import pytest
 from tests.house.files import PACKAGE, ROOT, SOURCES, exceptions, functions, module_name, rooms, tree
 
 # Behind extras: a bare install has none of these.
-EXTRAS = ["click", "cryptography", "opentelemetry", "prometheus_client", "rich", "uvloop"]
+EXTRAS = ["click", "cryptography", "opentelemetry", "rich", "uvloop"]
 # Paid for by whoever uses them, not by whoever imports levelset.
 LATE = ["http.client", "levelset.apiserver", "levelset.cli", "levelset.testing", "sqlite3", "ssl", "unittest", "yaml"]
 

@@ -109,6 +109,12 @@ class Client(Ensuring, Waiting, Logs):
             raise ConfigError(f"this client is for namespace {self._settings.only_namespace} only, not {namespace}")
         return self._with({"only_namespace": namespace})
 
+    def hooked(self, hook: Hook, /) -> Self:
+        """The same client with one more hook, which sees each verb before all others do; it shares the connections."""
+        made = self._with({})
+        made._sender = self._sender.hooked(hook)
+        return made
+
     async def send(self, call: Call, /) -> Answer:
         """The answer to a call of one's own; ApiError for a refusal."""
         return await self._sender.send(call)

@@ -21,10 +21,20 @@ _log: Final = logging.getLogger("levelset.client")
 _MOST_REMEMBERED: Final = 1000
 
 
+class _Life:
+    """What all senders to one transport share: the loop that they belong to, and whether they are closed."""
+
+    __slots__ = ("is_closed", "loop")
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+
 class Sender:
     """Sends calls on their way, and turns refusals into exceptions."""
 
-    __slots__ = ("_loop", "_on_warning", "_once", "_repeated", "_transport", "is_closed")
+    __slots__ = ("_life", "_on_warning", "_once", "_repeated", "_transport")
 
     def __init__(
         self,
@@ -35,13 +45,24 @@ class Sender:
         wire_hooks: Sequence[Hook] = (),
         on_warning: Callable[[Call, str], None] | None = None,
     ) -> None:
-        self.is_closed = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._life = _Life()
         self._transport = transport
         self._on_warning = WarningLog() if on_warning is None else on_warning
         attempt = _chained(wire_hooks, transport.send)
         self._once = _chained(hooks, attempt)
         self._repeated = _chained([*hooks, Retrying(retries)], attempt)
+
+    def hooked(self, hook: Hook) -> "Sender":
+        """The same way to the same transport, with one more hook before all others."""
+        made = object.__new__(Sender)
+        made._transport, made._on_warning, made._life = self._transport, self._on_warning, self._life
+        made._once, made._repeated = _chained([hook], self._once), _chained([hook], self._repeated)
+        return made
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._life.is_closed
 
     async def send(self, call: Call, *, is_repeated: bool = True) -> Answer:
         """The answer to a call; ApiError for 400 and more, TimedOut and Unreachable for none."""
@@ -61,7 +82,7 @@ class Sender:
     async def aclose(self) -> None:
         """Closes the transport."""
         self._check_loop("close this client")
-        self.is_closed = True
+        self._life.is_closed = True
         await self._transport.aclose()
 
     def _warn(self, call: Call, answer: Answer) -> None:
@@ -73,16 +94,16 @@ class Sender:
 
     def _check(self, words: str) -> None:
         """Refuses what cannot work now or later, before anybody waits and tries again."""
-        if self.is_closed:
+        if self._life.is_closed:
             raise Unreachable(f"{words}: this client is closed; connect another one", is_sent=False)
         self._check_loop(words)
 
     def _check_loop(self, words: str) -> None:
         # The connections of another loop would never answer, and not even a timeout would ring.
         loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-        elif self._loop is not loop:
+        if self._life.loop is None:
+            self._life.loop = loop
+        elif self._life.loop is not loop:
             raise ConfigError(f"{words}: this client belongs to the event loop that used it first; connect another one")
 
 

@@ -1,0 +1,168 @@
+"""Measures the loop: what a reconcile costs, how soon it comes, and how fast real work is done, with kopf beside us.
+
+Run by `make bench-loop`. Operators are processes of their own on a core of their own, with the server on the other; the
+server judges when all is done, and counts the writes.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from apiserver_load import CORES, SOURCE, TOKEN
+
+HERE = Path(__file__).parent
+CLIENTS = HERE.parent / ".venv-clients"
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"}
+PATIENCE = 1200.0
+
+
+def is_there(peer: str) -> bool:
+    """Whether the peer can be had here, in an environment of its own; says why not."""
+    from tests.clients.environments import find_python
+
+    found = find_python(peer)
+    if found.failure:
+        print(f"{peer} is left out: {found.failure}", file=sys.stderr)
+    return not found.failure
+
+
+def spawn(*command: str, last: bool) -> "subprocess.Popen[str]":
+    """A process on a core of its own, whose lines we read and to which we write."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    if len(CORES) > 1:
+        os.sched_setaffinity(process.pid, CORES[-1:] if last else CORES[:-1])
+    return process
+
+
+@contextmanager
+def serving(count: int) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    process = spawn(sys.executable, str(HERE / "loop_server.py"), str(count), last=False)
+    try:
+        yield process, read(process)["port"]
+    finally:
+        finish(process)
+
+
+def finish(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def read(process: "subprocess.Popen[str]", phase: str | None = None) -> dict[str, Any]:
+    """The next line, or the next one about a phase."""
+    assert process.stdout is not None
+    timer = threading.Timer(PATIENCE, process.kill)
+    timer.start()
+    try:
+        for line in process.stdout:
+            told: dict[str, Any] = json.loads(line)
+            if phase in {None, told.get("phase")}:
+                return told
+    finally:
+        timer.cancel()
+    raise SystemExit(f"{process.args} ended before it said {phase or 'anything'}")
+
+
+def say(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def inside(what: str) -> dict[str, float]:
+    process = spawn(sys.executable, str(HERE / "loop_inside.py"), what, last=True)
+    told = read(process)
+    finish(process)
+    return told
+
+
+def events(count: int) -> dict[str, Any]:
+    """One change of each object, so that none of them can be merged with another."""
+    with serving(count) as (server, port):
+        peer = HERE / "loop_peers" / "events_peer.py"
+        process = spawn(sys.executable, str(peer), str(port), TOKEN, str(count), last=True)
+        read(process, "watching")
+        say(server, f"storm {count}")
+        told = read(process, "watched")
+        finish(process)
+    return told
+
+
+def work(who: str, count: int) -> dict[str, Any]:
+    """Each of so many objects gets a child and a status; seconds by the clock, and CPU seconds of the operator."""
+    python = sys.executable if who == "levelset" else str(CLIENTS / who / "bin/python")
+    with serving(count) as (server, port):
+        process = spawn(python, str(HERE / "loop_peers" / f"{who}_peer.py"), str(port), TOKEN, last=True)
+        read(process, "started")
+        say(server, "go")
+        read(server, "right")
+        say(process, "enough")
+        cpu = read(process, "spent")["cpu"]
+        told = read(server, "judged")
+        finish(process)
+    return told | {"cpu": cpu, "count": count}
+
+
+def row(what: str, measured: str, goal: str) -> None:
+    print(f"| {what} | {measured} | {goal} |", flush=True)
+
+
+def work_rows(quick: bool, *, alone: bool) -> None:
+    print("\n| operator | objects | seconds | us by the clock/object | us of CPU/object | writes/object | children |")
+    print("|---|---|---|---|---|---|---|")
+    found: dict[str, dict[str, Any]] = {}
+    for who, count in (("levelset", 10_000), ("kopf", 10_000)):
+        if who == "kopf" and (alone or not is_there(who)):
+            continue
+        told = found[who] = work(who, count // 20 if quick else count)
+        each = 1e6 / told["count"]
+        print(
+            f"| {who} | {told['count']:,} | {told['seconds']:.1f} | {told['seconds'] * each:.0f} | {told['cpu'] * each:.0f} "
+            f"| {told['writes'] / told['count']:.2f} | {told['children']:,} |",
+            flush=True,
+        )
+    if not alone:
+        ours, theirs = found["levelset"], found["kopf"]
+        print(
+            f"\nagainst kopf: {theirs['seconds'] / ours['seconds']:.1f} times by the clock, "
+            f"{theirs['cpu'] / ours['cpu']:.1f} times in CPU (goal: 10)"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a twentieth of it, to see that it works")
+    parser.add_argument("--alone", action="store_true", help="levelset only")
+    options = parser.parse_args()
+    print("| what | measured | goal |\n|---|---|---|")
+    row("no-op reconciles", f"{inside('dispatch')['per_second']:,.0f}/s and core", ">= 250,000")
+    told = events(5_000 if options.quick else 100_000)
+    row(
+        "watch event to a reconcile with the typed object",
+        f"{told['number'] / told['cpu']:,.0f}/s and core",
+        ">= 60,000",
+    )
+    late = inside("latency")
+    row(
+        "event to reconcile at 1,000 events/s, in process",
+        f"p50 {late['p50']:.2f} ms, p99 {late['p99']:.2f} ms, worst {late['worst']:.1f} ms",
+        "p99 <= 5 ms",
+    )
+    queued = inside("memory")
+    row("100,000 queued keys", f"{queued['bytes_per_key']:.0f} bytes/key, {queued['enqueue_us']:.2f} us to queue", "")
+    work_rows(options.quick, alone=options.alone)
+
+
+if __name__ == "__main__":
+    main()

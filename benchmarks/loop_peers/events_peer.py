@@ -1,0 +1,43 @@
+"""levelset: a controller whose reconciler only looks at the typed object, fed by a storm of watch events."""
+
+import asyncio
+import json
+import sys
+import time
+
+from levelset import Client, Config, Context, Controller, Manager
+from levelset.client import Token
+from models_levelset import Website
+
+PORT, TOKEN, COUNT = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+
+class Looking:
+    def __init__(self) -> None:
+        self.seen = 0
+        self.all_seen = asyncio.Event()
+        self.until = COUNT
+
+    async def reconcile(self, site: Website, _: Context) -> None:
+        assert site.spec.image
+        self.seen += 1
+        if self.seen >= self.until:
+            self.all_seen.set()
+
+
+async def main() -> None:
+    config = Config(server=f"http://127.0.0.1:{PORT}", credentials=Token(TOKEN))
+    looking = Looking()
+    async with await Client.connect(config) as client, Manager(client) as manager:
+        manager.add(Controller(Website, looking.reconcile, concurrency=4))
+        await looking.all_seen.wait()
+        looking.all_seen.clear()
+        looking.until += COUNT
+        began = time.process_time()
+        print(json.dumps({"phase": "watching"}), flush=True)
+        await looking.all_seen.wait()
+        spent = time.process_time() - began
+        print(json.dumps({"phase": "watched", "cpu": spent, "number": COUNT}), flush=True)
+
+
+asyncio.run(main())

@@ -1,0 +1,81 @@
+"""The server that the loop benchmark's operators work on: ours, filled beforehand, and the judge of who is done.
+
+`python loop_server.py COUNT` prints its port once it is ready. Then it looks whether each Website has a ConfigMap of
+its own and a status, and when that is so prints how long it took since `go` was said over its input, how many writes it
+was, and how many ConfigMaps there are. `storm N` makes N writes of generations instead. The end of the input ends it.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+import payloads
+from apiserver_load import TOKEN
+from cache_server import DEFINITION, define, is_ahead, write
+from levelset.apiserver import ApiServer
+from levelset.storage import MemoryStorage
+
+TOGETHER = 100
+
+
+async def main(count: int) -> None:
+    DEFINITION["spec"]["versions"][0]["subresources"] = {"status": {}}  # type: ignore[index]  # a tree
+    storage = MemoryStorage()
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async with ApiServer(storage, tls=False, token=TOKEN) as server:
+        await define(server)
+        keys = [fill(server, storage, number) for number in range(count)]
+        print(json.dumps({"port": int(server.url.rpartition(":")[2])}), flush=True)
+        while words := (await reader.readline()).decode().split():
+            if words[0] == "storm":
+                await storm(server, storage, keys, int(words[1]))
+            else:
+                await judge(server, storage, [key for key, _ in keys])
+
+
+def fill(server: ApiServer, storage: MemoryStorage, number: int) -> tuple[str, bytes]:
+    """Stores one Website as its user wrote it: without a status, and with nobody who owns it."""
+    tree = json.loads(payloads.website(number))
+    tree.pop("status", None)
+    for name in ("ownerReferences", "resourceVersion", "managedFields", "finalizers", "deletionTimestamp"):
+        tree["metadata"].pop(name, None)
+    served: Any = server.world.catalog.by_gvk("example.dev", "v1", "Website")
+    key = served.key(tree["metadata"]["namespace"], tree["metadata"]["name"])
+    value = json.dumps(tree, separators=(",", ":")).encode()
+    storage.put_nowait(key, value, expected=0)
+    return key, value
+
+
+async def storm(server: ApiServer, storage: MemoryStorage, keys: list[tuple[str, bytes]], events: int) -> None:
+    for number in range(events):
+        write(storage, *keys[number % len(keys)], number // len(keys))
+        if number % TOGETHER == TOGETHER - 1:
+            await asyncio.sleep(0)
+            while is_ahead(server):  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.001)
+
+
+async def judge(server: ApiServer, storage: MemoryStorage, keys: list[str]) -> None:
+    """Waits until each Website has its child and its status, and then for what is written all the same."""
+    items = storage._ledger.items
+    served: Any = server.world.catalog.by_gvk("", "v1", "ConfigMap")
+    prefix = served.key("x", "y").removesuffix("x/y")
+    began, before = time.perf_counter(), storage.revision
+
+    def children() -> int:
+        return sum(1 for key in items if key.startswith(prefix))
+
+    while children() < len(keys) or not all(b'"ready":' in items[key].value for key in keys):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    took = time.perf_counter() - began
+    print(json.dumps({"phase": "right", "seconds": took}), flush=True)
+    await asyncio.sleep(3.0)
+    told = {"phase": "judged", "seconds": took, "writes": storage.revision - before, "children": children()}
+    print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1])))

@@ -1,0 +1,24 @@
+"""Greets every Greeting by writing a message into its status."""
+
+from levelset import Context, Controller, Resource, Spec, Status, run
+
+
+class GreetingSpec(Spec):
+    name: str
+
+
+class GreetingStatus(Status):
+    message: str
+
+
+class Greeting(Resource[GreetingSpec, GreetingStatus], api="demo.example.dev/v1"):
+    """Somebody to say hello to."""
+
+
+async def greet(greeting: Greeting, ctx: Context) -> None:
+    message = f"Hello, {greeting.spec.name}!"
+    await ctx.set_status(greeting, GreetingStatus(message=message))
+
+
+if __name__ == "__main__":
+    run(Controller(Greeting, greet))

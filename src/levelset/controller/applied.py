@@ -1,0 +1,107 @@
+"""What was applied last, so that the same is not sent again while the child is as that left it; pure.
+
+A server-side apply that changes nothing is still a request. It is spared when the same document was applied before and
+the child has not changed since in anything but its status. That can be told without knowing what the server fills in,
+normalizes or owns: what is compared is what the server made of it.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from levelset.objects import codec
+from levelset.objects.identity import Ref
+from levelset.objects.kept import Head, Kept, read_head
+from levelset.objects.trees import is_map
+
+__all__ = ["Applied", "Mark", "content_of"]
+
+_MOST: Final = 100_000
+_ANSWERS: Final = 1_000
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """An apply: which document, and what the server made of it."""
+
+    document: int
+    uid: str
+    version: str
+    generation: int | None
+    metadata: int
+    content: int
+
+    @classmethod
+    def of(cls, document: bytes, answer: bytes) -> "Mark":
+        """The mark for a document and the object that came of it."""
+        head = read_head(answer)
+        return cls(
+            hash(document), head.uid, head.resource_version, head.generation, _metadata(head), content_of(answer)
+        )
+
+    def still_holds(self, document: bytes, now: Kept, *, is_metadata: bool) -> bool:
+        """Whether applying the document again would find the child as the last time left it."""
+        head = now.head
+        if self.document != hash(document) or self.uid != head.uid:
+            return False
+        if self.version == head.resource_version:
+            return True
+        if self.metadata != _metadata(head):
+            return False
+        if self.generation and head.generation:
+            return self.generation == head.generation
+        return not is_metadata and self.content == content_of(now.raw)
+
+
+class Applied:
+    """The last apply of each child, up to `most`, with the answers to the latest of them."""
+
+    __slots__ = ("_answers", "_marks", "_most", "_most_answers")
+
+    def __init__(self, *, most: int = _MOST, answers: int = _ANSWERS) -> None:
+        self._most = most
+        self._most_answers = answers
+        self._marks: dict[Ref[Any], Mark] = {}
+        self._answers: dict[Ref[Any], tuple[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def note(self, child: Ref[Any], mark: Mark, answer: Any) -> None:
+        """Remembers an apply and what was answered."""
+        _put(self._marks, child, mark, self._most)
+        _put(self._answers, child, (mark.version, answer), self._most_answers)
+
+    def find(self, child: Ref[Any]) -> Mark | None:
+        """The last apply of this child, if it is remembered."""
+        return self._marks.get(child)
+
+    def answer(self, child: Ref[Any], version: str) -> Any | None:
+        """The child in this version, if that is what the last apply answered and it is remembered."""
+        known, answer = self._answers.get(child, ("", None))
+        return answer if known == version else None
+
+    def forget(self, child: Ref[Any]) -> None:
+        """The child is gone, or was written in another way."""
+        self._marks.pop(child, None)
+        self._answers.pop(child, None)
+
+
+def content_of(raw: bytes) -> int:
+    """A number for all of an object but its metadata and status."""
+    tree = codec.decode_tree(raw)
+    if not is_map(tree):
+        return 0
+    return hash(codec.encode_tree({key: tree[key] for key in sorted(tree) if key not in {"metadata", "status"}}))
+
+
+def _metadata(head: Head) -> int:
+    """A number for what of the metadata somebody may have changed."""
+    parts = (head.labels_json, head.annotations_json, head.owners_json, head.finalizers_json)
+    return hash((*map(bytes, parts), head.deletion_timestamp))
+
+
+def _put(table: dict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:
+    table.pop(child, None)
+    if len(table) >= most:
+        del table[next(iter(table))]
+    table[child] = value

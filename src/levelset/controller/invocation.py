@@ -1,0 +1,174 @@
+"""One look at an object: read it, find out what is to be done with it, and call the user's function for that."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from levelset.cache import Store
+from levelset.cache.keys import key_for
+from levelset.cache.reader import Read
+from levelset.cache.sources import Source
+from levelset.client.kinds import Kind
+from levelset.controller import finalizing
+from levelset.controller.actions import Action
+from levelset.controller.answering import Answering
+from levelset.controller.context import Context
+from levelset.controller.requests import Request
+from levelset.controller.runner import GONE
+from levelset.controller.services import Services
+from levelset.errors import BadObject, ConfigError, GiveUp
+from levelset.objects.identity import Ref
+from levelset.state import StateMap
+
+__all__ = ["Duties", "GaveUp", "Invocation", "Reconcile", "Vanished"]
+
+K = TypeVar("K")
+
+Reconcile = Callable[[K, Context], Awaitable[Action | None]]
+"""Brings the world nearer to what an object says, and says when to look again."""
+Vanished = Callable[[Ref[K], Context], Awaitable[object]]
+"""Is called for an object that is no longer there."""
+GaveUp = Callable[[K, GiveUp, Context], Awaitable[object]]
+"""Is called when a reconciler has given up; to set a condition, say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duties(Generic[K]):
+    """The user's functions, and what they need around them."""
+
+    reconcile: Reconcile[K]
+    cleanup: Reconcile[K] | None = None
+    finalizer: str | None = None
+    gone: Vanished[K] | None = None
+    gave_up: GaveUp[K] | None = None
+    states: Sequence[StateMap[Any, Any, Any]] = ()
+
+
+class Invocation(Generic[K]):
+    """Looks at the objects of a store; `source`, if there is one, knows which own writes the store has yet to show."""
+
+    __slots__ = (
+        "_answering",
+        "_conflicts",
+        "_duties",
+        "_finalizer",
+        "_kind",
+        "_reconcile",
+        "_services",
+        "_source",
+        "_states",
+        "_store",
+        "_writes",
+    )
+
+    def __init__(
+        self,
+        kind: Kind[K],
+        duties: Duties[K],
+        services: Services,
+        *,
+        store: Store[K],
+        answering: Answering,
+        source: Source | None = None,
+    ) -> None:
+        self._kind: Any = kind
+        self._duties = duties
+        self._reconcile = duties.reconcile
+        self._finalizer = duties.finalizer
+        self._states = duties.states
+        self._services = services
+        self._store = store
+        self._answering = answering
+        self._source = source
+        self._writes = None if source is None else source.writes
+        self._conflicts = services.conflicts
+
+    async def look(self, request: Request[K]) -> Action | None:
+        """Looks at one object; raises whatever the user's function raises."""
+        ref = request.ref
+        writes = self._writes
+        if (writes is None or writes.is_empty) and not self._answering.stale and not self._conflicts:
+            obj = self._read(ref)
+        else:
+            obj = await self._read_with_care(ref)
+        if obj is None:
+            return await self._vanish(request)
+        for states in self._states:
+            states.apply_deferred(ref)
+        ctx = Context(obj, request, self._services)
+        try:
+            if self._finalizer is None:
+                return await _begun(self._reconcile, obj, ctx)
+            return await self._finalized(self._finalizer, obj, ctx)
+        except GiveUp as error:
+            await self._give_up(obj, error, ctx)
+            raise
+
+    async def _read_with_care(self, ref: Ref[K]) -> K | None:
+        """The object from the store, if that shows our own writes and nobody else has just written first."""
+        return await self._read_anew(ref) if self._is_stale(ref) or self._has_unseen(ref) else self._read(ref)
+
+    def _has_unseen(self, ref: Ref[K]) -> bool:
+        source = self._source
+        return source is not None and bool(source.writes.unseen(key_for(ref.name, ref.namespace), source.find))
+
+    def _is_stale(self, ref: Ref[K]) -> bool:
+        return ref in self._answering.stale or ref in self._conflicts
+
+    def _read(self, ref: Ref[K]) -> K | None:
+        try:
+            return self._store.get(ref)
+        except BadObject as error:
+            raise GiveUp(f"{ref} is not as its class says; correct the object or the class: {error}") from error
+
+    async def _read_anew(self, ref: Ref[K]) -> K | None:
+        read: Read = "live" if self._is_stale(ref) else "cached"
+        found: K | None = await self._services.cluster.find(self._kind, ref.name, namespace=ref.namespace, read=read)
+        self._answering.stale.discard(ref)
+        source = self._source
+        if source is not None and source.scope.is_selective and source.find(key_for(ref.name, ref.namespace)) is None:
+            return None  # it is there, but not selected any more
+        return found
+
+    async def _vanish(self, request: Request[K]) -> Action:
+        ref, duties = request.ref, self._duties
+        if duties.gone is not None:
+            await duties.gone(ref, Context(None, request, self._services))
+        for states in self._states:
+            states.forget(ref)
+        self._services.work.cancel(ref)
+        self._services.forget(ref)
+        self._answering.forget(ref)
+        return GONE
+
+    async def _finalized(self, finalizer: str, obj: Any, ctx: Context) -> Action | None:
+        duties, client = self._duties, self._services.client
+        match finalizing.step(obj, finalizer):
+            case "add":
+                await finalizing.add(client, obj, finalizer)
+                return None
+            case "reconcile":
+                return await _begun(duties.reconcile, obj, ctx)
+            case "cleanup":
+                assert duties.cleanup is not None, "a finalizer without a cleanup"
+                action = await _begun(duties.cleanup, obj, ctx)
+                if isinstance(action, Action) and action.after is not None:
+                    return action  # not done yet
+                await finalizing.remove(client, obj, finalizer)
+                return action
+            case "ignore":
+                return None
+
+    async def _give_up(self, obj: Any, error: GiveUp, ctx: Context) -> None:
+        self._services.recorder.record(obj, "GaveUp", str(error), warning=True)
+        if self._duties.gave_up is not None:
+            await self._duties.gave_up(obj, error, ctx)
+
+
+def _begun(function: Reconcile[Any], obj: Any, ctx: Context) -> Awaitable[Action | None]:
+    """Calls the function; ConfigError if there is nothing to wait for."""
+    made = function(obj, ctx)
+    if not hasattr(made, "__await__"):
+        name = getattr(function, "__qualname__", repr(function))
+        raise ConfigError(f"{name} is a plain function; write `async def`")
+    return made

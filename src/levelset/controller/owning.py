@@ -1,0 +1,70 @@
+"""Children and their owner: who controls what, and where it is made; for typed objects and for trees; pure."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from levelset.errors import BadOwner
+from levelset.objects import codec, owners
+from levelset.objects.definition import definition_of
+from levelset.objects.resource import Object
+from levelset.objects.trees import is_list, is_map
+from levelset.objects.unstructured import Unstructured
+
+__all__ = ["as_object", "is_child", "owned"]
+
+C = TypeVar("C", bound=Object | Unstructured)
+
+
+def as_object(child: Any) -> Any:
+    """A typed object or an Unstructured as it is; any other mapping as an Unstructured."""
+    return Unstructured(cast("Mapping[str, Any]", child)) if isinstance(child, Mapping) else child
+
+
+def owned(child: C, owner: Object | Unstructured, *, controls: bool = True) -> C:
+    """A copy that belongs to its owner, and is made where the owner is if it does not say where.
+
+    BadOwner if somebody else controls it already, if the owner lives in another namespace, or has no uid yet.
+    """
+    if isinstance(child, Object) and isinstance(owner, Object):
+        placed: Any = _placed(child, owner)
+        return cast("C", (owners.set_controller if controls else owners.set_owner)(placed, owner))
+    tree = codec.to_tree(child)
+    made = {**tree, "metadata": _owned_metadata(dict(tree.get("metadata") or {}), owner, _shown(child), controls)}
+    return cast("C", Unstructured(made) if isinstance(child, Unstructured) else codec.from_tree(type(child), made))
+
+
+def is_child(metadata_owners: Any, owner: Object | Unstructured) -> bool:
+    """Whether the owner is among these owner references."""
+    return any(one.uid == owner.metadata.uid for one in metadata_owners)
+
+
+def _placed(child: Object, owner: Object) -> Object:
+    if child.namespace is None and owner.namespace is not None and definition_of(child).namespaced:
+        return child.with_metadata(namespace=owner.namespace)
+    return child
+
+
+def _shown(child: Object | Unstructured) -> str:
+    """The child in words; one whose name the server makes up has no ref yet."""
+    return f"{child.kind}/{child.name or child.metadata.generate_name}"
+
+
+def _owned_metadata(
+    metadata: dict[str, Any], owner: Object | Unstructured, shown: str, controls: bool
+) -> dict[str, Any]:
+    if not owner.metadata.uid:
+        raise BadOwner(f"{owner.ref} has no uid yet; create it first and use what the server answers")
+    if owner.namespace is not None:
+        if metadata.get("namespace") not in (None, "", owner.namespace):
+            raise BadOwner(f"{owner.ref} cannot own {shown} in another namespace")
+        metadata["namespace"] = owner.namespace
+    present = metadata.get("ownerReferences")
+    others = [one for one in present if is_map(one)] if is_list(present) else []
+    uid = owner.metadata.uid
+    rival = next((one for one in others if one.get("controller") and one.get("uid") != uid), None)
+    if controls and rival is not None:
+        raise BadOwner(f"{shown} is controlled by {rival.get('kind')}/{rival.get('name')} already, not by {owner.ref}")
+    reference: dict[str, Any] = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": uid}
+    if controls:
+        reference |= {"controller": True, "blockOwnerDeletion": True}
+    return {**metadata, "ownerReferences": [*(one for one in others if one.get("uid") != uid), reference]}

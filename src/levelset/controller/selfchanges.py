@@ -1,0 +1,36 @@
+"""Which changes of its own objects concern a controller, unless it is told otherwise: all but those of the status.
+
+A reconciler that writes a status must not be woken by that. Generation, labels, annotations, finalizers and the
+beginning of a deletion are what others change; of a kind without a generation, every change counts.
+"""
+
+from typing import Any, Final
+
+from levelset.client.kinds import Item
+from levelset.watching import Predicate
+
+__all__ = ["SELF_CHANGES"]
+
+
+class _SelfChanges(Predicate):
+    """Compares the JSON of the metadata as it is: what a server wrote twice in the same way is the same."""
+
+    def trace(self, item: Item[Any], /) -> Any:
+        head = item.kept.head
+        return (
+            head.resource_version if head.generation is None else head.generation,
+            head.deletion_timestamp is not None,
+            head.labels_json,
+            head.annotations_json,
+            head.finalizers_json,
+        )
+
+    def differs(self, old: Any, new: Any, /) -> bool:
+        return old is None or new is None or bool(old != new)
+
+    def __repr__(self) -> str:
+        return "SELF_CHANGES"
+
+
+SELF_CHANGES: Final[Predicate] = _SelfChanges()
+"""Passes a change of generation, labels, annotations, finalizers or deletion."""

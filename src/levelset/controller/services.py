@@ -1,0 +1,131 @@
+"""What all reconciles of one controller share: the cluster, the client, and those who do the work behind a context."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from levelset.cache import Cluster, Store
+from levelset.client.calls import Answer, Call, Hook, Send
+from levelset.client.client import Client
+from levelset.controller.applied import Applied
+from levelset.controller.conflicts import Conflicts
+from levelset.controller.expecting import Expectations
+from levelset.controller.hotloops import HotLoop, HotLoops
+from levelset.controller.peeking import Peeking
+from levelset.controller.recording import Recorder
+from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.state import StateMap, WorkQueue
+
+__all__ = ["Services", "open_services", "wall_clock"]
+
+log: Final = logging.getLogger(__name__)
+
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def wall_clock() -> datetime:
+    """The time of the day, in UTC."""
+    return datetime.now(UTC)
+
+
+def _never(_: Ref[Any]) -> bool:
+    return False
+
+
+def _nothing(_: Ref[Any]) -> None:
+    return None
+
+
+def _log_hot_loop(found: HotLoop) -> None:
+    log.warning("%s", found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What a context acts with; one for each controller that runs.
+
+    `fence`, if there is one, raises before a write that is no longer allowed. `is_superseded` says whether a newer
+    request for an object waits, `wake` asks for another look at it, and `on_hot_loop` is told of what never comes to
+    rest. `peeking` looks into the caches without waiting.
+    """
+
+    cluster: Cluster
+    client: Client
+    """The client that writes, under the name of the controller."""
+    recorder: Recorder
+    work: WorkQueue
+    controller_name: str
+    peeking: Peeking
+    states: tuple[StateMap[Any, Any, Any], ...] = ()
+    log: logging.Logger = log
+    fence: Callable[[], object] | None = None
+    conflicts: Conflicts = field(default_factory=Conflicts)
+    applied: Applied = field(default_factory=Applied)
+    expectations: Expectations = field(default_factory=Expectations)
+    hot_loops: HotLoops = field(default_factory=HotLoops)
+    is_superseded: Callable[[Ref[Any]], bool] = _never
+    wake: Callable[[Ref[Any]], object] = _nothing
+    on_hot_loop: Callable[[HotLoop], object] = _log_hot_loop
+    now: Callable[[], datetime] = wall_clock
+
+    def check_fence(self) -> None:
+        """Raises if nothing may be written any more."""
+        if self.fence is not None:
+            self.fence()
+
+    def forget(self, ref: Ref[Any]) -> None:
+        """The object is gone: what is remembered about it is dropped."""
+        self.conflicts.forget(ref)
+        self.expectations.forget(ref)
+        self.hot_loops.forget(ref)
+
+
+@asynccontextmanager
+async def open_services(
+    cluster: Cluster,
+    *,
+    controller_name: str,
+    client: Client | None = None,
+    recorder: Recorder | None = None,
+    work: WorkQueue | None = None,
+    stores: Mapping[GroupVersionKind, Store[Any]] | None = None,
+    states: Sequence[StateMap[Any, Any, Any]] = (),
+    **options: Any,
+) -> AsyncGenerator[Services, None]:
+    """The services of a controller for the length of a block; a recorder and a work queue are made if none are given.
+
+    `options` are the other attributes of `Services`. Writes carry the controller's name as their field manager, and
+    with a `fence` none is sent once that raises, whoever uses the client.
+    """
+    writing = (client or cluster.client).using(manager=controller_name)
+    fence: Callable[[], object] | None = options.get("fence")
+    if fence is not None:
+        writing = writing.hooked(_fencing(fence))
+    async with AsyncExitStack() as stack:
+        if recorder is None:
+            made = Recorder(writing, controller_name, now=options.get("now", wall_clock), fence=fence)
+            recorder = await stack.enter_async_context(made)
+        if work is None:
+            work = await stack.enter_async_context(WorkQueue(name=f"{controller_name} work"))
+        yield Services(
+            cluster=cluster,
+            client=writing,
+            recorder=recorder,
+            work=work,
+            controller_name=controller_name,
+            peeking=Peeking(cluster, stores),
+            states=tuple(states),
+            **options,
+        )
+
+
+def _fencing(fence: Callable[[], object]) -> Hook:
+    async def hook(call: Call, send: Send) -> Answer:
+        if call.method not in _READS:
+            fence()
+        return await send(call)
+
+    return hook

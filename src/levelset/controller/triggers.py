@@ -1,0 +1,193 @@
+"""From changes to requests: who must be looked at again because of what has changed, and why.
+
+Each function here makes a listener for the changes of one informer. A listener asks for its refs at once and never
+waits. A change that cannot be understood, or for which the user's function raises, is reported and asks for nobody.
+"""
+
+import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from levelset.cache import Change, Index, Store
+from levelset.client.kinds import Item, Kind, View, view_of
+from levelset.controller.relations import Owns, References, Watches
+from levelset.controller.requests import CHANGED, FIRST, Reason
+from levelset.errors import BadName, ConfigError
+from levelset.objects.identity import GroupVersionKind, Ref, parse_api_version
+from levelset.objects.kept import OwnerHead
+from levelset.schedule import LOW, NORMAL
+from levelset.watching import Predicate
+
+__all__ = ["Asks", "Listener", "Target", "owners", "reference_index", "referrers", "self_changes", "targets"]
+
+Listener = Callable[[Sequence[Change[Any]]], None]
+"""Hears of changes, a batch at a time."""
+
+_log = logging.getLogger(__name__)
+
+
+class Asks(Protocol):
+    """Asks for a look at an object."""
+
+    def __call__(self, ref: Ref[Any], reason: Reason, priority: int, /) -> object:
+        """Never waits; whoever is asked for already is looked at once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """The kind that a controller looks at, so that each of its objects has one ref and no other.
+
+    A ref without a namespace means the client's `namespace`, as everywhere; for a cluster-scoped kind it has none. A
+    ref that was written with another version of the kind is the same object.
+    """
+
+    view: View[Any]
+    namespaced: bool
+    namespace: str
+
+    def ref(self, given: Ref[Any]) -> Ref[Any]:
+        """The ref under which the controller knows this object; ConfigError if it is of another kind."""
+        gvk = self.view.gvk
+        namespace = (given.namespace or self.namespace) if self.namespaced else None
+        if given.gvk == gvk and given.namespace == namespace:
+            return given
+        if given.gvk.group != gvk.group or given.gvk.kind != gvk.kind:
+            raise ConfigError(f"{given} is a {given.gvk}, and this controller looks at {gvk}; name one of these")
+        return self.named(given.name, namespace)
+
+    def named(self, name: str, namespace: str | None) -> Ref[Any]:
+        """The ref of the object with this name; a namespace says nothing if the kind has none."""
+        of: Any = self.view.class_ if self.view.definition is not None and not self.view.is_metadata else self.view.gvk
+        return Ref(of, name, namespace if self.namespaced else None)
+
+
+def self_changes(target: Target, when: Predicate, ask: Asks) -> Listener:
+    """Asks for each of the controller's own objects that changes in a way that matters, or goes."""
+    read_ref = target.view.ref
+
+    def concern(change: Change[Any]) -> None:
+        if change.is_initial:
+            if when.passes(None, change.new):
+                ask(read_ref(change.kept), FIRST, LOW)
+        elif change.after is None or change.is_recreated or when.passes(change.old, change.new):
+            # One that has gone always counts: what is remembered of it must go, too.
+            ask(read_ref(change.kept), CHANGED, NORMAL)
+        elif change.is_resync:
+            ask(read_ref(change.kept), CHANGED, LOW)
+
+    return _guarded(concern, f"a change of {target.view.gvk}")
+
+
+def owners(target: Target, relation: Owns, ask: Asks) -> Listener:
+    """Asks for the owners of what has changed, before and after the change."""
+
+    def find(item: Item[Any]) -> Iterator[Ref[Any]]:
+        head = item.kept.head
+        if target.namespaced and head.namespace is None:
+            return  # nothing in a namespace can own what is in none
+        for owner in head.owners:
+            if (owner.controller or relation.every_owner) and _is_of(owner, target.view.gvk):
+                yield target.named(owner.name, head.namespace)
+
+    return _related(find, relation.when, ask, f"an owner of a {view_of(relation.kind).gvk}")
+
+
+def targets(target: Target, relation: Watches, ask: Asks) -> Listener:
+    """Asks for whomever the user's function names for the object before the change, and after it."""
+
+    def find(item: Item[Any]) -> Iterator[Ref[Any]]:
+        return map(target.ref, relation.to(item.object))
+
+    return _related(find, relation.when, ask, f"watches({view_of(relation.kind).gvk}, to=...)")
+
+
+def referrers(target: Target, relation: References, index: Index[Any], store: Store[Any], ask: Asks) -> Listener:
+    """Asks for those that name what has changed."""
+    gvk = view_of(relation.kind).gvk
+
+    def find(item: Item[Any]) -> Iterator[Ref[Any]]:
+        head = item.kept.head
+        found = store.by(index, (gvk.group, gvk.kind, head.namespace, head.name))
+        return map(target.view.ref, found.kept)
+
+    return _related(find, relation.when, ask, f"references({gvk}, ...)")
+
+
+def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, namespace: str) -> Index[Any]:
+    """The index of a controller's objects by what they name; two controllers with the same function share it."""
+    names = _Names(relation.names, namespaced, namespace)
+    return Index(kind, names, name=f"what {getattr(relation.names, '__name__', 'a function')} names")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The user's function, with each ref as something that is the same for all versions of its kind."""
+
+    names: Callable[[Any], Iterable[Ref[Any]]]
+    namespaced: bool
+    namespace: str
+
+    def __call__(self, obj: Any) -> list[Hashable]:
+        return [
+            (ref.gvk.group, ref.gvk.kind, (ref.namespace or self.namespace) if self.namespaced else None, ref.name)
+            for ref in self.names(obj)
+        ]
+
+
+def _related(find: Callable[[Item[Any]], Iterator[Ref[Any]]], when: Predicate | None, ask: Asks, what: str) -> Listener:
+    def concern(change: Change[Any]) -> None:
+        is_whole = change.is_recreated or change.is_resync  # nothing to compare with
+        if when is not None and not is_whole and not when.passes(change.old, change.new):
+            return
+        found: dict[Ref[Any], None] = {}
+        for item in (change.old, change.new):
+            if item is not None:
+                _collect(find, item, found, what)
+        if found:
+            reason = Reason("related", change.ref)
+            priority = LOW if change.is_initial or change.is_resync else NORMAL
+            for ref in found:
+                ask(ref, reason, priority)
+
+    return _guarded(concern, what)
+
+
+def _collect(
+    find: Callable[[Item[Any]], Iterator[Ref[Any]]], item: Item[Any], found: dict[Ref[Any], None], what: str
+) -> None:
+    """Adds what is found for one side of a change; the other side counts also if this one cannot be read."""
+    try:
+        for ref in find(item):
+            found[ref] = None
+    except Exception as error:  # noqa: BLE001 -- the function is the user's
+        _report(what, item.kept.head.name, error)
+
+
+def _guarded(concern: Callable[[Change[Any]], None], what: str) -> Listener:
+    def listen(changes: Sequence[Change[Any]]) -> None:
+        for change in changes:
+            try:
+                concern(change)
+            except Exception as error:  # noqa: BLE001 -- one object's mistake concerns no other
+                _report(what, change.key, error)
+
+    return listen
+
+
+def _report(what: str, name: str, error: Exception) -> None:
+    _log.error("%s: nobody is looked at because of %s: %s", what, name, error, exc_info=error)
+
+
+def _is_of(owner: OwnerHead, gvk: GroupVersionKind) -> bool:
+    return owner.kind == gvk.kind and bool(owner.name) and _group_of(owner.api_version) == gvk.group
+
+
+@lru_cache(maxsize=1024)
+def _group_of(api_version: str) -> str | None:
+    try:
+        return parse_api_version(api_version)[0]
+    except BadName:
+        return None

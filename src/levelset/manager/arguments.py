@@ -1,0 +1,72 @@
+"""What may be said when a program that calls `run` is started: a handful of words, read without a framework."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from levelset.errors import ConfigError
+
+__all__ = ["USAGE", "Arguments", "read_arguments"]
+
+USAGE: Final = """\
+  --local            bring an API server of its own, in memory, with the definitions of all kinds in use
+  --kubeconfig PATH  the file that says where the cluster is; with --local, where to write one for kubectl
+  --context NAME     the context in it
+  --namespace NAME   look at this namespace only
+  --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
+  --log-json         write logs as JSON, one object on each line; LEVELSET_LOG=json does the same
+  --help             show this"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """What was said; None where nothing was."""
+
+    local: bool = False
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    health: tuple[str, int] | None = None
+    log_json: bool = False
+    help: bool = False
+
+
+_FLAGS: Final = {"--local": "local", "--log-json": "log_json", "--help": "help", "-h": "help"}
+_VALUES: Final = {
+    "--kubeconfig": "kubeconfig",
+    "--context": "context",
+    "--namespace": "namespace",
+    "-n": "namespace",
+    "--health": "health",
+}
+
+
+def read_arguments(words: Sequence[str]) -> Arguments:
+    """What these words of a command line say; ConfigError, with what there is, for any other."""
+    found = Arguments()
+    left = list(words)
+    while left:
+        word, is_joined, joined = left.pop(0).partition("=")
+        changes: dict[str, Any]
+        if word in _FLAGS and not is_joined:
+            changes = {_FLAGS[word]: True}
+        elif word in _VALUES:
+            value = joined if is_joined else (left.pop(0) if left else "")
+            changes = {_VALUES[word]: _read_value(word, value)}
+        else:
+            raise ConfigError(f"{word} is not understood here; there is\n{USAGE}")
+        found = replace(found, **changes)
+    return found
+
+
+def _read_value(word: str, value: str) -> str | tuple[str, int]:
+    if not value or value.startswith("--"):
+        raise ConfigError(f"{word} needs a value; there is\n{USAGE}")
+    return _read_address(value) if word == "--health" else value
+
+
+def _read_address(value: str) -> tuple[str, int]:
+    host, _, port = value.rpartition(":")
+    if not port.isdecimal() or not port.isascii() or int(port) > 65535:
+        raise ConfigError(f"--health {value}: give a port such as 8081, or a host and a port such as 0.0.0.0:8081")
+    return host.strip("[]") or "127.0.0.1", int(port)

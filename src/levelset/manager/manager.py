@@ -1,0 +1,348 @@
+"""Many controllers in one process: what starts before what, who leads, and how it all ends.
+
+```python
+async with Manager(client, leader=LeaderElection(name="shop"), health=8081) as manager:
+    manager.add(websites)
+    await manager.wait_stopped()
+```
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from levelset.cache.cluster import Cluster
+from levelset.client.client import Client
+from levelset.client.connecting import Where
+from levelset.controller.controller import Controller
+from levelset.controller.hotloops import HotLoop
+from levelset.controller.observing import Observer, Observers
+from levelset.controller.running import RunningController
+from levelset.errors import ConfigError, NotReady
+from levelset.manager.election import LeaderElection
+from levelset.manager.health import Check, Finding, Health, watch_findings
+from levelset.manager.hosting import Hosted
+from levelset.manager.leader import Elector
+from levelset.manager.life import Life
+from levelset.manager.members import Member, Work
+from levelset.manager.metrics import Metrics
+from levelset.manager.phases import Phase
+from levelset.manager.places import MAIN, Place
+from levelset.manager.servers import Address, Pages
+
+__all__ = ["LifeHook", "Manager"]
+
+_log: Final = logging.getLogger("levelset.manager")
+
+_HOST: Final = "apiserver"
+
+Moment = Literal["elected", "start", "stop"]
+
+LifeHook = Callable[[], Awaitable[object] | None]
+"""Is called at a moment of a manager's life; may be a coroutine function."""
+
+
+class Manager:
+    """Runs controllers and tasks together, from the beginning to the end of an `async with`.
+
+    At the start: servers for health and metrics, clusters and what is declared in them, what every replica does, the
+    election, and at last what only the leader does. At the end the other way round: reconciles that run may finish
+    within `grace` seconds (None: whenever they are done), and the Lease is given up when all else has ended. The first
+    that fails stops everything: the block is interrupted, and a Crashed group is raised with every error.
+
+    Works with the cluster, or with the client, the server in this process or the Config that it is given; without any,
+    KUBECONFIG, the cluster that this process runs in, and `~/.kube/config` are looked at. All controllers share the
+    informers of a cluster. What is declared there before the start must have synced within `sync_within` seconds.
+    """
+
+    def __init__(
+        self,
+        where: Cluster | Client | Where = None,
+        *,
+        leader: LeaderElection | None = None,
+        health: Address | None = None,
+        metrics: Address | None = None,
+        grace: float | None = 30.0,
+        sync_within: float | None = 120.0,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.health = Health()
+        self.metrics = Metrics()
+        self._pages = Pages(self.health, self.metrics.registry, {"health": health, "metrics": metrics})
+        self._where = where
+        self._leader = leader
+        self._grace = grace
+        self._sync_within = sync_within
+        self._observer: Observer = Observers([self.metrics, *observers]) if observers else self.metrics
+        self._life = Life(grace=grace)
+        self._places: dict[str, Place] = {}
+        self._hooks: dict[Moment, list[LifeHook]] = {"start": [], "elected": [], "stop": []}
+        self._elector: Elector | None = None
+        self._started, self._elected = asyncio.Event(), asyncio.Event()
+        self._is_used = False
+        self.health.ready.add("manager", self._check_started)
+        self.health.ready.add_source(self._find_watches)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that it works with; NotReady before the start."""
+        return self._place(MAIN).cluster
+
+    @property
+    def client(self) -> Client:
+        """The client of that cluster."""
+        return self.cluster.client
+
+    @property
+    def controllers(self) -> Mapping[str, RunningController[Any]]:
+        """The controllers that run, by name."""
+        hosted = [one for one in self._life.members.values() if isinstance(one, Hosted)]
+        return {one.name: one.running for one in hosted if one.running is not None}
+
+    @property
+    def urls(self) -> Mapping[str, str]:
+        """Where its pages are: `health` and `metrics`, if they are served."""
+        return self._pages.urls
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether what only a leader does may happen here; always so without an election, once it has started."""
+        return self._elected.is_set() if self._elector is None else self._elector.is_leader
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it has begun to stop."""
+        return self._life.stop_wanted.is_set()
+
+    def add(self, controller: Controller[Any], *, cluster: str = MAIN) -> Hosted:
+        """Runs this controller too: at once if the time for it has come, otherwise when it comes.
+
+        What is returned knows whether it runs, and lets one ask for objects. ConfigError if there is one of that name,
+        if there is no such cluster, and while the manager stops.
+        """
+        if cluster != MAIN and cluster not in self._places:
+            raise ConfigError(f"{controller.name}: there is no cluster {cluster!r} in this manager; add_cluster first")
+        hosted = Hosted(
+            controller,
+            lambda: self._place(cluster),
+            observer=self._observer,
+            on_hot_loop=lambda found: self._note_hot_loop(controller.name, found),
+            ended=self._life.note_failure,
+        )
+        phase = Phase.WARM_UP if controller.leader_only else Phase.OTHERS
+        self._join(hosted, phase)
+        self.metrics.add_controller(controller.name, concurrency=controller.concurrency, depth=hosted.depth)
+        return hosted
+
+    def add_task(self, name: str, work: Work, *, leader_only: bool = True) -> None:
+        """Runs a coroutine function beside the controllers; it may end by itself, and is cancelled at the end.
+
+        Only in the replica that leads unless told otherwise.
+        """
+        member = Member(name, work, ended=self._life.note_failure)
+        self._join(member, Phase.LEADERS if leader_only else Phase.OTHERS)
+
+    def add_cluster(self, name: str, cluster: Cluster) -> None:
+        """Has controllers work with another cluster too: `add(controller, cluster=name)`.
+
+        It is opened and closed with the manager, unless it was open before.
+        """
+        place = Place(name, cluster, ended=self._life.note_failure)
+        self._join(place, Phase.CACHES)
+        self._places[name] = place
+        self.metrics.add_cluster(name, cluster.stats)
+
+    async def remove(self, what: Controller[Any] | str) -> None:
+        """Stops a controller or a task and forgets it; what it does now may end within the grace."""
+        name = what if isinstance(what, str) else what.name
+        member = self._life.members.get(name)
+        if member is None or isinstance(member, Place):
+            raise ConfigError(f"there is no controller and no task {name!r} in this manager")
+        try:
+            await member.stop(self._life.grace)
+        finally:
+            self._life.leave(name)
+            self.metrics.remove_controller(name)
+
+    def add_check(self, name: str, check: Check, *, live: bool = False) -> None:
+        """Asks this for `/readyz` too, or with `live` for `/healthz`: a function that raises what is wrong."""
+        (self.health.live if live else self.health.ready).add(name, check)
+
+    def on_start(self, hook: LifeHook) -> None:
+        """Has a function called once the caches have synced, before anything works with them."""
+        self._hooks["start"].append(hook)
+
+    def on_elected(self, hook: LifeHook) -> None:
+        """Has a function called once this replica leads, before anything that only a leader does."""
+        self._hooks["elected"].append(hook)
+
+    def on_stop(self, hook: LifeHook) -> None:
+        """Has a function called when all controllers and tasks have ended, before the caches are closed."""
+        self._hooks["stop"].append(hook)
+
+    async def wait_started(self) -> None:
+        """Returns once everything runs that does not wait for the election; NotReady if it stops before."""
+        await self._wait(self._started)
+
+    async def wait_elected(self) -> None:
+        """Returns once this replica leads and what only a leader does has been started; NotReady if it stops before."""
+        await self._wait(self._elected)
+
+    async def wait_idle(self) -> None:
+        """Returns once no controller has anything to do now; looks may be planned for later."""
+        await self.wait_started()
+        while True:
+            hosted = [one for one in self._life.members.values() if isinstance(one, Hosted)]
+            for one in hosted:
+                await one.wait_idle()
+            if all(one.is_idle for one in hosted):
+                return
+
+    async def wait_stopped(self) -> None:
+        """Returns when it has stopped, because somebody called `stop`; a failure interrupts the whole block."""
+        await self._life.stop_wanted.wait()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Stops everything in order, and returns when it has ended. A second call waits for the same."""
+        self._life.begin_stop()
+        await self._life.wait_over()
+
+    def request_stop(self) -> None:
+        """Begins to stop, and does not wait for the end: for a signal, or for what runs inside."""
+        self._life.begin_stop()
+
+    def hurry(self) -> None:
+        """Stops without grace: whatever still runs is cancelled at once."""
+        self._life.hurry()
+
+    async def __aenter__(self) -> Self:
+        if self._is_used:
+            raise RuntimeError("a manager is for one `async with`; make another one")
+        self._is_used = True
+        try:
+            await self._open()
+        except BaseException:
+            self._life.begin_stop()
+            await self._life.wait_over()
+            raise
+        self._life.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        await self._life.finish(error)
+        return self._life.is_forgiven
+
+    async def _open(self) -> None:
+        life = self._life
+        life.begin(Phase.SERVERS)
+        await self._pages.start()
+        life.at_last.append(self._pages.stop)
+        life.begin(Phase.WEBHOOKS)
+        self.add_cluster(MAIN, await self._connect())
+        for place in life.begin(Phase.CACHES):
+            place.start()
+        for place in self._places.values():
+            await place.wait_open()
+        if self._leader is not None:
+            self._elector = Elector(self.client, self._leader)
+            self.metrics.add_election(self._leader.name, lambda: self.is_leader)
+            life.at_last.insert(1, self._elector.release)  # after the servers, before the client that it needs
+        life.before_caches.append(lambda: self._tell("stop"))
+        life.help("start-up", self._come_up)
+
+    async def _connect(self) -> Cluster:
+        where = self._where
+        if isinstance(where, Cluster):
+            return where
+        if isinstance(where, Client):
+            return Cluster(where.hooked(self.metrics.counting(_HOST)))
+        client = await Client.connect(where, wire_hooks=[self.metrics.counting(_HOST)])
+        self._life.at_last.append(client.aclose)
+        return Cluster(client)
+
+    async def _come_up(self) -> None:
+        life = self._life
+        for place in tuple(self._places.values()):
+            await place.cluster.wait_ready(self._sync_within)
+        await self._tell("start")
+        for phase in (Phase.OTHERS, Phase.WARM_UP):
+            for member in life.begin(phase):
+                self._start(member)
+            await asyncio.sleep(0)  # they begin before those of the next phase
+        self._started.set()
+        if self._elector is None:
+            await self._lead()
+        else:
+            life.help("election", self._campaign)
+
+    async def _campaign(self) -> None:
+        elector = self._elector
+        assert elector is not None, "a campaign without an election"
+        _log.info("waits to lead", extra={"lease": str(elector.ref), "identity": elector.identity})
+        await elector.acquire()
+        _log.info("leads", extra={"lease": str(elector.ref), "identity": elector.identity})
+        self._life.help("leading", self._lead)
+        await elector.keep()
+
+    async def _lead(self) -> None:
+        await self._tell("elected")
+        for member in self._life.begin(Phase.LEADERS):
+            self._start(member)
+        for member in tuple(self._life.members.values()):
+            if isinstance(member, Hosted):
+                member.release()
+        self._elected.set()
+
+    def _start(self, member: Member) -> None:
+        if isinstance(member, Hosted) and member.controller.leader_only:
+            member.held = self._life.reached is not Phase.LEADERS
+            member.fence = None if self._elector is None else self._elector.fence
+        member.start()
+
+    def _join(self, member: Member, phase: Phase) -> None:
+        if self._life.join(member, phase):
+            self._start(member)
+
+    async def _tell(self, moment: Moment) -> None:
+        for hook in self._hooks[moment]:
+            said = hook()
+            if inspect.isawaitable(said):
+                await said
+
+    async def _wait(self, event: asyncio.Event) -> None:
+        wanted = [asyncio.ensure_future(one.wait()) for one in (event, self._life.stop_wanted)]
+        try:
+            await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in wanted:
+                one.cancel()
+        if not event.is_set():
+            raise NotReady("the manager stops, and what was waited for will not happen")
+
+    def _place(self, name: str) -> Place:
+        place = self._places.get(name)
+        if place is None:
+            raise NotReady("the manager has not been started: use it in `async with`")
+        return place
+
+    def _note_hot_loop(self, name: str, found: HotLoop) -> None:
+        self.metrics.count_hot_loop(name)
+        _log.warning("%s", found, extra={"controller": name})
+
+    def _check_started(self) -> str:
+        if self.is_stopping:
+            raise NotReady("it stops")
+        if not self._started.is_set():
+            raise NotReady("it has not come up yet")
+        return "leads" if self.is_leader else "waits to lead"
+
+    def _find_watches(self) -> Iterator[Finding]:
+        for name, place in self._places.items():
+            prefix = f"watch/{name}" if name else "watch"
+            yield from watch_findings(place.cluster.stats(), prefix=prefix)

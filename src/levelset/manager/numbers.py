@@ -1,0 +1,140 @@
+"""What is counted of one controller: plain attributes, because counting happens far more often than looking.
+
+What came of a reconcile is only kept at first, and counted with a thousand others: a loop over many costs a third of as
+many calls.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from levelset.controller.actions import Outcome
+from levelset.errors import LevelsetError
+
+__all__ = ["BOUNDS", "MANY", "QUEUE_BOUNDS", "RECONCILE_BOUNDS", "RESULTS", "Numbers", "fold"]
+
+RECONCILE_BOUNDS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    *(1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0),
+    *(40.0, 50.0, 60.0),
+)
+"""The buckets of controller_runtime_reconcile_time_seconds."""
+
+QUEUE_BOUNDS: Final = (1e-08, 1e-07, 1e-06, 1e-05, 0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+"""The buckets of the workqueue histograms."""
+
+BOUNDS: Final = tuple(sorted({*RECONCILE_BOUNDS, *QUEUE_BOUNDS}))
+"""Both together: each time is put into one of these, and folded into theirs when somebody looks."""
+
+RESULTS: Final = ("success", "error", "requeue", "requeue_after")
+
+MANY: Final = 1024
+"""So many outcomes are kept before they are counted."""
+
+_WORDS: Final = {
+    "done": "success",
+    "gone": "success",
+    "requeued": "requeue_after",
+    "retry": "requeue_after",
+    "conflict": "requeue",
+    "failed": "error",
+    "timed_out": "error",
+    "gave_up": "error",
+}
+_MOST_REASONS: Final = 25
+_OTHER: Final = "other"
+
+
+class Numbers:
+    """The counters of one controller."""
+
+    __slots__ = (
+        "adds",
+        "ask_depth",
+        "concurrency",
+        "depth",
+        "ended",
+        "errors",
+        "hot_loops",
+        "panics",
+        "reasons",
+        "results",
+        "retries",
+        "running",
+        "terminal",
+        "timeouts",
+        "waited",
+        "waited_counts",
+        "worked",
+        "worked_counts",
+    )
+
+    def __init__(self) -> None:
+        self.adds = self.retries = self.depth = self.hot_loops = 0
+        self.errors = self.terminal = self.panics = self.timeouts = 0
+        self.concurrency = 1
+        self.ask_depth: Callable[[], int] | None = None
+        self.results: dict[str, int] = dict.fromkeys(RESULTS, 0)
+        self.reasons: dict[str, int] = {}
+        self.running: dict[int, float] = {}
+        self.ended: list[Outcome[Any]] = []
+        self.waited = self.worked = 0.0
+        self.waited_counts = [0] * (len(BOUNDS) + 1)
+        self.worked_counts = [0] * (len(BOUNDS) + 1)
+
+    def take_in(self) -> None:
+        """Counts what has been kept."""
+        ended, self.ended = self.ended, []
+        if not ended:
+            return
+        self.worked += _count_times([one.seconds for one in ended], self.worked_counts)
+        self.waited += _count_times([one.waited for one in ended], self.waited_counts)
+        self._count_reasons(Counter([reason.kind for one in ended for reason in one.reasons]))
+        rest = [one for one in ended if one.result != "done"]
+        self.results["success"] += len(ended) - len(rest)
+        for one in rest:
+            self._count_result(one)
+
+    def _count_reasons(self, counted: Counter[str]) -> None:
+        """Adds to the reasons; those of users, who write their own words, become `other` if there are many."""
+        for kind, times in counted.items():
+            known = kind if kind in self.reasons or len(self.reasons) < _MOST_REASONS else _OTHER
+            self.reasons[known] = self.reasons.get(known, 0) + times
+
+    def _count_result(self, outcome: Outcome[Any]) -> None:
+        result, error = outcome.result, outcome.error
+        word = _WORDS.get(result, "error")
+        if result == "requeued" and not outcome.action.after:
+            word = "requeue"
+        self.results[word] += 1
+        self.retries += result in {"failed", "timed_out", "conflict", "retry"}
+        if word == "error":
+            self.errors += 1
+            self.terminal += result == "gave_up"
+            self.timeouts += result == "timed_out"
+            self.panics += result == "failed" and error is not None and not isinstance(error, LevelsetError)
+
+
+def _count_times(times: list[float], counts: list[int]) -> float:
+    """Counts the times up to each bound, and gives their sum; sorting first is cheaper than a search for each."""
+    times.sort()
+    before = 0
+    for place, bound in enumerate(BOUNDS):
+        up_to = bisect_right(times, bound)
+        counts[place] += up_to - before
+        before = up_to
+    counts[-1] += len(times) - before
+    return sum(times)
+
+
+def fold(bounds: tuple[float, ...], counts: list[int]) -> list[int]:
+    """The counts by `BOUNDS` as counts by some of them."""
+    folded = [0] * (len(bounds) + 1)
+    place = 0
+    for bound, count in zip(BOUNDS, counts, strict=False):
+        while place < len(bounds) and bounds[place] < bound:
+            place += 1
+        folded[place] += count
+    folded[-1] += counts[-1]
+    return folded

@@ -1,0 +1,192 @@
+"""A whole program in one call: `run(websites)` finds the cluster, works until it is told to stop, and says how it went.
+
+```python
+if __name__ == "__main__":
+    run(websites)
+```
+"""
+
+import asyncio
+import logging
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from levelset.client.client import Client
+from levelset.controller.controller import Controller
+from levelset.errors import ConfigError, LevelsetError
+from levelset.manager.arguments import USAGE, Arguments, read_arguments
+from levelset.manager.definitions import install_definitions, kinds_of
+from levelset.manager.election import LeaderElection
+from levelset.manager.hosting import Hosted
+from levelset.manager.locally import open_box
+from levelset.manager.logs import LogStyle, set_up_logs
+from levelset.manager.manager import Manager
+from levelset.manager.servers import Address
+from levelset.objects.identity import GroupVersionKind
+
+__all__ = ["run"]
+
+_log: Final = logging.getLogger("levelset.manager")
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(
+    *controllers: Controller[Any],
+    local: bool = False,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
+    leader: LeaderElection | None = None,
+    health: Address | None = None,
+    grace: float | None = 30.0,
+    log: LogStyle | None = None,
+    arguments: Sequence[str] | None = None,
+    setup: Callable[[Manager], object] | None = None,
+) -> None:
+    """Runs controllers until SIGINT or SIGTERM comes; what is under way may finish then, unless a second one comes.
+
+    The command line may say the same as the keywords, and wins (`arguments` are its words, those of this process unless
+    given): `--local`, `--kubeconfig`, `--context`, `--namespace`, `--health`, `--log-json`. With `local` an API server
+    of its own is brought along, which serves the kinds in use. `setup` is called with the manager before it starts, to
+    add tasks, hooks and checks. Returns after an orderly end; raises SystemExit otherwise, with 2 if it could not begin
+    because of what it was told, and with 1 if something failed later.
+    """
+    began = time.perf_counter()
+    given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespace=namespace)
+    try:
+        said = read_arguments(sys.argv[1:] if arguments is None else arguments)
+        if said.help:
+            _say(f"{sys.argv[0]} runs {', '.join(one.name for one in controllers)}\n{USAGE}")
+            return
+        set_up_logs("json" if said.log_json else log)
+        _require_controllers(controllers)
+        options: dict[str, Any] = {"leader": leader, "grace": grace, "health": said.health or health}
+        asyncio.run(_Program(controllers, _merged(given, said), options, setup, began).run())
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(2) from error
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
+    except (ExceptionGroup, LevelsetError) as error:
+        _log.error("ended because something failed", exc_info=error)
+        raise SystemExit(1) from error
+
+
+class _Program:
+    """One run: where it works, what it says, and how it is told to stop."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller[Any]],
+        arguments: Arguments,
+        options: dict[str, Any],
+        setup: Callable[[Manager], object] | None,
+        began: float,
+    ) -> None:
+        self._arguments = arguments
+        self._controllers = [_confined(one, arguments.namespace) for one in controllers]
+        self._options = options
+        self._setup = setup
+        self._began = began
+        self._lines: list[str] = []
+        self._hint = ""
+
+    async def run(self) -> None:
+        async with AsyncExitStack() as stack:
+            client = await self._open(stack)
+            manager = Manager(client, **self._options)
+            hosted = [manager.add(one) for one in self._controllers]
+            manager.add_task("the ready line", lambda: self._announce(manager, hosted), leader_only=False)
+            if self._setup is not None:
+                self._setup(manager)
+            async with manager:
+                _heed_signals(manager)
+                await manager.wait_stopped()
+
+    async def _open(self, stack: AsyncExitStack) -> Client:
+        """The client; with --local of a server that is brought along, and serves what is used."""
+        said = self._arguments
+        views = kinds_of(self._controllers)
+        if not said.local:
+            client = await Client.connect(said.kubeconfig, context=said.context, namespace=said.namespace)
+            await stack.enter_async_context(client)
+        else:
+            box = await stack.enter_async_context(open_box(said.kubeconfig))
+            client = await Client.connect(box.server, namespace=said.namespace)
+            await stack.enter_async_context(client)
+            made = await install_definitions(client, views)
+            self._lines += [f"url         {box.server.url}", f"kubeconfig  {box.kubeconfig}"]
+            self._lines += [f"serves      {', '.join(made)}"] if made else []
+            path = shlex.quote(str(box.kubeconfig))
+            self._hint = f"  kubectl --kubeconfig {path} get {_resource(self._controllers[0])}"
+        self._lines.append(f"watches     {', '.join(_shown(view.gvk) for view in views)}")
+        return client
+
+    async def _announce(self, manager: Manager, hosted: Sequence[Hosted]) -> None:
+        self._lines += [f"{name:<11} {url}" for name, url in manager.urls.items()]
+        for line in self._lines:
+            _say(line)
+        for one in hosted:
+            await (await one.wait_running()).wait_ready()
+        milliseconds = (time.perf_counter() - self._began) * 1000
+        _say(f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if self._hint else ''}")
+        if self._hint:
+            _say(self._hint)
+
+
+def _heed_signals(manager: Manager) -> None:
+    """The first signal asks the manager to stop, the second ends the process."""
+    loop = asyncio.get_running_loop()
+
+    def heed(number: int) -> None:
+        if manager.is_stopping:
+            sys.stderr.write("ended at once; what was under way is not finished\n")
+            os._exit(128 + number)
+        _log.info("stops when what is under way is done; a second signal ends at once")
+        manager.request_stop()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, heed, number)
+
+
+def _merged(given: Arguments, said: Arguments) -> Arguments:
+    return Arguments(
+        local=said.local or given.local,
+        kubeconfig=said.kubeconfig or given.kubeconfig,
+        context=said.context or given.context,
+        namespace=said.namespace or given.namespace,
+    )
+
+
+def _require_controllers(controllers: Sequence[object]) -> None:
+    for one in controllers:
+        if not isinstance(one, Controller):
+            raise ConfigError(f"run({one!r}): give controllers, such as run(Controller(Website, reconcile))")
+    if not controllers:
+        raise ConfigError("run(): give at least one controller, such as run(Controller(Website, reconcile))")
+
+
+def _confined(controller: Controller[Any], namespace: str | None) -> Controller[Any]:
+    if namespace is None or controller.namespace is not None:
+        return controller
+    return controller.with_options(namespace=namespace)
+
+
+def _resource(controller: Controller[Any]) -> str:
+    view = kinds_of([controller])[0]
+    return view.gvk.kind.lower() if view.definition is None else view.definition.plural
+
+
+def _shown(gvk: GroupVersionKind) -> str:
+    return f"{gvk.kind} ({gvk.api_version})"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,59 @@
+"""Spans of reconciles and requests, as OpenTelemetry's own exporter sees them; skipped where that is not installed."""
+
+import asyncio
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+from levelset.client import Client
+from levelset.errors import ConfigError
+from levelset.manager import Manager
+from levelset.manager.tracing import Tracing
+from tests.apiserver.clock import virtual
+from tests.client.world import ConfigMap, website
+from tests.manager.shop import open_server, websites
+
+HAS_OTEL = find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None
+needs_otel = pytest.mark.skipif(not HAS_OTEL, reason="OpenTelemetry is not installed here")
+
+
+def recorder():
+    sdk = import_module("opentelemetry.sdk.trace")
+    export = import_module("opentelemetry.sdk.trace.export")
+    exporter = import_module("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    return provider.get_tracer("tests"), exporter
+
+
+@pytest.mark.skipif(HAS_OTEL, reason="OpenTelemetry is installed here")
+def test_without_opentelemetry_tracing_says_what_to_install():
+    with pytest.raises(ConfigError, match=r"levelset\[otel\]"):
+        Tracing()
+
+
+@needs_otel
+def test_a_reconcile_is_a_span_with_its_requests_inside():
+    tracer, exporter = recorder()
+    run_once(Tracing(tracer))
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    reconcile = spans["reconcile websites"]
+    inner = next(span for name, span in spans.items() if "ConfigMap" in name)
+    assert inner.parent.span_id == reconcile.context.span_id
+    assert reconcile.attributes["levelset.ref"] == "Website/default/blog"
+    assert reconcile.attributes["levelset.result"] == "failed"
+    assert reconcile.status.description == "boom"
+
+
+@virtual
+async def run_once(tracing: Tracing) -> None:
+    async def reconcile(site, ctx):
+        await ctx.client.list(ConfigMap, namespace="default")
+        raise ValueError("boom")
+
+    async with open_server() as server, await Client.connect(server) as client:
+        await client.create(website("blog"))
+        async with Manager(client.hooked(tracing.hook), observers=[tracing]) as manager:
+            manager.add(websites(reconcile))
+            await asyncio.sleep(1)

@@ -1,0 +1,129 @@
+"""The operators of the examples do what their docstrings say."""
+
+import asyncio
+from typing import Any
+
+from levelset import Client, Controller, GroupVersionKind, ObjectMeta, Ref, replace
+from tests.apiserver.clock import virtual
+from tests.stories.examples import load
+from tests.stories.operating import operating
+from tests.stories.world import World, open_world
+
+hello: Any = load("02_hello")
+website: Any = load("03_website")
+
+EVENT = GroupVersionKind("events.k8s.io", "v1", "Event")
+
+
+def blog(**spec: Any) -> Any:
+    wanted = {"image": "blog:1", "certificate": "blog-tls", **spec}
+    return website.Website.new("blog", website.WebsiteSpec(**wanted), namespace="default")
+
+
+def secret(name: str = "blog-tls") -> Any:
+    return website.Secret(metadata=ObjectMeta(name=name, namespace="default"))
+
+
+async def deployment(client: Client) -> Any:
+    return await client.find(Ref(website.Deployment, "blog", "default"))
+
+
+async def served(client: Client) -> Any:
+    """A blog with its certificate and its Deployment."""
+    await client.create(secret())
+    await client.create(blog())
+    await asyncio.sleep(1)
+    return await deployment(client)
+
+
+@virtual
+async def test_a_greeting_gets_its_message() -> None:
+    async with open_world(hello.Greeting) as (world, people):
+        greeting = hello.Greeting.new("world", hello.GreetingSpec(name="world"), namespace="default")
+        async with operating(world, Controller(hello.Greeting, hello.greet)):
+            made = await people.create(greeting)
+            told = await people.wait(made.ref, lambda one: one.status is not None)
+            assert told.status.message == "Hello, world!"
+            await people.update(told.with_spec(name="moon"))
+            await people.wait(made.ref, lambda one: one.status.message == "Hello, moon!")
+        assert len(world.writes(who="operator")) == 2
+
+
+@virtual
+async def test_a_site_waits_for_its_certificate_and_is_served_when_it_comes() -> None:
+    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+        await people.create(blog())
+        await asyncio.sleep(10)
+        assert await deployment(people) is None
+        await people.create(secret("another"))
+        await people.create(secret())
+        await asyncio.sleep(1)
+        assert (await deployment(people)).spec.template["spec"]["containers"][0]["image"] == "blog:1"
+
+
+@virtual
+async def test_what_a_site_wants_reaches_its_deployment_and_how_that_is_reaches_the_site() -> None:
+    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+        running = await served(people)
+        await people.update((await people.get(blog().ref)).with_spec(replicas=3))
+        await asyncio.sleep(1)
+        running = await deployment(people)
+        assert running.spec.replicas == 3
+        await people.update_status(running.with_status(website.DeploymentStatus(ready_replicas=2)))
+        await asyncio.sleep(1)
+        assert (await people.get(blog().ref)).status.ready == 2
+
+
+@virtual
+async def test_a_deployment_that_somebody_deletes_or_changes_is_made_right_again() -> None:
+    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+        running = await served(people)
+        await people.update(running.with_spec(replicas=9))
+        await asyncio.sleep(1)
+        assert (await deployment(people)).spec.replicas == 1
+        await people.delete(running.ref)
+        await asyncio.sleep(1)
+        assert (await deployment(people)).metadata.uid != running.metadata.uid
+
+
+@virtual
+async def test_what_others_write_into_a_deployment_stays() -> None:
+    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+        running = await served(people)
+        await people.update(running.with_metadata(annotations={"example.dev/note": "ours"}))
+        await people.update((await people.get(blog().ref)).with_spec(image="blog:2"))
+        await asyncio.sleep(1)
+        assert (await deployment(people)).metadata.annotations["example.dev/note"] == "ours"
+
+
+@virtual
+async def test_a_site_that_is_deleted_is_taken_down_first_and_its_deployment_goes_with_it() -> None:
+    async with open_world(website.Website) as (world, people):
+        async with operating(world, website.websites):
+            await served(people)
+            await people.delete(blog().ref)
+            await people.wait_gone(blog().ref)
+            await asyncio.sleep(5)
+            assert await deployment(people) is None
+        assert "TakenDown" in await reasons(people)
+
+
+async def reasons(client: Client) -> set[str]:
+    """The reasons of the events that were recorded."""
+    return {one.tree["reason"] for one in await client.list(EVENT, namespace="default")}
+
+
+@virtual
+async def test_nothing_is_written_twice_while_a_site_waits() -> None:
+    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+        await people.create(blog())
+        await asyncio.sleep(300)
+        assert finalizers_only(world)
+        site = await people.get(blog().ref)
+        assert len(site.metadata.finalizers) == 1
+        assert replace(site) == site
+
+
+def finalizers_only(world: World) -> bool:
+    """Whether the operator wrote one thing: its finalizer."""
+    return [one.method for one in world.writes(who="operator")] == ["PATCH"]

@@ -1,0 +1,84 @@
+"""The world of the stories does what it says: without that, no story means anything."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from levelset import Client, Cluster, Conflict, Object, ObjectMeta
+from tests.apiserver.clock import virtual
+from tests.stories.faults import CutOff, Late, Refusals
+from tests.stories.world import open_world
+
+
+class Settings(Object, api="v1", kind="ConfigMap"):
+    data: dict[str, str] = {}
+
+
+def settings(name: str) -> Settings:
+    return Settings(metadata=ObjectMeta(name=name, namespace="default"))
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def seen(cluster: Cluster, name: str) -> float:
+    """When the cache has an object."""
+    while await cluster.find(settings(name).ref, read="stale") is None:  # noqa: ASYNC110  # the time is virtual
+        await asyncio.sleep(0.1)
+    return now()
+
+
+@virtual
+async def test_what_comes_on_a_late_watch_comes_as_much_later() -> None:
+    async with open_world() as (world, people):
+        late = await world.client("late", Late(2.0))
+        async with late, Cluster(late) as cluster:
+            cluster.declare(Settings)
+            await cluster.wait_ready()
+            for name in ("a", "b"):
+                began = now()
+                await people.create(settings(name))
+                await people.create(settings(f"{name}-2"))
+                assert await seen(cluster, f"{name}-2") - began == pytest.approx(2.0, abs=0.2)
+
+
+@virtual
+async def test_a_server_that_comes_back_has_what_it_had_and_a_watch_goes_on() -> None:
+    async with open_world() as (world, people), Cluster(people) as cluster:
+        cluster.declare(Settings)
+        await cluster.wait_ready()
+        await people.create(settings("before"))
+        await world.restart(down=5.0)
+        await people.create(settings("after"))
+        assert (await people.get(settings("before").ref)).name == "before"
+        assert await seen(cluster, "after") < 120
+
+
+@virtual
+async def test_a_share_of_the_writes_is_refused_and_not_in_the_journal() -> None:
+    async with open_world() as (world, _):
+        refusals = Refusals(0.5, Random(1))
+        async with await world.client("writer", refusals) as client:
+            outcomes = [await _tried(client, f"n{number}") for number in range(40)]
+        assert refusals.refused == outcomes.count(False) > 10
+        assert len(world.writes(who="writer")) == outcomes.count(True) > 10
+
+
+async def _tried(client: Client, name: str) -> bool:
+    try:
+        await client.create(settings(name))
+    except Conflict:
+        return False
+    return True
+
+
+@virtual
+async def test_who_is_cut_off_reaches_nobody() -> None:
+    async with open_world() as (world, _):
+        cut = CutOff(lambda call: "/leases" in call.path)
+        async with await world.client("lonely", cut) as client:
+            cut.is_cut = True
+            await client.create(settings("passes"))
+        assert [one.path for one in world.writes(who="lonely")] == ["/api/v1/namespaces/default/configmaps"]
