@@ -1,5 +1,6 @@
 """Those who hear of every change in an informer: what they have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Generic, Self, TypeVar
 
@@ -43,7 +44,7 @@ class Joining(Generic[K]):
         return Replay(self._kept(), self.view, is_resync=is_resync, without=without)
 
 
-class Feed(Generic[K]):
+class Feed(ABC, Generic[K]):
     """One reader of an informer: is shown what is there, then told what changes, each in its turn and without a gap.
 
     `wait_synced` waits until this reader, and not just the informer, has seen what was there.
@@ -119,18 +120,18 @@ class Feed(Generic[K]):
         """Says that the informer has ended; what the reader has yet to see can still be read."""
         self.close()
 
-    def _take(self, changes: Sequence[Change[K]]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _take(self, changes: Sequence[Change[K]]) -> None: ...
 
-    def _wake(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _wake(self) -> None: ...
 
     def _waiting(self) -> Container[str] | None:
         """The keys of which the reader has yet to see a change."""
         return None
 
-    def _is_drained(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _is_drained(self) -> bool: ...
 
     def _check(self) -> None:
         if self._has_all and not self._synced.is_ready and self._is_drained():

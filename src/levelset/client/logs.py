@@ -1,13 +1,14 @@
 """What a container has written, line by line, as it comes."""
 
 import codecs
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
 from levelset.client import requests
 from levelset.client.asking import Asking
-from levelset.client.calls import Answer, Pieces
+from levelset.client.calls import Answer
+from levelset.client.incoming import Incoming
 from levelset.client.kinds import view_of
 from levelset.objects.identity import Ref
 
@@ -60,20 +61,15 @@ class LogLines:
     The request is made when the first line is asked for. Bytes that are no UTF-8 become U+FFFD.
     """
 
-    __slots__ = ("_open", "_pieces", "_reader", "_ready", "_stream")
+    __slots__ = ("_incoming", "_reader", "_ready")
 
     def __init__(self, open_: Callable[[], Awaitable[Answer]]) -> None:
-        self._open = open_
-        self._pieces: Pieces | None = None
-        self._stream: AsyncIterator[bytes] | None = None
+        self._incoming = Incoming(open_)
         self._reader = _LineReader()
         self._ready: list[str] = []
 
     async def __aenter__(self) -> Self:
-        if self._stream is None:
-            answer = await self._open()
-            self._pieces = answer.pieces
-            self._stream = _once(answer.body) if answer.pieces is None else aiter(answer.pieces)
+        await self._incoming.open()
         return self
 
     async def __aexit__(
@@ -85,10 +81,7 @@ class LogLines:
         return self
 
     async def __anext__(self) -> str:
-        if self._stream is None:
-            await self.__aenter__()
-        stream = self._stream
-        assert stream is not None  # opened just now
+        stream = await self._incoming.open()
         while not self._ready:
             piece = await anext(stream, None)
             self._ready = self._reader.finish() if piece is None else self._reader.feed(piece)
@@ -102,9 +95,7 @@ class LogLines:
 
     async def aclose(self) -> None:
         """Ends the stream; may be repeated."""
-        pieces, self._pieces = self._pieces, None
-        if pieces is not None:
-            await pieces.aclose()
+        await self._incoming.aclose()
 
 
 class _LineReader:
@@ -135,8 +126,3 @@ class _LineReader:
     def _take(self) -> str:
         line, self._rest, self._size = "".join(self._rest), [], 0
         return line
-
-
-async def _once(body: bytes) -> AsyncIterator[bytes]:
-    if body:
-        yield body

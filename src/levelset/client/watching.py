@@ -6,14 +6,15 @@ write the same is read too, more slowly.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import msgspec
 from msgspec import Raw, Struct
 
-from levelset.client.calls import Answer, Pieces
+from levelset.client.calls import Answer
+from levelset.client.incoming import Incoming
 from levelset.client.keeping import Keeper, Transform
 from levelset.client.responses import read_status
 from levelset.errors import ApiError, BadObject, Unreachable
@@ -188,20 +189,15 @@ class Watching:
     the ApiError of a server that refuses.
     """
 
-    __slots__ = ("_open", "_pieces", "_reader", "_rest", "_stream")
+    __slots__ = ("_incoming", "_reader", "_rest")
 
     def __init__(self, open_: Callable[[], Awaitable[Answer]], reader: EventReader) -> None:
-        self._open = open_
+        self._incoming = Incoming(open_)
         self._reader = reader
-        self._pieces: Pieces | None = None
-        self._stream: AsyncIterator[bytes] | None = None
         self._rest = memoryview(b"")  # of a big piece, what was not read yet
 
     async def __aenter__(self) -> Self:
-        if self._stream is None:
-            answer = await self._open()
-            self._pieces = answer.pieces
-            self._stream = _no_pieces(answer.body) if answer.pieces is None else aiter(answer.pieces)
+        await self._incoming.open()
         return self
 
     async def __aexit__(
@@ -213,10 +209,7 @@ class Watching:
         return self
 
     async def __anext__(self) -> list[WatchEvent]:
-        if self._stream is None:
-            await self.__aenter__()
-        stream = self._stream
-        assert stream is not None  # opened just now
+        stream = await self._incoming.open()
         events = await self._read_rest()
         if events:
             return events
@@ -247,11 +240,4 @@ class Watching:
     async def aclose(self) -> None:
         """Ends the watch; may be repeated."""
         self._rest = memoryview(b"")
-        pieces, self._pieces = self._pieces, None
-        if pieces is not None:
-            await pieces.aclose()
-
-
-async def _no_pieces(body: bytes) -> AsyncIterator[bytes]:
-    if body:
-        yield body
+        await self._incoming.aclose()

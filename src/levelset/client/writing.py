@@ -1,7 +1,7 @@
 """The verbs that change something: create, update, patch, apply, delete, scale."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar, overload
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -21,13 +21,52 @@ from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.resource import Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 
-__all__ = ["Writing"]
+__all__ = ["ApplyOptions", "DeleteOptions", "DraftOptions", "WriteOptions", "Writing"]
 
 K = TypeVar("K")
 O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
 
 _APPLY: Final = "application/apply-patch+yaml"
-_OPTIONS: Final = frozenset({"dry_run", "manager", "validation"})
+
+
+class WriteOptions(TypedDict, total=False):
+    """Who writes, whether it is for show, and what the server does with fields that it does not know."""
+
+    manager: str | None
+    dry_run: bool
+    validation: Validation | None
+
+
+_OPTIONS: Final = frozenset(WriteOptions.__annotations__)
+
+
+class DraftOptions(WriteOptions, total=False):
+    """Where a whole object goes: a namespace, or a part of the object `on`."""
+
+    namespace: str | None
+    on: Ref[Any] | None
+    subresource: str | None
+
+
+class ApplyOptions(TypedDict, total=False):
+    """Where an apply goes, who applies, and whether it takes over what others own."""
+
+    namespace: str | None
+    subresource: str | None
+    manager: str | None
+    force: bool
+    dry_run: bool
+
+
+class DeleteOptions(TypedDict, total=False):
+    """How to delete, and which object only."""
+
+    propagation: Propagation | None
+    grace: int | None
+    uid: str | None
+    resource_version: str | None
+    missing_ok: bool
+    dry_run: bool
 
 
 class Writing(Asking):
@@ -38,31 +77,9 @@ class Writing(Asking):
     """
 
     @overload
-    async def create(
-        self,
-        obj: O,
-        /,
-        *,
-        namespace: str | None = None,
-        on: Ref[Any] | None = None,
-        subresource: str | None = None,
-        manager: str | None = None,
-        dry_run: bool = False,
-        validation: Validation | None = None,
-    ) -> O: ...
+    async def create(self, obj: O, /, **options: Unpack[DraftOptions]) -> O: ...
     @overload
-    async def create(
-        self,
-        obj: Mapping[str, Any],
-        /,
-        *,
-        namespace: str | None = None,
-        on: Ref[Any] | None = None,
-        subresource: str | None = None,
-        manager: str | None = None,
-        dry_run: bool = False,
-        validation: Validation | None = None,
-    ) -> Unstructured: ...
+    async def create(self, obj: Mapping[str, Any], /, **options: Unpack[DraftOptions]) -> Unstructured: ...
     async def create(
         self,
         obj: Any,
@@ -89,31 +106,9 @@ class Writing(Asking):
         return await self._write(call, draft.view, target, **options)
 
     @overload
-    async def update(
-        self,
-        obj: O,
-        /,
-        *,
-        namespace: str | None = None,
-        on: Ref[Any] | None = None,
-        subresource: str | None = None,
-        manager: str | None = None,
-        dry_run: bool = False,
-        validation: Validation | None = None,
-    ) -> O: ...
+    async def update(self, obj: O, /, **options: Unpack[DraftOptions]) -> O: ...
     @overload
-    async def update(
-        self,
-        obj: Mapping[str, Any],
-        /,
-        *,
-        namespace: str | None = None,
-        on: Ref[Any] | None = None,
-        subresource: str | None = None,
-        manager: str | None = None,
-        dry_run: bool = False,
-        validation: Validation | None = None,
-    ) -> Unstructured: ...
+    async def update(self, obj: Mapping[str, Any], /, **options: Unpack[DraftOptions]) -> Unstructured: ...
     async def update(
         self,
         obj: Any,
@@ -149,9 +144,7 @@ class Writing(Asking):
         *,
         subresource: str | None = None,
         only_metadata: Literal[False] = False,
-        manager: str | None = None,
-        dry_run: bool = False,
-        validation: Validation | None = None,
+        **options: Unpack[WriteOptions],
     ) -> K: ...
     @overload
     async def patch(
@@ -162,9 +155,7 @@ class Writing(Asking):
         *,
         subresource: str | None = None,
         only_metadata: Literal[True],
-        manager: str | None = None,
-        dry_run: bool = False,
-        validation: Validation | None = None,
+        **options: Unpack[WriteOptions],
     ) -> PartialObjectMetadata: ...
     async def patch(
         self,
@@ -193,29 +184,9 @@ class Writing(Asking):
         return await self._write(call, view, target, **options)
 
     @overload
-    async def apply(
-        self,
-        obj: O,
-        /,
-        *,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        manager: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> O: ...
+    async def apply(self, obj: O, /, **options: Unpack[ApplyOptions]) -> O: ...
     @overload
-    async def apply(
-        self,
-        obj: Mapping[str, Any],
-        /,
-        *,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        manager: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Unstructured: ...
+    async def apply(self, obj: Mapping[str, Any], /, **options: Unpack[ApplyOptions]) -> Unstructured: ...
     async def apply(
         self,
         obj: Any,
@@ -244,32 +215,10 @@ class Writing(Asking):
         return await self._write(call, draft.view, target, **options)
 
     @overload
-    async def delete(
-        self,
-        what: Ref[K],
-        /,
-        *,
-        propagation: Propagation | None = None,
-        grace: int | None = None,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        missing_ok: bool = False,
-        dry_run: bool = False,
-    ) -> K | None: ...
+    async def delete(self, what: Ref[K], /, **options: Unpack[DeleteOptions]) -> K | None: ...
     @overload
     async def delete(
-        self,
-        what: Kind[K],
-        name: str,
-        /,
-        *,
-        namespace: str | None = None,
-        propagation: Propagation | None = None,
-        grace: int | None = None,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        missing_ok: bool = False,
-        dry_run: bool = False,
+        self, what: Kind[K], name: str, /, *, namespace: str | None = None, **options: Unpack[DeleteOptions]
     ) -> K | None: ...
     async def delete(
         self,

@@ -263,9 +263,8 @@ class Acting(Looking):
         try:
             services.on_hot_loop(found)
         except Exception:
-            self.log.exception(
-                "whoever is told of hot loops has failed"
-            )  # the write has succeeded, and so does the look
+            # The write has succeeded, and so does the look.
+            self.log.exception("whoever is told of hot loops has failed")
 
     def _is_own(self, ref: Ref[Any]) -> bool:
         """Whether the object is looked at because of a change of what is now written."""

@@ -4,6 +4,7 @@ As the stages of `levelset.aio.stages`, each has `aclose` and closes the one bef
 it that this happens exactly when the reading is over.
 """
 
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -98,8 +99,8 @@ class _Each(AsyncIterator[T], Generic[T, K]):
         self.source = source
         self._taken: list[T] = []
 
-    def take(self, batch: Sequence[Event[K]]) -> list[T]:
-        raise NotImplementedError
+    @abstractmethod
+    def take(self, batch: Sequence[Event[K]]) -> list[T]: ...
 
     async def __anext__(self) -> T:
         while not self._taken:
