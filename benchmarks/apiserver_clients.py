@@ -104,6 +104,8 @@ def length_in(head: bytes) -> int:
 class Watcher(Client):
     """Has opened a watch, and counts the events that come."""
 
+    counted: "Piece"
+
     def __init__(self, port: int, tls: ssl.SSLContext | None, path: str) -> None:
         super().__init__(port, tls)
         self.is_open = False
@@ -113,10 +115,26 @@ class Watcher(Client):
 
     def take(self, size: int) -> None:
         self.is_open = True
-        self.events += BUFFER.count(EVENT, 0, size)
+        piece = Watcher.counted
+        # Nearly all watchers get the same bytes one after the other. Comparing them with the last ones, each of them,
+        # takes a tenth of the time that searching them again does, and the search was half of what a watcher costs.
+        if size != len(piece.data) or not BUFFER.startswith(piece.data):
+            piece = Watcher.counted = Piece(bytes(BUFFER[:size]))
         # One that is cut in two by the end of the buffer.
-        self.events += (self.tail + BUFFER[: min(size, len(EVENT) - 1)]).count(EVENT)
-        self.tail = bytes(BUFFER[max(0, size - len(EVENT) + 1) : size])
+        self.events += piece.events + (self.tail + piece.head).count(EVENT)
+        self.tail = piece.tail
+
+
+class Piece:
+    """Bytes that a watcher got, and how many events they hold."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.events = data.count(EVENT)
+        self.head, self.tail = data[: len(EVENT) - 1], data[max(0, len(data) - len(EVENT) + 1) :]
+
+
+Watcher.counted = Piece(b"")
 
 
 class Crowd:

@@ -125,6 +125,24 @@ async def test_a_resource_is_not_reachable_under_the_wrong_scope(method: str, pa
     assert await send(make(), method, path, {}) == (404, "404 page not found\n")
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "POST"])
+async def test_a_built_in_kind_has_no_path_for_a_subresource_that_there_is_none_of(method: str) -> None:
+    app = make()
+    await send(app, "POST", CONFIGMAPS, configmap("a"))
+    for name in ("a", "missing"):
+        status, told = await send(app, method, f"{CONFIGMAPS}/{name}/nonsense", {})
+        assert (status, told["reason"]) == (404, "NotFound")
+        assert told["message"] == "the server could not find the requested resource"
+
+
+async def test_a_custom_resource_without_a_subresource_is_itself_not_found_there() -> None:
+    app = make()
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    await send(app, "POST", WIDGETS, widget)
+    status, told = await send(app, "GET", f"{WIDGETS}/a/nonsense")
+    assert (status, told["message"]) == (404, 'widgets.example.com "a" not found')
+
+
 async def test_a_subresource_that_there_is_none_of_is_not_found() -> None:
     status, found = await send(make(), "GET", f"{WIDGETS}/a/status")
     assert (status, found["details"]["name"]) == (404, "a")

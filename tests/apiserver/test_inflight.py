@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 import pytest
 
 from levelset.apiserver.inflight import InFlight
-from levelset.web import Request, Response
+from levelset.web import Deferred, Request, Response
 
 
 async def answer(bounded: InFlight, path: str) -> Response:
@@ -40,3 +40,14 @@ async def test_a_request_that_fails_waits_no_longer() -> None:
     with pytest.raises(ValueError, match="out of luck"):
         await answer(bounded, "/")
     assert bounded.waiting == 0
+
+
+async def test_deferred_answers_count_until_they_are_there() -> None:
+    answers = [Deferred(), Deferred()]
+    bounded = InFlight(lambda request: answers[int(request.query)], 2)
+    for number in range(2):
+        assert bounded.handle(Request("POST", "/", str(number))) is answers[number]
+    assert (await answer(bounded, "/")).status == 429
+    answers[0].settle(Response(201))
+    answers[1].fail(ValueError("out of luck"))
+    assert (bounded.waiting, str(answers[1].exception())) == (0, "out of luck")

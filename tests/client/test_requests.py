@@ -1,6 +1,9 @@
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levelset.client import requests
 from levelset.client.requests import Target
@@ -81,3 +84,20 @@ def test_an_apply_is_a_patch_that_is_called_an_apply() -> None:
 def test_a_name_that_is_no_text_is_refused_as_a_name(name: Any) -> None:
     with pytest.raises(BadName, match="is no name of a Website; it is a text"):
         assert Target(SITE, "a", name).path
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="/%"), min_size=1).filter(lambda it: it not in {".", ".."})
+)
+def test_a_name_stands_in_a_path_percent_encoded(name: str) -> None:
+    path = Target(definition_of(Website), "default", name).path
+    assert path == f"/apis/example.dev/v1/namespaces/default/websites/{quote(name, safe=':')}"
+
+
+def test_the_same_write_forced_and_not_forced_says_so_each_time() -> None:
+    target = Target(definition_of(Website), "default", "blog")
+    said = [
+        requests.patch(target, b"{}", "application/json", force=force, manager="m", timeout=1.0).query
+        for force in (True, False, None, True)
+    ]
+    assert said == ["fieldManager=m&force=true", "fieldManager=m&force=false", "fieldManager=m", said[0]]

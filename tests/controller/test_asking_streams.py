@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from levelset.aio import Channel, Crashed
-from levelset.controller import Reason, Request, RunningController, every, running, source
+from levelset.aio import Broadcast, Channel, Crashed, Slow
+from levelset.controller import Context, Reason, Request, RunningController, every, running, source
 from levelset.objects import Ref
 from tests.apiserver.clock import virtual
 from tests.controller.loops import ConfigMap, Web, open_loop, web, web_ref
@@ -124,3 +124,27 @@ async def test_a_tick_of_a_stream_asks_for_all_there_are_however_many() -> None:
             ticks.close()
             await loop.settle(started)
             assert len(set(diary.names)) == 1001
+
+
+@virtual
+async def test_one_stream_may_ask_two_controllers_and_neither_holds_the_other_up() -> None:
+    calls: Broadcast[Ref[Web]] = Broadcast()
+    gate = asyncio.Event()
+
+    async def stand_still(_: Web, __: Context) -> None:
+        await gate.wait()
+
+    async with open_loop() as loop:
+        for name in "abc":
+            await loop.other.create(web(name))
+        slow, one = loop.watching(stand_still, source(lambda: calls.subscribe(slow=Slow.GROW)), concurrency=1)
+        quick, two = loop.watching(None, source(lambda: calls.subscribe(slow=Slow.GROW)))
+        async with loop.run(one, ready=False) as first, loop.run(two) as second:
+            quick.clear()
+            for name in "abcc":
+                calls.publish(web_ref(name))
+            await loop.settle(second)
+            assert (sorted(quick.names), len(slow.names)) == (["a", "b", "c"], 1)
+            gate.set()
+            await loop.settle(first)
+            assert sorted(slow.names[-3:]) == ["a", "b", "c"]

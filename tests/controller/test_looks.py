@@ -11,7 +11,7 @@ from levelset.aio import timing
 from levelset.client import OnlyMetadata
 from levelset.controller import Action, Context, Controller, owns, references, remembers, requeue, watches
 from levelset.errors import Conflict, GiveUp
-from levelset.objects import GroupVersionKind, Ref, Resource, Spec, Status, owner_reference
+from levelset.objects import GroupVersionKind, PartialObjectMetadata, Ref, Resource, Spec, Status, owner_reference
 from levelset.objects import replace as replace_fields
 from levelset.state import StateMap
 from levelset.watching import by
@@ -139,6 +139,27 @@ async def test_a_predicate_filters_only_its_own_watch() -> None:
             await loop.other.update((await loop.other.get(made.ref)).with_metadata(labels={"a": "b"}))
             await loop.settle(started)
             assert diary.reasons == [["ConfigMap/default/c has changed"]]
+
+
+@virtual
+async def test_others_may_be_followed_by_their_metadata_alone() -> None:
+    given: list[object] = []
+
+    def site_of(one: PartialObjectMetadata) -> list[Ref[Web]]:
+        given.append(one)
+        return [web_ref(one.metadata.labels["site"])] if "site" in one.metadata.labels else []
+
+    async with open_loop() as loop:
+        await loop.other.create(web())
+        diary, controller = loop.watching(None, watches(OnlyMetadata(ConfigMap), to=site_of))
+        async with loop.run(controller) as started:
+            made = await loop.other.create(child("c", a="1").with_metadata(labels={"site": "blog"}))
+            await loop.settle(started)
+            await loop.other.delete(made.ref)
+            await loop.settle(started)
+            assert diary.reasons[1:] == [["ConfigMap/default/c has changed"]] * 2
+            assert {type(one) for one in given} == {PartialObjectMetadata}
+            assert [str(one.scope) for one in started.following.handles][1] == "v1 ConfigMap (metadata only)"
 
 
 @virtual

@@ -1,17 +1,21 @@
 """The pages of a manager, over real sockets."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from levelset.client import Client
+from levelset.controller.observing import NullObserver
+from levelset.controller.requests import Reason
 from levelset.errors import ConfigError
 from levelset.manager import Manager
 from levelset.manager.exposition import CONTENT_TYPE
 from levelset.manager.servers import address_of
-from levelset.objects import GroupVersionKind
+from levelset.objects import GroupVersionKind, Ref
 from tests.client.world import Website, website
 from tests.manager.pages import fetch, numbers_of
-from tests.manager.shop import Diary, noting, open_server
+from tests.manager.shop import Diary, noting, open_server, websites
 
 
 async def test_health_and_metrics_are_served_on_the_loopback_interface():
@@ -98,3 +102,41 @@ def test_what_is_no_address_is_refused(wrong):
 
 async def fetch_head(url: str, path: str) -> str:
     return (await fetch(url, path, whole=True))[1]
+
+
+class Told(NullObserver):
+    """Somebody else who watches, and wants to hear of every beginning."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def started(self, name: str, ref: Ref[Any], reasons: tuple[Reason, ...], /) -> None:
+        self.begun.append(f"{name} {ref.name} {len(reasons)}")
+
+
+@pytest.mark.parametrize("others", [[], [Told()]], ids=["alone", "with another observer"])
+async def test_the_numbers_of_a_controller_are_right_while_it_works_and_after(others):
+    gate, queue = asyncio.Event(), 'name="websites",controller="websites"'
+
+    async def wait(_: Website, __: object) -> None:
+        await gate.wait()
+
+    async with open_server() as server, await Client.connect(server) as client:
+        for name in "abc":
+            await client.create(website(name))
+        async with Manager(server, observers=others) as manager:
+            hosted = manager.add(websites(wait, name="websites", concurrency=2))
+            running = await hosted.wait_running()
+            await running.wait_ready()
+            await asyncio.sleep(0.01)
+            shown = numbers_of(manager.metrics.registry.render())
+            assert shown['controller_runtime_active_workers{controller="websites"}'] == 2
+            assert (shown[f"workqueue_depth{{{queue}}}"], shown[f"workqueue_adds_total{{{queue}}}"]) == (1, 3)
+            assert shown[f"workqueue_unfinished_work_seconds{{{queue}}}"] > 0
+            gate.set()
+            await hosted.wait_idle()
+            shown = numbers_of(manager.metrics.registry.render())
+            assert shown['controller_runtime_active_workers{controller="websites"}'] == 0
+            assert shown['controller_runtime_reconcile_total{controller="websites",result="success"}'] == 3
+            assert shown[f"workqueue_longest_running_processor_seconds{{{queue}}}"] == 0
+    assert [sorted(one.begun) for one in others] == [["websites a 1", "websites b 1", "websites c 1"] for _ in others]

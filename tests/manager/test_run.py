@@ -135,3 +135,27 @@ def test_help_tells_the_words(tmp_path):
     assert process.returncode == 0
     assert "runs goods" in said
     assert "--kubeconfig PATH" in said
+
+
+LOOPS = """
+import asyncio
+
+class Loop(asyncio.SelectorEventLoop):
+    pass
+
+def new_event_loop():
+    return Loop()
+"""
+NONE = 'raise ImportError("there is none")'
+
+
+@pytest.mark.parametrize(("uvloop", "is_used"), [(LOOPS, True), (NONE, False)], ids=["installed", "not installed"])
+def test_the_loop_of_uvloop_is_used_if_there_is_one_and_nothing_is_said_if_not(tmp_path, uvloop, is_used):
+    (tmp_path / "uvloop.py").write_text(uvloop, encoding="utf-8")
+    after = 'print("loop", type(asyncio.get_running_loop()).__module__, flush=True)'
+    with started(write(tmp_path, after=after, more=", local=True")) as process:
+        said = read_until(process, "loop ", "sold tea")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+    assert ("loop uvloop" in said) is is_used
+    assert "ImportError" not in said

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.errors import BadName, ConfigError
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version
+from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version, ref_to
 from tests.objects.samples import Region, Website
 
 
@@ -90,3 +90,21 @@ def test_a_ref_to_something_that_is_no_kind_says_what_is_missing():
 def test_a_ref_cannot_be_unpacked_by_mistake():
     with pytest.raises(TypeError, match="one thing"):
         list(Ref(Website, "blog"))
+
+
+@pytest.mark.parametrize("namespace", ["default", "", None])
+@pytest.mark.parametrize("class_", [Website, None])
+def test_a_ref_that_was_made_quickly_is_like_any_other(class_, namespace):
+    gvk = GroupVersionKind("example.dev", "v1", "Website")
+    made, usual = ref_to(gvk, class_, "blog", namespace), Ref(class_ or gvk, "blog", namespace)
+    assert (type(made), made, hash(made), str(made)) == (Ref, usual, hash(usual), str(usual))
+    assert (made.gvk, made.class_, made.name, made.namespace) == (gvk, class_, "blog", namespace or None)
+    assert pickle.loads(pickle.dumps(made)) == usual
+    with pytest.raises(AttributeError, match="does not change"):
+        made.name = "other"
+
+
+@pytest.mark.parametrize("name", ["", "a/b"])
+def test_a_ref_that_is_made_quickly_needs_a_name_too(name):
+    with pytest.raises(BadName):
+        ref_to(GroupVersionKind("example.dev", "v1", "Website"), None, name, None)

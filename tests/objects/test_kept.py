@@ -1,5 +1,6 @@
 import gc
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as some
 
 from levelset.errors import BadObject
 from levelset.objects.codec import encode
-from levelset.objects.kept import keep, read_head, without_managed_fields
+from levelset.objects.kept import Kept, keep, read_head, without_managed_fields
 from tests.objects.samples import Website, blog
 
 FULL = {
@@ -97,3 +98,26 @@ def test_metadata_of_the_wrong_kind_are_refused_when_they_are_read(part):
     head = read_head(b'{"metadata":{"labels":{"a":1},"annotations":[],"ownerReferences":{},"finalizers":[1]}}')
     with pytest.raises(BadObject, match="cannot be read"):
         getattr(head, part)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_object_kept_without_managed_fields_is_as_if_it_had_come_without_them(indent):
+    raw = json.dumps(FULL, indent=indent).encode()
+    cut = without_managed_fields(raw)
+    assert keep(raw, managed_fields=False) == Kept(read_head(cut), cut)
+
+
+def test_an_object_kept_without_managed_fields_does_not_hold_on_to_them():
+    raw = json.dumps(FULL).encode()
+    before = sys.getrefcount(raw)
+    kept = keep(raw, managed_fields=False)
+    assert (sys.getrefcount(raw), kept.head.labels) == (before, {"app": "blog"})
+
+
+@pytest.mark.parametrize("word", ["managedFields", "f:managedFields", 'say \\"managedFields\\":[]'])
+def test_the_words_managed_fields_elsewhere_in_an_object_stay(word):
+    tree = {**FULL, "spec": {word: FULL["metadata"]["managedFields"]}}
+    for order in (list(tree), list(reversed(tree))):
+        kept = keep(json.dumps({name: tree[name] for name in order}).encode(), managed_fields=False)
+        assert "managedFields" not in kept.tree()["metadata"]
+        assert kept.tree()["spec"] == tree["spec"]

@@ -54,5 +54,37 @@ async def test_a_write_that_lost_against_one_under_way_is_refused_when_that_has_
     assert winner.done()
 
 
+async def test_who_asked_is_called_in_the_turn_in_which_the_write_landed(storage):
+    await storage.put("/a", b"0", expected=0)  # the first write of a file goes to the thread
+    heard: list[object] = []
+    won, lost = (storage.put_landing("/b", b"1", expected=0) for _ in range(2))
+    won.when_landed(lambda landing: heard.append((landing.result().revision, storage.revision)))
+    lost.when_landed(lambda landing: heard.append(type(landing.exception())))
+    assert not heard
+    await won
+    with pytest.raises(Mismatch):
+        await lost
+    assert heard == [(2, 2), Mismatch]
+
+
+async def test_who_writes_alone_waits_for_one_turn_of_the_loop(storage):
+    await storage.put("/a", b"0", expected=0)  # the first write of a file goes to the thread
+    landing = storage.put_landing("/b", b"1", expected=0)
+    assert not landing.done()
+    await asyncio.sleep(0)
+    assert landing.done()
+
+
+async def test_a_crowd_waits_for_those_who_come_in_the_next_turn(storage):
+    await storage.put("/a", b"0", expected=0)
+    crowd = [storage.put_landing(f"/b{number}", b"1", expected=0) for number in range(2)]
+    await asyncio.sleep(0)
+    assert not crowd[0].done()
+    crowd.append(storage.put_landing("/c", b"1", expected=0))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [one.done() for one in crowd] == [True] * 3
+
+
 async def wait(landing: asyncio.Future[object]) -> object:
     return await landing

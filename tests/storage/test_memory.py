@@ -141,8 +141,8 @@ async def test_a_closed_watch_leaves_nothing_in_the_storage():
     storage = MemoryStorage()
     for prefix in ("/a/", "/a/b", "", "/a/b"):
         async with storage.watch(prefix, after=0):
-            assert storage._ledger.history.feeds
-    assert not storage._ledger.history.feeds
+            assert storage._ledger.history.feeds.is_watched
+    assert not storage._ledger.history.feeds.is_watched
     assert not storage._ledger.history.feeds._narrow
 
 

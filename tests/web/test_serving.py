@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from levelset.errors import ConfigError
-from levelset.web import Request, Response, Server, Sink
+from levelset.web import Limits, Request, Response, Server, Sink
+from levelset.web.reading import Phase
 
 
 def ok(request: Request) -> Response:
@@ -193,3 +194,38 @@ async def test_a_stream_that_begins_while_the_server_stops_ends_at_once(serve, c
     assert (await client.read())[2] == b""
     await stopping
     assert sinks[0].is_closed
+
+
+HALVES = {
+    "a line": b"GET / HT",
+    "a head": b"POST / HTTP/1.1\r\nHost: test\r\n",
+    "a body": b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 11\r\n\r\nhalf",
+    "a refusal": b"nonsense\r\n\r\n",
+}
+
+
+def is_in_the_middle(server):
+    return any(one._reader.phase is not Phase.IDLE or one._is_lingering for one in server._shared.connections)
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES.keys())
+async def test_a_client_that_stopped_in_the_middle_does_not_hold_up_the_stop(serve, connect, until, half):
+    server = await serve(limits=Limits(finish_within=0.01))
+    client = await connect(server)
+    client.send(half)
+    await until(lambda: is_in_the_middle(server))
+    async with asyncio.timeout(5):
+        await server.stop(within=60)
+    assert server.connections == 0
+
+
+async def test_a_request_that_is_still_coming_in_has_a_moment_to_do_so(serve, connect, until):
+    server = await serve(lambda request: Response(200, body=request.body), limits=Limits(finish_within=60))
+    client = await connect(server)
+    client.send(HALVES["a body"])
+    await until(lambda: is_in_the_middle(server))
+    stopping = asyncio.ensure_future(server.stop(within=60))
+    await asyncio.sleep(0)
+    client.send(b" a word")
+    assert (await client.read())[::2] == (200, b"half a word")
+    await stopping

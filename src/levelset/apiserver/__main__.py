@@ -6,6 +6,7 @@ import signal
 
 from levelset.apiserver.server import ApiServer
 from levelset.storage import MemoryStorage, SqliteStorage
+from levelset.web.loops import run
 
 __all__ = ["main"]
 
@@ -18,7 +19,7 @@ def main() -> None:
     parser.add_argument("--token", default=None)
     parser.add_argument("--no-tls", action="store_true")
     given = parser.parse_args()
-    asyncio.run(_serve(given))
+    run(_serve(given))
 
 
 async def _serve(given: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ The server has one owner. Whoever holds its token, or a certificate of its autho
 
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, cast
 
@@ -28,11 +28,11 @@ class Caller:
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    is_master: bool = field(init=False, compare=False, repr=False)
+    """Whether the caller may do everything."""
 
-    @property
-    def is_master(self) -> bool:
-        """Whether the caller may do everything."""
-        return MASTERS in self.groups
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_master", MASTERS in self.groups)
 
 
 OWNER = Caller("levelset-admin", (MASTERS, _AUTHENTICATED))

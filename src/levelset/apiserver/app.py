@@ -18,6 +18,7 @@ from levelset.apiserver import handlers
 from levelset.apiserver.access import Caller
 from levelset.apiserver.addresses import Address, read_address
 from levelset.apiserver.handlers import Action, Answer, Call, find_action, warning_text
+from levelset.apiserver.instant import Prompt, run_promptly
 from levelset.apiserver.rendering import JSON_HEADERS
 from levelset.apiserver.served import Served
 from levelset.apiserver.statuses import (
@@ -29,6 +30,7 @@ from levelset.apiserver.statuses import (
     status_response,
     too_large,
 )
+from levelset.apiserver.unfolding import SHORT, is_long_yaml, unfold
 from levelset.apiserver.world import World
 from levelset.errors import ApiError, BadRequest, ServerFailed
 from levelset.web import Request, Response
@@ -82,6 +84,8 @@ class App:
             answer = _failure(error, request, audit)
         if isinstance(answer, Response):
             return _finish(request, answer, audit)
+        if isinstance(answer, Prompt) and "timeout" not in request.query:  # which interrupts a task, and so needs one
+            return run_promptly(self._later(request, answer.coroutine, audit))
         return self._later(request, answer, audit)
 
     async def _later(self, request: Request, answer: Awaitable[Response], audit: str) -> Response:
@@ -117,11 +121,17 @@ class App:
         if caller is not None and not caller.is_master and not _is_about_self(served):
             verb = handlers.verb_of(address, request) or request.method.lower()
             raise forbidden(caller, verb, served, namespace=address.namespace, name=address.name)
+        if len(request.body) > SHORT and is_long_yaml(request):
+            return self._unfolded(request)
         call = Call(world, served, address, request)
         if route is None:
             route = self._keep(call)
         answer = (route.action or find_action(call))(call)
         return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
+
+    async def _unfolded(self, request: Request) -> Response:
+        answer = self._answer(await unfold(request))
+        return answer if isinstance(answer, Response) else await answer
 
     def _keep(self, call: Call) -> "_Route":
         """The way of a request, kept for the next time: clients ask for the same paths again and again."""

@@ -27,7 +27,12 @@ async def put(world: World, served: Served, key: str, value: bytes, *, old: Tree
     expected = 0 if old is None else int(old["metadata"]["resourceVersion"])
     if world.writer is not None:
         item = world.writer.put_nowait(key, value, expected=expected)
-    elif world.lander is not None:
+        world.stored(served, old, with_version(tree, item.revision))
+        return item
+    release = world.claim(served, tree)
+    try:
+        if world.lander is None:
+            return await _uncut(_put(world, served, key, value, expected=expected, old=old, tree=tree))
         landing = world.lander.put_landing(key, value, expected=expected)
         try:
             item = _after(await landing)
@@ -35,10 +40,10 @@ async def put(world: World, served: Served, key: str, value: bytes, *, old: Tree
             if _has_happened(landing):
                 world.stored(served, old, with_version(tree, landing.result().revision))
             raise
-    else:
-        return await _uncut(_put(world, served, key, value, expected=expected, old=old, tree=tree))
-    world.stored(served, old, with_version(tree, item.revision))
-    return item
+        world.stored(served, old, with_version(tree, item.revision))
+        return item
+    finally:
+        release()
 
 
 async def remove(world: World, served: Served, item: Item, *, old: Tree) -> None:

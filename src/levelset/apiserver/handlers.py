@@ -25,7 +25,7 @@ from levelset.apiserver import (
 )
 from levelset.apiserver.access import OWNER
 from levelset.apiserver.addresses import Address
-from levelset.apiserver.instant import run_at_once
+from levelset.apiserver.instant import Prompt, run_at_once
 from levelset.apiserver.listing import Listing, parse_list
 from levelset.apiserver.negotiation import JSON, Chosen, media_type, negotiate, read_object
 from levelset.apiserver.objects import served_tree
@@ -33,7 +33,7 @@ from levelset.apiserver.options import WriteOptions, delete_options, write_optio
 from levelset.apiserver.rendering import render_item, render_listing, render_tree
 from levelset.apiserver.selecting import selection_of
 from levelset.apiserver.served import Served
-from levelset.apiserver.statuses import method_not_allowed, not_found, page_not_found
+from levelset.apiserver.statuses import method_not_allowed, no_such_resource, not_found, page_not_found
 from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import Written
 from levelset.objects.fieldselectors import escape_field_value
@@ -100,11 +100,13 @@ def find_action(call: Call) -> Action:
 
 
 def _at_once(write: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
-    """The write of one object: there is nothing to wait for on a storage that reads and writes at once."""
+    """The write of one object: nothing to wait for on a storage that writes at once, and one landing on others."""
 
     def action(call: Call) -> Answer:
         world, made = call.world, write(call)
-        return made if world.reader is None or world.writer is None else run_at_once(made)
+        if world.reader is None:
+            return made
+        return Prompt(made) if world.writer is None else run_at_once(made)
 
     return action
 
@@ -184,8 +186,10 @@ def _create(call: Call) -> Answer:
     world, chosen = call.world, call.chosen
     body = read_object(call.request)
     options = write_options(call.request, "CreateOptions", duplicates=body.duplicates)
-    if world.reader is None or world.writer is None:
+    if world.reader is None:
         return _create_later(call, chosen, body.tree, options)
+    if world.writer is None:
+        return Prompt(_create_later(call, chosen, body.tree, options))
     written = writing.create_nowait(world, call.served, call.address.namespace, body.tree, options)
     return _written(call, chosen, options, written)
 
@@ -206,7 +210,8 @@ def _review(call: Call) -> Response:
         raise refusals.invalid(served, "", decoded.causes)
     caller = OWNER if world.access is None else world.access.caller(request)
     tree = reviews.answer_review(world, served, body.tree, caller)
-    return _warned(render_tree(world, served, request, chosen=chosen, tree=tree, status=201), options.warnings)
+    made = render_tree(world, served, request, chosen=chosen, tree=tree, status=201)
+    return _warned(made, options.warnings) if options.warnings else made
 
 
 async def _update(call: Call) -> Response:
@@ -263,7 +268,8 @@ def _answer_part(call: Call) -> Answer:
     part, method, served = call.address.subresource, call.request.method, call.served
     known = {"status": served.status, "scale": served.scale is not None, "log": served.logs is not None}
     if not known.get(part, part in served.subresources):
-        raise not_found(served, call.name)
+        # Built-in kinds have no such path at all; one handler answers for all the paths of a custom resource.
+        raise not_found(served, call.name) if served.custom else no_such_resource()
     if part == "log" and method == "GET":
         assert served.logs is not None  # or it would not be known
         made: Answer = served.logs(call.world, served, call.namespace, call.name, call.request)
@@ -290,12 +296,10 @@ def _written(call: Call, chosen: Chosen, options: WriteOptions, written: Written
         made = render_item(world, served, request, chosen=chosen, item=written.item, status=status)
     else:
         made = render_tree(world, served, request, chosen=chosen, tree=written.tree, status=status)
-    return _warned(made, options.warnings)
+    return _warned(made, options.warnings) if options.warnings else made
 
 
 def _warned(response: Response, warnings: list[str]) -> Response:
-    if not warnings:
-        return response
     headers = tuple(("Warning", warning_text(text)) for text in dict.fromkeys(warnings))
     return Response(response.status, response.headers + headers, response.body)
 

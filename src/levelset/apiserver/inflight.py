@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Final
 
-from levelset.web import Handler, Request, Response
+from levelset.web import Deferred, Handler, Request, Response
 
 __all__ = ["InFlight"]
 
@@ -29,7 +29,16 @@ class InFlight:
         if self.waiting >= self._most:
             return _BUSY
         answer = self._handler(request)
-        return answer if isinstance(answer, Response) else self._count(answer)
+        if isinstance(answer, Response):
+            return answer
+        if not isinstance(answer, Deferred):
+            return self._count(answer)
+        self.waiting += 1
+        answer.when_settled(self._settled)
+        return answer
+
+    def _settled(self, _: Deferred) -> None:
+        self.waiting -= 1
 
     async def _count(self, answer: Awaitable[Response]) -> Response:
         self.waiting += 1

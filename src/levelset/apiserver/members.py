@@ -11,10 +11,10 @@ __all__ = ["items", "part"]
 def part(tree: Object | None, name: str) -> Object:
     """The map under this name; an empty one, which belongs to nobody, if there is none."""
     found: Any = None if tree is None else tree.get(name)
-    return found if is_map(found) else {}
+    return found if found.__class__ is dict or is_map(found) else {}
 
 
 def items(tree: Object | None, name: str) -> list[Any]:
     """The list under this name; an empty one, which belongs to nobody, if there is none."""
     found: Any = None if tree is None else tree.get(name)
-    return found if is_list(found) else []
+    return found if found.__class__ is list or is_list(found) else []

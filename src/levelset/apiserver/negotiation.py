@@ -131,8 +131,11 @@ def read_object(request: Request) -> Body:
     """The object in the body of a create or replace; raises 415 for a media type that is none, 400 for nonsense."""
     media = media_type(request) or JSON
     if media == JSON:
-        tree = read_text(request.body, media)
-        return Body(_object(tree), find_duplicates(request.body, tree))
+        try:
+            tree = decode_tree(request.body)
+        except BadObject as error:
+            raise _unreadable(error) from error
+        return Body(tree if tree.__class__ is dict else _object(tree), find_duplicates(request.body, tree))
     if media == YAML:
         return Body(_object(read_text(request.body, media)))
     raise unsupported_media_type(media, f"{JSON}, {YAML}")
@@ -150,7 +153,11 @@ def read_text(data: bytes, media: str) -> Any:
             return documents[0]
         return decode_tree(data)
     except BadObject as error:
-        raise BadRequest(f"the body of the request cannot be read: {error}") from error
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: BadObject) -> BadRequest:
+    return BadRequest(f"the body of the request cannot be read: {error}")
 
 
 def _object(tree: Any) -> Tree:

@@ -17,7 +17,7 @@ from levelset.patch.elements import list_elements
 from levelset.patch.fieldset import FieldSet, Node, in_order
 from levelset.patch.fieldsv1 import print_fields
 from levelset.patch.managers import NEVER_TRACKED
-from levelset.patch.shapes import Shape
+from levelset.patch.shapes import ANYTHING, Shape
 
 __all__ = ["own_new"]
 
@@ -57,7 +57,7 @@ def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
         # By class: `isinstance` would cost more than all the rest, and JSON has no subclasses.
         if value.__class__ not in _CONTAINERS or not value:
             continue
-        below = shape.member(name)
+        below = shape.fields.get(name) or shape.items or ANYTHING  # as `shape.member`, without the call
         if value.__class__ is list:
             found = None if below.list_type == "atomic" else _list_outline(value, below)
             if found is not None:

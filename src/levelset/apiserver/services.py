@@ -1,15 +1,17 @@
-"""Services: their defaults, and the cluster addresses that are handed out to them and never to two at a time.
+"""Services: their defaults, and the addresses and ports that are handed out to them and never to two at a time.
 
-The addresses in use are those of the stored services, kept up to date as services come and go; nothing else is
-remembered, so that a store that is opened again cannot disagree.
+What is in use is what the stored services have, kept up to date as services come and go; nothing else is remembered,
+so that a store that is opened again cannot disagree.
 """
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from levelset.apiserver.allotments import Allotment
 from levelset.apiserver.builtin_rules import rules_of
 from levelset.apiserver.members import items, part
+from levelset.apiserver.nodeports import NodePorts, ports_of
 from levelset.apiserver.objects import served_tree
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Object, Rules, Served
@@ -24,11 +26,12 @@ TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 
 
 class Services:
-    """The addresses of services, and the rules of the kind that need them."""
+    """The addresses and node ports of services, and the rules of the kind that need them."""
 
     def __init__(self, cidr: str = RANGE) -> None:
         self._network = ipaddress.ip_network(cidr)
-        self._used: dict[str, str] = {}
+        self._addresses: Allotment[str] = Allotment()
+        self._ports = NodePorts()
         self._next = 1
         rules = rules_of("", "Service")
         self.rules: Rules = replace(
@@ -40,24 +43,39 @@ class Services:
         )
 
     async def load(self, world: World) -> None:
-        """Learns the addresses of the stored services, and from then on of all others."""
+        """Learns what the stored services have, and from then on all others."""
         served = world.catalog.find("", "v1", "services")
         if served is None:
             return
         world.follow(served.prefix, self._stored)
+        world.claimants[served.prefix] = self._claim
         page = await world.storage.list(served.prefix)
         for item in page.items:
             self._stored(served, None, served_tree(served, item))
 
     def _stored(self, _served: Served, before: Object | None, after: Object | None) -> None:
-        for address in _addresses(before):
-            self._used.pop(address, None)
-        for address in _addresses(after):
-            self._used[address] = _owner(after or {})
+        owner = _owner(after or {})
+        self._addresses.move(_addresses(before), _addresses(after), owner)
+        self._ports.allotment.move(ports_of(before), ports_of(after), owner)
+
+    def _claim(self, tree: Object) -> Callable[[], None]:
+        """Keeps others from what a service is to have, until its write is over."""
+        owner = _owner(tree)
+        releases = (
+            self._addresses.claim(_addresses(tree), owner),
+            self._ports.allotment.claim(ports_of(tree), owner),
+        )
+
+        def release() -> None:
+            for one in releases:
+                one()
+
+        return release
 
     def _prepare_create(self, tree: Object) -> None:
         tree.setdefault("status", {}).setdefault("loadBalancer", {})
         spec = tree["spec"]
+        self._ports.assign(spec)
         if spec["type"] == "ExternalName" or spec.get("clusterIP"):
             _spread(spec)
             return
@@ -68,6 +86,8 @@ class Services:
 
     def _prepare_update(self, new: Object, old: Object) -> None:
         spec, former = new["spec"], part(old, "spec")
+        self._ports.carry_over(spec, former)
+        self._ports.assign(spec)
         if spec["type"] == "ExternalName":
             return
         # A client that sends its own copy without the addresses means to keep them.
@@ -78,12 +98,12 @@ class Services:
         _spread(spec)
 
     def _free(self) -> str | None:
-        """The next address that no stored service has; it moves on, so that creations at the same time differ."""
+        """The next address that nobody has; it moves on, so that creations at the same time differ."""
         size = self._network.num_addresses
         for _ in range(size):
             self._next = self._next + 1 if self._next < size - 2 else 1
             address = str(self._network[self._next])
-            if address not in self._used:
+            if self._addresses.is_free(address):
                 return address
         return None
 
@@ -92,6 +112,7 @@ class Services:
         causes = [*_check_ports(spec)]
         if spec.get("type") not in TYPES:
             causes.append(wording.not_supported("spec.type", spec.get("type"), TYPES))
+        causes += self._ports.check(spec, part(old, "spec"), _owner(new))
         former = part(old, "spec").get("clusterIP")
         address = spec.get("clusterIP")
         if former and address != former and spec["type"] != "ExternalName":
@@ -108,7 +129,7 @@ class Services:
             return
         if not inside:
             yield wording.invalid("spec.clusterIPs", [address], f"the provided IP is not in the range {self._network}")
-        elif self._used.get(address, owner) != owner:
+        elif not self._addresses.is_free(address, owner):
             yield wording.invalid("spec.clusterIPs", [address], "failed to allocate IP: it is already allocated")
 
 

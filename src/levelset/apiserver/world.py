@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from levelset.apiserver.feeds import Feeds
     from levelset.apiserver.served import Served
 
-__all__ = ["Listener", "Tree", "Validator", "World", "utc_now"]
+__all__ = ["Claimant", "Listener", "Tree", "Validator", "World", "utc_now"]
 
 Tree = dict[str, Any]
 """An object as plain JSON: dictionaries, lists, texts, numbers, true, false and null."""
@@ -31,6 +31,9 @@ Listener = Callable[["Served", Tree | None, Tree | None], None]
 Both trees carry their `metadata.resourceVersion` and belong to the world: look, do not touch. A listener must not
 raise and must not wait; it notes what there is to do and leaves the doing to a task of its own.
 """
+
+Claimant = Callable[[Tree], Callable[[], None]]
+"""Told of an object whose write is on the way, right after it was found valid; gives what to call when that is over."""
 
 Validator = Callable[[Tree, Tree | None], list[Cause]]
 """Judges a create (old is None) or an update in process; any cause refuses the request with 422."""
@@ -61,6 +64,8 @@ class World:
     listeners: list[Listener] = field(default_factory=list[Listener])
     followers: dict[str, list[Listener]] = field(default_factory=dict[str, list[Listener]])
     """Listeners that one resource matters to, by the prefix of its keys: others' writes need not wait for them."""
+    claimants: dict[str, Claimant] = field(default_factory=dict[str, Claimant])
+    """Who keeps what the objects of a resource must not share, by the prefix of its keys."""
     special: dict[tuple[str, str, str], Callable[..., Any]] = field(
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
@@ -85,9 +90,18 @@ class World:
         """Has `listener` told of the writes to the resource with this prefix of keys, before the `listeners` are."""
         self.followers.setdefault(prefix, []).append(listener)
 
+    def claim(self, served: "Served", tree: Tree) -> Callable[[], None]:
+        """Keeps others from what the object is to have while its write is on the way; call the result after that."""
+        claimant = self.claimants.get(served.prefix)
+        return _nothing if claimant is None else claimant(tree)
+
     def stored(self, served: "Served", before: Tree | None, after: Tree | None) -> None:
         """Tells the listeners of a committed write; the write path calls it before it answers its client."""
         for follower in self.followers.get(served.prefix, ()):
             follower(served, before, after)
         for listener in self.listeners:
             listener(served, before, after)
+
+
+def _nothing() -> None:
+    """What is to be done where nothing was claimed."""

@@ -89,6 +89,8 @@ class Cluster:
         self._live = frozenset(view_of(kind).gvk for kind in live)
         self._informers = Informers(client)
         self._sources: dict[Informer, Source] = {}
+        self.declarations = 0
+        """How many watches were declared so far: as long as it stays the same, nothing has come to `sources`."""
         self._own: list[Handle[Any]] = []
         self._within = within
         self._reader = Reader(client, self._find, within=within)
@@ -147,6 +149,7 @@ class Cluster:
         )
         if handle.informer not in self._sources:
             self._sources[handle.informer] = Source(handle.informer, patience=self._within)
+            self.declarations += 1
         return handle
 
     @property
@@ -157,10 +160,9 @@ class Cluster:
     @property
     def sources(self) -> Sequence[Source]:
         """The informers as reads see them; those that were closed are forgotten here."""
-        for informer, source in tuple(self._sources.items()):
-            if source.is_closed:
-                source.close()
-                del self._sources[informer]
+        closed = [informer for informer, source in self._sources.items() if source.is_closed]
+        for informer in closed:
+            self._sources.pop(informer).close()
         return tuple(self._sources.values())
 
     async def wait_ready(self, within: float | None = None) -> None:
@@ -306,7 +308,7 @@ class Cluster:
         return self._find(kind, asked, by_name=by_name)
 
     def _note(self, write: Write) -> None:
-        for source in self.sources:
+        for source in self._sources.values():  # one that was closed has nobody to tell
             source.note(write)
 
     def _check_open(self) -> None:

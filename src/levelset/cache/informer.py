@@ -255,7 +255,8 @@ class Informer:
                 is_first = False
                 self._publish(changes, step)
             self._settle(source)
-            await self.build_indexes()
+            if self.table.indexes:
+                await self.build_indexes()
 
     def _publish(self, changes: list[Change[Any]], step: int) -> None:
         if changes:

@@ -1,5 +1,6 @@
 """Decoded objects that are read again and again, so that all readers share one frozen object."""
 
+from collections import OrderedDict
 from typing import Generic, TypeVar
 
 from levelset.client.kinds import View
@@ -23,7 +24,8 @@ class Memo(Generic[K]):
     def __init__(self, view: View[K], limit: int) -> None:
         self.limit = 0 if view.class_ is Unstructured else limit
         self._view = view
-        self._entries: dict[str, tuple[Kept, K]] = {}
+        # The first of a plain dict is found ever more slowly, the more of its first ones have been dropped.
+        self._entries: OrderedDict[str, tuple[Kept, K]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -34,16 +36,19 @@ class Memo(Generic[K]):
 
     def read(self, key: str, kept: Kept, *, remember: bool = True) -> K:
         """The object; the same one as last time if it has not changed. BadObject names it if its class refuses it."""
-        found = self._entries.pop(key, None)
-        if found is None or found[0] is not kept:
-            made = self._decode(key, kept)
-            if not remember or self.limit == 0:
-                return made
-            if len(self._entries) >= self.limit:
-                del self._entries[next(iter(self._entries))]
-            found = (kept, made)
-        self._entries[key] = found
-        return found[1]
+        entries = self._entries
+        found = entries.get(key)
+        if found is not None:
+            if found[0] is kept:
+                entries.move_to_end(key)
+                return found[1]
+            del entries[key]
+        made = self._decode(key, kept)
+        if remember and self.limit:
+            if len(entries) >= self.limit:
+                entries.popitem(last=False)
+            entries[key] = (kept, made)
+        return made
 
     def _decode(self, key: str, kept: Kept) -> K:
         try:

@@ -10,7 +10,7 @@ the object with that uid was seen going. Nothing here waits, and nothing grows w
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -70,6 +70,11 @@ class OwnWrites:
     def is_empty(self) -> bool:
         """Whether nothing at all is noted: then no read has to wait for anything."""
         return not self._unseen
+
+    @property
+    def ledger(self) -> Mapping[str, Unseen]:
+        """What is noted, by key; always the same mapping, for whoever looks at it very often."""
+        return self._unseen
 
     @property
     def is_stuck(self) -> bool:

@@ -130,7 +130,7 @@ class Source:
         if write.is_gone:
             self.writes.record_gone(key, write.uid, write.resource_version, held=held)
         else:
-            is_outside = write.head is not None and not may_meet(scope, write.head)
+            is_outside = scope.is_selective and write.head is not None and not may_meet(scope, write.head)
             self.writes.record(key, write.resource_version, uid=write.uid, held=held, is_outside=is_outside)
 
     async def wait_until(self, is_so: Callable[[], bool], until: float | None) -> bool:
@@ -167,7 +167,12 @@ class Source:
             self._waiting.discard(waiter)
 
     def _take(self, changes: Sequence[Change[Any]]) -> None:
-        gone = [change.before.head.uid for change in changes if change.before is not None and _is_gone(change)]
+        gone = [
+            before.head.uid
+            for change in changes
+            if (before := change.before) is not None
+            and ((after := change.after) is None or after.head.uid != before.head.uid)
+        ]
         if gone:
             self.writes.observe_gone(gone)
         self.writes.observe(self.informer.observed)
@@ -189,7 +194,3 @@ def may_meet(scope: Scope, head: Head) -> bool:
     told = {"metadata.name": head.name, "metadata.namespace": head.namespace or ""}
     known = FieldSelector(tuple(one for one in scope.fields.requirements if one.field in told))
     return scope.labels.matches(head.labels) and known.matches(told)
-
-
-def _is_gone(change: Change[Any]) -> bool:
-    return change.after is None or change.is_recreated

@@ -60,7 +60,7 @@ class Store(Generic[K]):
     disturbs nobody else. Lists come in the order in which the objects came.
     """
 
-    __slots__ = ("_memo", "_readiness", "_report", "_table", "view")
+    __slots__ = ("_gvk", "_memo", "_readiness", "_report", "_table", "view")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Store(Generic[K]):
         remembered: int = REMEMBERED,
     ) -> None:
         self.view = view
+        self._gvk = view.gvk
         self._table = table
         self._readiness = readiness
         self._report = report
@@ -119,6 +120,12 @@ class Store(Generic[K]):
 
         A cluster-scoped object is found with any namespace, a namespaced one only with its own.
         """
+        if isinstance(of, Ref) and of.gvk == self._gvk:  # as usual, and without a call
+            place = of.namespace
+            key = f"{place}/{of.name}" if place else of.name
+            kept = self._table.kept.get(key)
+            if kept is not None:
+                return self._memo.read(key, kept)
         kept = self._find(of, namespace)
         return None if kept is None else self._read(kept)
 

@@ -4,7 +4,7 @@ Nothing here waits. A table has one writer (`Writer`), which keeps to the order 
 with views of their own (`Store`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from levelset.cache.buckets import Buckets
@@ -56,7 +56,10 @@ class Table:
         if before is None:
             self.size += len(kept.raw)
         else:
-            if before.head.uid == kept.head.uid and not _is_newer(kept, before):
+            was, head = before.head, kept.head
+            version, other = head.resource_version, was.resource_version
+            # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
+            if (version <= other or len(version) != len(other)) and was.uid == head.uid and not _is_newer(kept, before):
                 return kept
             self.size += len(kept.raw) - len(before.raw)
         self.kept[key] = kept
@@ -115,7 +118,7 @@ class Table:
         return before, buckets
 
     @property
-    def indexes(self) -> Iterable[Indexed]:
+    def indexes(self) -> Collection[Indexed]:
         """The indexes that are kept."""
         return self._indexes.values()
 
@@ -156,8 +159,6 @@ class Table:
 
 def _is_newer(one: Kept, than: Kept) -> bool:
     version, other = one.head.resource_version, than.head.resource_version
-    if version > other and len(version) == len(other):  # nearly always, and quicker than asking
-        return True
     return (version != other or not version) and not is_older(version, other)
 
 

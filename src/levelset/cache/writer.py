@@ -50,12 +50,13 @@ class Writer(Generic[K]):
         The store has what a bit tells when the bit is given. Between two bits the caller may let others run, and must
         not write anything else.
         """
+        put = self._put
         for start in range(0, len(events), SLICE):
             changes: list[Change[K]] = []
             for event in events[start : start + SLICE] if len(events) > SLICE else events:
                 kind = type(event)
                 if kind is Apply:
-                    self._put(event.item.kept, changes)  # type: ignore[union-attr]  # narrowed by the line above
+                    put(event.item.kept, changes)  # type: ignore[union-attr]  # narrowed by the line above
                 elif kind is InitApply:
                     self._put_fresh(event.item.kept)  # type: ignore[union-attr]
                 elif kind is Delete:
@@ -84,9 +85,10 @@ class Writer(Generic[K]):
         if not head.name:
             self._refuse()
             return
-        before = self._table.put(key, kept)
+        table = self._table
+        before = table.put(key, kept)
         if before is not kept:
-            self._table.resource_version = head.resource_version
+            table.resource_version = head.resource_version
             changes.append(Change(key, before, kept, self._view))
 
     def _put_fresh(self, kept: Kept) -> None:

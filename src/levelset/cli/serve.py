@@ -39,9 +39,11 @@ MILLISECONDS_TO_2020 = 1_577_836_800_000
 )
 def serve(data: str, port: int, kubeconfig: Path, token_file: Path | None) -> None:
     """Runs a Kubernetes API server on this machine until it is stopped."""
+    from levelset.web.loops import run  # noqa: PLC0415  # as below
+
     began = time.perf_counter()
     try:
-        asyncio.run(_serve(data, port, kubeconfig, token_file, began))
+        run(_serve(data, port, kubeconfig, token_file, began))
     except ConfigError as error:
         raise _Refused(str(error)) from error
 

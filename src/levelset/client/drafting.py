@@ -1,7 +1,7 @@
 """Objects on their way to a server: what kind they are, what they are called, and their JSON; pure."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -10,7 +10,7 @@ from levelset.client.kinds import View, view_of
 from levelset.errors import BadObject, ConfigError
 from levelset.objects import codec
 from levelset.objects.identity import GroupVersionKind
-from levelset.objects.kept import read_head
+from levelset.objects.kept import Head, read_head
 from levelset.objects.meta import DeleteOptions, Preconditions
 from levelset.objects.resource import Object, PartialObjectMetadata, origin_of
 from levelset.objects.trees import is_map
@@ -37,6 +37,8 @@ class Draft(msgspec.Struct, frozen=True):
 
     def applied_body(self) -> bytes:
         """The JSON for an apply, which must not say who owns what: that is what the server finds out."""
+        if self.tree is None and not self.has_origin and not self.object.metadata.managed_fields:
+            return codec.encode(self.object)  # the same, without the way there and back
         tree: Any = codec.to_tree(self.object) if self.tree is None else self.tree
         metadata = tree.get("metadata")
         if is_map(metadata) and "managedFields" in metadata:
@@ -103,6 +105,13 @@ class _Deleted(msgspec.Struct, rename="camel"):
     details: "_DeletedDetails | None" = None
 
 
+class _Written(msgspec.Struct, rename="camel"):
+    """What the answer to nearly every write is: an object with a version, that nobody deletes."""
+
+    kind: str | None
+    metadata: Head
+
+
 class _DeletedMeta(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
@@ -135,6 +144,11 @@ def write_of(
     gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
 ) -> Write | None:
     """What the answer to a write says about the object; None if it does not say which version it has."""
+    if not is_delete and (written := _read_written(body)) is not None:
+        head = written.metadata
+        own = head if written.kind in {gvk.kind, "PartialObjectMetadata"} else None
+        called, place = head.name or name, head.namespace or namespace
+        return Write(gvk, called, place, head.resource_version, head.uid or None, head=own)
     found = _decode(_Deleted, body)
     # Whoever takes the last finalizer off an object that is being deleted removes it, whatever the verb.
     is_marked = found.metadata is not None and found.metadata.deletion_timestamp is not None
@@ -149,6 +163,20 @@ def write_of(
     # A part of another kind, such as a Scale, has the object's name and version, but metadata of its own.
     own = head if found.kind in {gvk.kind, "PartialObjectMetadata"} else None
     return Write(gvk, called, place, head.resource_version or None, head.uid or None, is_gone=gone, head=own)
+
+
+def _read_written(body: bytes) -> _Written | None:
+    """The answer to a write, read once; None if it is anything out of the ordinary."""
+    try:
+        found = _written.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    head = found.metadata
+    is_usual = found.kind != "Status" and head.resource_version and head.deletion_timestamp is None
+    return found if is_usual else None
+
+
+_written: Final = msgspec.json.Decoder(_Written)
 
 
 def _decode(kind: Any, body: bytes) -> Any:

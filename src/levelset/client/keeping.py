@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from levelset.objects.kept import Kept, read_head, without_managed_fields
+from levelset.objects.kept import Kept, keep, read_head, without_managed_fields
 
 __all__ = ["Keeper", "Transform"]
 
@@ -25,8 +25,7 @@ class Keeper:
     def keep(self, raw: bytes) -> Kept:
         """The object to keep for these bytes, which it holds on to; BadObject if they are no object with metadata."""
         # To look for the name takes half of what it takes to decode the metadata, and many objects do not have it.
-        if not self._managed_fields and _MANAGED in raw:
-            raw = without_managed_fields(raw)
-        if self._transform is not None:
-            raw = self._transform(raw)
-        return Kept(read_head(raw), raw)
+        has_them = not self._managed_fields and _MANAGED in raw
+        if self._transform is None:
+            return keep(raw, managed_fields=False) if has_them else Kept(read_head(raw), raw)
+        return keep(self._transform(without_managed_fields(raw) if has_them else raw))

@@ -4,6 +4,7 @@
 `OnlyMetadata(Website)` gives `PartialObjectMetadata`, of which a server sends much less.
 """
 
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from levelset.errors import ConfigError
 from levelset.objects import codec
 from levelset.objects.definition import Definition, definition_of
-from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.objects.identity import GroupVersionKind, Ref, ref_to
 from levelset.objects.kept import Kept
 from levelset.objects.resource import Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
@@ -68,8 +69,9 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     def ref(self, kept: Kept) -> Ref[K_co]:
         """The reference to a kept object of this kind."""
-        of: Any = self.gvk if self.class_ is Unstructured or self.is_metadata else self.class_
-        return Ref(of, kept.head.name, kept.head.namespace)
+        class_, head = self.class_, kept.head
+        is_bare = class_ is Unstructured or class_ is PartialObjectMetadata
+        return ref_to(self.gvk, None if is_bare else class_, head.name, head.namespace)
 
 
 class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
@@ -98,5 +100,11 @@ def view_of(kind: Kind[K]) -> View[K]:
             raise ConfigError("OnlyMetadata of OnlyMetadata: write it once")
         inner: View[Any] = view_of(kind.of)
         return View(inner.gvk, PartialObjectMetadata, inner.definition)
-    definition = definition_of(kind)
-    return View(definition.gvk, kind, definition)
+    class_: Any = kind
+    return _view_of_class(class_)
+
+
+@lru_cache(maxsize=1024)
+def _view_of_class(class_: Any) -> View[Any]:
+    definition = definition_of(class_)
+    return View(definition.gvk, class_, definition)

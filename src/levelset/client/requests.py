@@ -1,6 +1,8 @@
 """Every verb as a call: path, query, headers and body, without sending anything."""
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote, urlencode
 
@@ -43,6 +45,8 @@ _AS: Final = "application/json;as={};g=meta.k8s.io;v=v1"
 _METADATA: Final = _AS.format("PartialObjectMetadata")
 _METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
 _LONGEST_MANAGER: Final = 128
+_PLAIN: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
+"""What stands in a path as it is."""
 
 Pairs = Iterable[tuple[str, object]]
 
@@ -97,6 +101,8 @@ class Target(msgspec.Struct, frozen=True):
         return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
 
     def _part(self, field: str, text: str) -> str:
+        if text.__class__ is str and _PLAIN.fullmatch(text):
+            return text  # nothing to quote, as nearly always
         try:
             if text and text not in {".", ".."} and "/" not in text and "%" not in text:
                 return quote(text, safe=":")
@@ -202,11 +208,10 @@ def patch(
     **options: Any,
 ) -> Call:
     """Changes an object as a patch says; `force` is for an apply."""
-    more = [("force", None if force is None else str(force).lower())]
     accept = _METADATA if is_metadata else JSON
-    made = _write("PATCH", target, verb, body, content_type, accept=accept, more=more, timeout=timeout, **options)
+    made = _write("PATCH", target, verb, body, content_type, accept=accept, force=force, timeout=timeout, **options)
     # An apply is a patch to the server; only the words tell them apart.
-    return msgspec.structs.replace(made, verb="patch")
+    return made if verb == "patch" else msgspec.structs.replace(made, verb="patch")
 
 
 def delete(target: Target, options: bytes, *, is_metadata: bool = False, timeout: float) -> Call:
@@ -242,20 +247,11 @@ def _write(
     manager: str | None = None,
     validation: Validation | None = None,
     dry_run: bool = False,
-    more: Pairs = (),
+    force: bool | None = None,
     timeout: float,
 ) -> Call:
-    if manager is not None and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
-        raise ConfigError(f"{manager[:40]!r} is no field manager: at most 128 printable characters")
-    pairs = [
-        ("fieldManager", manager),
-        ("fieldValidation", validation),
-        ("dryRun", "All" if dry_run else None),
-        *more,
-    ]
-    return _call(
-        method, target, verb, _query(pairs), accept=accept, body=body, content_type=content_type, timeout=timeout
-    )
+    query = _writing_query(manager, validation, bool(dry_run), force)
+    return _call(method, target, verb, query, accept=accept, body=body, content_type=content_type, timeout=timeout)
 
 
 def _call(
@@ -289,6 +285,21 @@ def _call(
 def _query(pairs: Pairs) -> str:
     said = [(name, value) for name, value in pairs if value is not None]
     return urlencode(said, quote_via=quote, safe=":,()!") if said else ""
+
+
+@lru_cache(maxsize=256, typed=True)
+def _writing_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
+    """The options of a write, of which a program has a few and uses them all the time."""
+    if manager is not None and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
+        raise ConfigError(f"{manager[:40]!r} is no field manager: at most 128 printable characters")
+    return _query(
+        [
+            ("fieldManager", manager),
+            ("fieldValidation", validation),
+            ("dryRun", "All" if is_dry else None),
+            ("force", None if force is None else str(force).lower()),
+        ]
+    )
 
 
 def _selectors(labels: Labels | None, fields: Fields | None) -> list[tuple[str, object]]:

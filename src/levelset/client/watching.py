@@ -137,8 +137,9 @@ class EventReader:
         """Adds the event in one line of the piece."""
         found = _BEGINNINGS.get(piece[start + _LETTER]) if end - start > _LETTER else None
         if found is not None and piece.startswith(found[1], start):
+            type_, raw = found[0], piece[start + len(found[1]) : end - 1]
             try:
-                events.append(self._event(found[0], piece[start + len(found[1]) : end - 1]))
+                events.append(self._event(type_, raw) if type_ == "BOOKMARK" else WatchEvent(type_, self._keep(raw)))
             except BadObject:
                 pass  # more than these two members, or in another order: read it in full
             else:
@@ -209,9 +210,8 @@ class Watching:
         return self
 
     async def __anext__(self) -> list[WatchEvent]:
-        stream = await self._incoming.open()
-        events = await self._read_rest()
-        if events:
+        stream = self._incoming.stream or await self._incoming.open()
+        if self._rest and (events := await self._read_rest()):
             return events
         async for piece in stream:
             if len(piece) <= _LARGEST_PIECE:

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar, overload
 
 from levelset.aio import timing
+from levelset.cache.keys import key_for
+from levelset.cache.sources import Source
 from levelset.client.drafting import draft_of
 from levelset.client.kinds import OnlyMetadata
 from levelset.client.patches import Patch
@@ -35,8 +37,6 @@ class Acting(Looking):
     Raises Conflict if somebody else wrote first; the controller then looks again, soon, and with an object that was
     read from the server.
     """
-
-    __slots__ = ()
 
     @overload
     async def apply(
@@ -211,18 +211,20 @@ class Acting(Looking):
         """The child, if applying the document would not change it and the cache, or what was answered, shows it."""
         applied, peeking = self.services.applied, self.services.peeking
         mark = applied.find(ref)
-        if mark is None:
+        if mark is None or not mark.is_of(document):
             return None
         whole = peeking.source(ref.gvk, ref.namespace)
         if whole is not None and not whole.scope.is_changed:
             found = await self.cluster.find(ref)
-            is_same = found is not None and mark.still_holds(document, _kept(found), is_metadata=False)
-            return found if is_same else None
-        if peeking.source(ref.gvk, ref.namespace, is_metadata=True) is None:
+            if found is None:
+                return None
+            return found if mark.still_holds(document, _kept(found, whole), is_metadata=False) else None
+        part = peeking.source(ref.gvk, ref.namespace, is_metadata=True)
+        if part is None:
             return None
         kind = OnlyMetadata(ref.class_ or ref.gvk)
         small = await self.cluster.find(kind, ref.name, namespace=ref.namespace)
-        if small is None or not mark.still_holds(document, _kept(small), is_metadata=True):
+        if small is None or not mark.still_holds(document, _kept(small, part), is_metadata=True):
             return None
         return applied.answer(ref, small.metadata.resource_version) or await self.client.find(ref)
 
@@ -281,9 +283,9 @@ class Acting(Looking):
 
     async def _ref_of(self, obj: Object | Unstructured) -> Ref[Any]:
         """The reference to an object, with the namespace in which it is, or will be."""
-        kind = _kind(obj)
         if obj.namespace is not None:
-            return Ref(kind, obj.name, obj.namespace)
+            return obj.ref
+        kind = _kind(obj)
         served = await self.client.resource(kind)
         return Ref(kind, obj.name, self.client.namespace if served.namespaced else None)
 
@@ -327,6 +329,10 @@ def _raw(obj: Any) -> bytes:
     return (origin_of(obj) if isinstance(obj, Object) else None) or codec.encode(codec.to_tree(obj))
 
 
-def _kept(obj: Any) -> Kept:
+def _kept(obj: Any, source: Source) -> Kept:
+    """What is kept of an object that was read; from its own bytes if the cache is at another version."""
+    found = source.kept(key_for(obj.name, obj.namespace))
+    if found is not None and found.head.resource_version == obj.metadata.resource_version:
+        return found
     raw = _raw(obj)
     return Kept(read_head(raw), raw)

@@ -5,6 +5,7 @@ the child has not changed since in anything but its status. That can be told wit
 normalizes or owns: what is compared is what the server made of it.
 """
 
+from collections import OrderedDict
 from typing import Any, Final
 
 import msgspec
@@ -38,10 +39,14 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
             hash(document), head.uid, head.resource_version, head.generation, _metadata(head), content_of(answer)
         )
 
+    def is_of(self, document: bytes) -> bool:
+        """Whether it was this document."""
+        return self.document == hash(document)
+
     def still_holds(self, document: bytes, now: Kept, *, is_metadata: bool) -> bool:
         """Whether applying the document again would find the child as the last time left it."""
         head = now.head
-        if self.document != hash(document) or self.uid != head.uid:
+        if not self.is_of(document) or self.uid != head.uid:
             return False
         if self.version == head.resource_version:
             return True
@@ -60,8 +65,8 @@ class Applied:
     def __init__(self, *, most: int = _MOST, answers: int = _ANSWERS) -> None:
         self._most = most
         self._most_answers = answers
-        self._marks: dict[Ref[Any], Mark] = {}
-        self._answers: dict[Ref[Any], tuple[str, Any]] = {}
+        self._marks: OrderedDict[Ref[Any], Mark] = OrderedDict()
+        self._answers: OrderedDict[Ref[Any], tuple[str, Any]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -100,8 +105,8 @@ def _metadata(head: Head) -> int:
     return hash((*map(bytes, parts), head.deletion_timestamp))
 
 
-def _put(table: dict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:
-    table.pop(child, None)
-    if len(table) >= most:
-        del table[next(iter(table))]
+def _put(table: OrderedDict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:
     table[child] = value
+    table.move_to_end(child)
+    if len(table) > most:
+        table.popitem(last=False)

@@ -16,20 +16,21 @@ from levelset.controller.actions import Outcome
 from levelset.controller.answering import Answering
 from levelset.controller.conflicts import Conflicts
 from levelset.controller.controller import Controller
+from levelset.controller.desk import Asking, Desk
 from levelset.controller.following import Following, is_namespaced
 from levelset.controller.history import History
 from levelset.controller.invocation import Duties, Invocation
-from levelset.controller.observing import Observer, report_observer
+from levelset.controller.observing import Observer
 from levelset.controller.policies import Delay, ErrorPolicy
 from levelset.controller.relations import Remembers
 from levelset.controller.requests import REQUEUED, Reason
 from levelset.controller.runner import Runner
 from levelset.controller.services import Services, open_services
-from levelset.controller.triggers import Asks, Target
+from levelset.controller.triggers import Target
 from levelset.objects.identity import Ref
 from levelset.schedule import NORMAL, TRANSIENT, Scheduler
 
-__all__ = ["Desk", "Engine", "Parts", "Tuning", "assemble", "open_desk", "open_engine"]
+__all__ = ["Engine", "Parts", "Tuning", "assemble", "open_desk", "open_engine"]
 
 K = TypeVar("K")
 
@@ -43,16 +44,6 @@ class Tuning:
     timeout: float | None = None
     backoff: Delay = TRANSIENT
     on_error: ErrorPolicy | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Desk:
-    """Where requests arrive: which objects are meant, where they wait, and the function that everybody asks with."""
-
-    target: Target
-    scheduler: Scheduler[Ref[Any], Reason]
-    ask: Asks
-    observer: Observer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +106,8 @@ async def open_desk(kind: Kind[Any], cluster: Cluster, tuning: Tuning, *, observ
     """A desk whose scheduler is held; each new request is told to the observer."""
     target = Target(view_of(kind), await is_namespaced(cluster, kind), cluster.client.namespace)
     scheduler: Scheduler[Ref[Any], Reason] = Scheduler(debounce=tuning.debounce, held=True, name=tuning.name)
-    add, queued, name = scheduler.add, observer.queued, tuning.name
-
-    def ask(ref: Ref[Any], reason: Reason, priority: int, /) -> None:
-        if add(ref, priority=priority, reason=reason):
-            try:
-                queued(name, len(scheduler))
-            except Exception as error:  # noqa: BLE001 -- who watches must not disturb
-                report_observer(observer, error)
-
-    return Desk(target=target, scheduler=scheduler, ask=ask, observer=observer)
+    asking = Asking(tuning.name, scheduler, observer)
+    return Desk(target=target, scheduler=scheduler, asking=asking, ask=asking.ask, observer=observer)
 
 
 async def open_engine(
@@ -158,15 +141,17 @@ async def open_engine(
     )
     services = await stack.enter_async_context(opening)
     answering = Answering(conflicts=conflicts, store=store, backoff=tuning.backoff, on_error=tuning.on_error)
+    invocation = Invocation(kind, duties, services, store=store, answering=answering, source=source)
     runner: Runner[K] = Runner(
         scheduler,
-        Invocation(kind, duties, services, store=store, answering=answering, source=source).look,
+        invocation.look,
         name=tuning.name,
         answering=answering,
         observer=desk.observer,
         history=history,
         timeout=tuning.timeout,
         deliver=deliver,
+        shortcut=invocation,
     )
     stack.callback(runner.close)
     return Engine(services=services, answering=answering, runner=runner)

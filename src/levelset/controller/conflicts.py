@@ -3,6 +3,7 @@
 A conflict is no failure. It only says that what was read is old, and that is cured by reading anew.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from levelset.aio.backoff import Backoff
@@ -39,6 +40,11 @@ class Conflicts:
     def __len__(self) -> int:
         """How many objects must be read from the server."""
         return len(self._stale)
+
+    @property
+    def stale(self) -> Mapping[Ref[Any], None]:
+        """The objects that must be read from the server; always the same mapping, for who looks at it very often."""
+        return self._stale
 
     def note(self, ref: Ref[Any]) -> None:
         """A write to this object was refused because somebody else wrote first."""

@@ -25,8 +25,6 @@ class Context(Acting):
     Reads are those of `Looking`, writes those of `Acting`. A context is for one look only; what runs longer keeps refs.
     """
 
-    __slots__ = ()
-
     def __repr__(self) -> str:
         return f"<Context of {self.services.controller_name} for {self.request}>"
 

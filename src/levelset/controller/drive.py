@@ -18,7 +18,8 @@ from levelset.cache import Cluster, Store
 from levelset.client.client import Client
 from levelset.client.kinds import Kind, OnlyMetadata, View
 from levelset.controller.actions import Outcome
-from levelset.controller.assembling import Desk, Tuning, open_desk, open_engine
+from levelset.controller.assembling import Tuning, open_desk, open_engine
+from levelset.controller.desk import Desk
 from levelset.controller.history import History
 from levelset.controller.invocation import Duties, Reconcile
 from levelset.controller.observing import NullObserver, Observer

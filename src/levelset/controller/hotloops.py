@@ -4,7 +4,7 @@ The detector is told of each write and only counts. When an object is written su
 there before and what is there after; then it sees which field it is, and the managed fields say who else writes it.
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ class HotLoops:
         self._writes = writes
         self._within = within
         self._most = most
-        self._seen: dict[Ref[Any], _Writes] = {}
+        self._seen: OrderedDict[Ref[Any], _Writes] = OrderedDict()
         self._reported: dict[Ref[Any], None] = {}
 
     def __len__(self) -> int:
@@ -73,12 +73,12 @@ class HotLoops:
 
         `is_own` says that the controller looks at the object because of its own last change.
         """
-        seen = self._seen.pop(ref, None)
+        seen = self._seen.get(ref)
         if seen is None or seen.is_over(now - self._within):
-            seen = _Writes(self._writes)
-        if len(self._seen) >= self._most:
-            del self._seen[next(iter(self._seen))]
-        self._seen[ref] = seen
+            seen = self._seen[ref] = _Writes(self._writes)
+        self._seen.move_to_end(ref)
+        if len(self._seen) > self._most:
+            self._seen.popitem(last=False)
         seen.add(now, is_own=is_own)
         if seen.quiet > 0:
             seen.quiet -= 1
@@ -120,18 +120,21 @@ class HotLoops:
 class _Writes:
     """The latest writes of one object."""
 
-    __slots__ = ("_all", "_own", "changes", "quiet")
+    __slots__ = ("_all", "_most", "_own", "changes", "quiet")
 
     def __init__(self, most: int) -> None:
-        self._all: deque[float] = deque(maxlen=most)
-        self._own: deque[float] = deque(maxlen=most)
+        # Short lists: most objects are written once or twice, and an empty deque takes as much as sixty numbers.
+        self._most = most
+        self._all: list[float] = []
+        self._own: list[float] = []
         self.changes: dict[Tokens, _Change] = {}
         self.quiet = 0
 
     def add(self, now: float, *, is_own: bool) -> None:
-        self._all.append(now)
-        if is_own:
-            self._own.append(now)
+        for times in (self._all, self._own) if is_own else (self._all,):
+            times.append(now)
+            if len(times) > self._most:
+                del times[0]
 
     def is_over(self, since: float) -> bool:
         return self._all[-1] < since

@@ -1,8 +1,9 @@
 """One look at an object: read it, find out what is to be done with it, and call the user's function for that."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from types import CoroutineType
+from typing import Any, Final, Generic, TypeVar
 
 from levelset.cache import Store
 from levelset.cache.keys import key_for
@@ -23,6 +24,8 @@ from levelset.state import StateMap
 __all__ = ["Duties", "GaveUp", "Invocation", "Reconcile", "Vanished"]
 
 K = TypeVar("K")
+
+_NOTHING: Final[Mapping[str, object]] = {}
 
 Reconcile = Callable[[K, Context], Awaitable[Action | None]]
 """Brings the world nearer to what an object says, and says when to look again."""
@@ -49,16 +52,19 @@ class Invocation(Generic[K]):
 
     __slots__ = (
         "_answering",
-        "_conflicts",
         "_duties",
         "_finalizer",
+        "_get",
+        "_is_involved",
         "_kind",
         "_reconcile",
+        "_refused",
         "_services",
         "_source",
+        "_stale",
         "_states",
         "_store",
-        "_writes",
+        "_unseen",
     )
 
     def __init__(
@@ -76,21 +82,48 @@ class Invocation(Generic[K]):
         self._reconcile = duties.reconcile
         self._finalizer = duties.finalizer
         self._states = duties.states
+        self._is_involved = duties.finalizer is not None or bool(duties.states)
         self._services = services
         self._store = store
+        self._get = store.get
         self._answering = answering
         self._source = source
-        self._writes = None if source is None else source.writes
-        self._conflicts = services.conflicts
+        self._unseen = _NOTHING if source is None else source.writes.ledger
+        self._stale = answering.stale
+        self._refused = services.conflicts.stale
+
+    def begin(self, request: Request[K]) -> Context | None:
+        """The context of a look that has nothing to wait for but the user's function; None for all others.
+
+        That saves a coroutine around that function. Such a look goes on with `reconcile`, and after GiveUp `give_up`.
+        """
+        if self._is_involved or self._unseen or self._stale or self._refused:
+            return None
+        try:
+            obj = self._get(request.ref)
+        except BadObject:
+            return None  # `look` says what that means
+        return None if obj is None else Context(obj, request, self._services)
+
+    def reconcile(self, ctx: Context) -> Awaitable[Action | None]:
+        """Calls the user's function."""
+        made = self._reconcile(ctx.object, ctx)
+        class_: Any = type(made)
+        return made if class_ is CoroutineType else _checked(made, self._reconcile)
+
+    async def give_up(self, ctx: Context, error: GiveUp) -> None:
+        """Records that the user's function has given up, and tells the one who wants to know."""
+        self._services.recorder.record(ctx.object, "GaveUp", str(error), warning=True)
+        if self._duties.gave_up is not None:
+            await self._duties.gave_up(ctx.object, error, ctx)
 
     async def look(self, request: Request[K]) -> Action | None:
         """Looks at one object; raises whatever the user's function raises."""
         ref = request.ref
-        writes = self._writes
-        if (writes is None or writes.is_empty) and not self._answering.stale and not self._conflicts:
-            obj = self._read(ref)
-        else:
+        if self._unseen or self._stale or self._refused:
             obj = await self._read_with_care(ref)
+        else:
+            obj = self._read(ref)
         if obj is None:
             return await self._vanish(request)
         for states in self._states:
@@ -101,7 +134,7 @@ class Invocation(Generic[K]):
                 return await _begun(self._reconcile, obj, ctx)
             return await self._finalized(self._finalizer, obj, ctx)
         except GiveUp as error:
-            await self._give_up(obj, error, ctx)
+            await self.give_up(ctx, error)
             raise
 
     async def _read_with_care(self, ref: Ref[K]) -> K | None:
@@ -113,7 +146,7 @@ class Invocation(Generic[K]):
         return source is not None and bool(source.writes.unseen(key_for(ref.name, ref.namespace), source.find))
 
     def _is_stale(self, ref: Ref[K]) -> bool:
-        return ref in self._answering.stale or ref in self._conflicts
+        return ref in self._stale or ref in self._refused
 
     def _read(self, ref: Ref[K]) -> K | None:
         try:
@@ -124,7 +157,7 @@ class Invocation(Generic[K]):
     async def _read_anew(self, ref: Ref[K]) -> K | None:
         read: Read = "live" if self._is_stale(ref) else "cached"
         found: K | None = await self._services.cluster.find(self._kind, ref.name, namespace=ref.namespace, read=read)
-        self._answering.stale.discard(ref)
+        self._stale.discard(ref)
         source = self._source
         if source is not None and source.scope.is_selective and source.find(key_for(ref.name, ref.namespace)) is None:
             return None  # it is there, but not selected any more
@@ -159,15 +192,13 @@ class Invocation(Generic[K]):
             case "ignore":
                 return None
 
-    async def _give_up(self, obj: Any, error: GiveUp, ctx: Context) -> None:
-        self._services.recorder.record(obj, "GaveUp", str(error), warning=True)
-        if self._duties.gave_up is not None:
-            await self._duties.gave_up(obj, error, ctx)
-
 
 def _begun(function: Reconcile[Any], obj: Any, ctx: Context) -> Awaitable[Action | None]:
     """Calls the function; ConfigError if there is nothing to wait for."""
-    made = function(obj, ctx)
+    return _checked(function(obj, ctx), function)
+
+
+def _checked(made: Awaitable[Action | None], function: Reconcile[Any]) -> Awaitable[Action | None]:
     if not hasattr(made, "__await__"):
         name = getattr(function, "__qualname__", repr(function))
         raise ConfigError(f"{name} is a plain function; write `async def`")

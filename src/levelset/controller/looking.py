@@ -5,6 +5,8 @@ import uuid
 from datetime import datetime
 from typing import Any, TypeVar, Unpack, cast, overload
 
+import msgspec
+
 from levelset.aio import timing
 from levelset.cache import Cluster, Snapshot
 from levelset.cache.cluster import GetOptions, ListOptions
@@ -25,19 +27,16 @@ __all__ = ["Looking"]
 K = TypeVar("K")
 
 
-class Looking:
+class Looking(msgspec.Struct, eq=False):
     """The part of a context that only looks. Making one costs next to nothing: what is asked for is made then."""
 
-    __slots__ = ("_log", "_newest", "_reconcile_id", "object", "request", "services")
-
-    def __init__(self, obj: Any, request: Request[Any], services: Services) -> None:
-        self.object: Any = obj
-        """The object that is looked at, as the cache showed it when the look began; None if it is gone."""
-        self.request = request
-        self.services = services
-        self._log: BoundLog | None = None
-        self._newest: dict[Ref[Any], tuple[set[str], Any]] | None = None
-        self._reconcile_id = ""
+    object: Any
+    """The object that is looked at, as the cache showed it when the look began; None if it is gone."""
+    request: Request[Any]
+    services: Services
+    _log: BoundLog | None = None
+    _newest: dict[Ref[Any], tuple[set[str], Any]] | None = None
+    _reconcile_id: str = ""
 
     @property
     def ref(self) -> Ref[Any]:

@@ -8,7 +8,7 @@ from levelset.controller.actions import Outcome
 from levelset.controller.requests import Reason
 from levelset.objects.identity import Ref
 
-__all__ = ["NullObserver", "Observer", "Observers", "report_observer"]
+__all__ = ["NullObserver", "Observer", "Observers", "hears", "report_observer"]
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +78,11 @@ class Observers:
                 one.finished(name, ref, outcome, seconds)
             except Exception as error:  # noqa: BLE001 -- who watches must not disturb
                 report_observer(one, error)
+
+
+def hears(observer: Observer, word: str) -> bool:
+    """Whether an observer does anything when it is told this; one who has it from NullObserver does not."""
+    return getattr(type(observer), word, None) is not getattr(NullObserver, word)
 
 
 def report_observer(observer: Observer, error: Exception) -> None:

@@ -1,7 +1,7 @@
 """Looks into the caches without waiting: what is there is given, whoever holds it."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from levelset.cache import Cluster, Store
 from levelset.cache.keys import key_for
@@ -15,16 +15,20 @@ __all__ = ["Peeking"]
 
 K = TypeVar("K")
 
+_MOST_MISSING: Final = 10_000
+
 
 class Peeking:
     """Finds objects in the stores it was given, and in whatever a cluster has declared."""
 
-    __slots__ = ("_cluster", "_found", "_stores")
+    __slots__ = ("_cluster", "_found", "_missing", "_stores")
 
     def __init__(self, cluster: Cluster, stores: Mapping[GroupVersionKind, Store[Any]] | None = None) -> None:
         self._cluster = cluster
         self._stores = dict(stores or {})
         self._found: dict[tuple[GroupVersionKind, str | None, bool], Source] = {}
+        # What nobody holds, and how many watches there were when that was found.
+        self._missing: dict[tuple[GroupVersionKind, str | None, bool], int] = {}
 
     def get(self, ref: Ref[K]) -> K | None:
         """The object as the cache shows it now, or None; NotCached if nobody declared its kind."""
@@ -53,10 +57,15 @@ class Peeking:
         key = (gvk, namespace, is_metadata)
         found = self._found.get(key)
         if found is None or found.is_closed:
+            if self._missing.get(key) == self._cluster.declarations:
+                return None
             scope = Scope(gvk, namespace, is_metadata=is_metadata)
             found = choose(scope, self._cluster.sources, by_name=True)
             if found is None:
                 self._found.pop(key, None)
+                if len(self._missing) >= _MOST_MISSING:
+                    self._missing.clear()
+                self._missing[key] = self._cluster.declarations
                 return None
             self._found[key] = found
         return found

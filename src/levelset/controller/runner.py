@@ -7,19 +7,20 @@ takes longer, without ending the worker. Whatever a look raises ends that look, 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from levelset.aio import Closed
 from levelset.controller.actions import Action, Outcome, Result, await_change
 from levelset.controller.answering import Answering
 from levelset.controller.history import History
-from levelset.controller.observing import Observer, report_observer
+from levelset.controller.observing import Observer, hears, report_observer
 from levelset.controller.requests import REQUEUED, RETRIED, Reason, Request
 from levelset.controller.watchdog import Slot, Watchdog
+from levelset.errors import GiveUp
 from levelset.objects.identity import Ref
 from levelset.schedule import Due, Scheduler
 
-__all__ = ["GONE", "Looks", "Runner"]
+__all__ = ["GONE", "Looks", "Runner", "Shortcut"]
 
 K = TypeVar("K")
 
@@ -28,6 +29,23 @@ GONE: Final = Action()
 
 Looks = Callable[[Request[Any]], Awaitable[Action | None]]
 """Looks at one object."""
+
+
+class Shortcut(Protocol):
+    """Looks that need nothing around the user's function: begun at once, with a context that is handed on."""
+
+    def begin(self, request: Request[Any], /) -> Any:
+        """The context of such a look; None if this one is no such look."""
+        ...
+
+    def reconcile(self, ctx: Any, /) -> Awaitable[Action | None]:
+        """Calls the user's function."""
+        ...
+
+    async def give_up(self, ctx: Any, error: GiveUp, /) -> None:
+        """Is awaited when the user's function has given up."""
+        ...
+
 
 _STREAK: Final = 64
 """So many looks in a row that never waited, and others get a turn."""
@@ -54,56 +72,78 @@ class Runner(Generic[K]):
         history: History[K],
         timeout: float | None = None,
         deliver: Callable[[Outcome[K]], Awaitable[None]] | None = None,
+        shortcut: Shortcut | None = None,
     ) -> None:
         self.name = name
         self.history = history
         self._scheduler = scheduler
         self._look = look
+        self._shortcut: Shortcut = _Detour(look) if shortcut is None else shortcut
         self._answering = answering
         self._observer = observer
         self._deliver = deliver
         self._clock = asyncio.get_running_loop().time
         self._timeout = timeout
         self._watchdog = None if timeout is None else Watchdog(timeout)
+        self._is_guarded = timeout is not None or hears(observer, "started")
+        self._slots: list[Slot] = []
+        self._is_debugged = False
 
     async def work(self) -> None:
         """Works until the scheduler is closed; a cancellation ends the look that is under way, too."""
         # The hottest lines of the house: what they call is looked up once, and what goes wrong is handled elsewhere.
-        slot, streak, watchdog = Slot(), 0, self._watchdog
-        scheduler, look, clock, troubled = self._scheduler, self._look, self._clock, self._answering.troubled
+        slot, streak, now, clock = self._open_slot(), 0, self._clock(), self._clock
+        begin, reconcile, look = self._shortcut.begin, self._shortcut.reconcile, self._look
+        take, done, troubled = self._scheduler.take_nowait, self._scheduler.done, self._answering.troubled
+        remember, finished, is_guarded = self.history.add, self._observer.finished, self._is_guarded
         while True:
-            due = scheduler.take_nowait() if streak < _STREAK else None
+            due = take(now) if streak < _STREAK else None
             if due is None:
                 due = await self._next(streak)
                 if due is None:
                     return
-                streak = 0
+                streak, now = 0, clock()
             streak += 1
             key = due.key
-            slot.began = began = clock()
+            slot.began = began = now
             attempt = self._answering.failures.count(key) if troubled else 0
             request: Request[Any] = Request(key, due.reasons, due.priority, attempt)
             action: Action | None = None
-            error: Exception | None = None
+            ctx = error = None
             try:
-                self._tell_started(key, due.reasons)
-                if watchdog is not None:
-                    watchdog.guard(slot, began)
+                if is_guarded:
+                    self._prepare(key, due.reasons, slot, began)
                 try:
-                    action = await look(request)
+                    ctx = begin(request)
+                    action = await (look(request) if ctx is None else reconcile(ctx))
                     if slot.has_expired:
                         slot.settle()
-                except (Exception, asyncio.CancelledError) as raised:
-                    error = slot.explain(raised, self._timeout)
-                    if error is None:
-                        raise
-                slot.deadline = None
-                outcome = self._conclude(due, request, action, error, slot)
+                except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- none of them ends the worker
+                    error = await self._explain(raised, ctx, slot)
+                now = clock()
+                if action is None and error is None and not troubled:
+                    waited = began - due.since if began > due.since else 0.0
+                    outcome: Outcome[Any] = Outcome(key, "done", _AWAIT, None, now - began, due.reasons, 0, waited)
+                else:
+                    outcome = self._conclude(due, request, action, error, slot=slot, now=now)
+                remember(outcome)
+                try:
+                    finished(self.name, key, outcome, outcome.seconds)
+                except Exception as raised:  # noqa: BLE001 -- who watches must not disturb
+                    report_observer(self._observer, raised)
+                if self._is_debugged:
+                    _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, due.reasons)))
             finally:
-                slot.deadline = None
-                scheduler.done(key)
+                slot.began = slot.deadline = None
+                done(key)
             if self._deliver is not None:
                 await self._deliver(outcome)
+                now = clock()
+
+    def ages(self) -> list[float]:
+        """For how many seconds each look that is under way has gone on."""
+        now = self._clock()
+        return [now - slot.began for slot in self._slots if slot.began is not None]
 
     def close(self) -> None:
         """Puts the watchdog to sleep."""
@@ -115,11 +155,34 @@ class Runner(Generic[K]):
         if streak >= _STREAK:
             await asyncio.sleep(0)
         try:
-            return await self._scheduler.take()
+            due = await self._scheduler.take()
         except Closed:
             return None
+        self._is_debugged = _log.isEnabledFor(logging.DEBUG)
+        return due
 
-    def _tell_started(self, ref: Ref[Any], reasons: tuple[Reason, ...]) -> None:
+    async def _explain(self, error: BaseException, ctx: Any, slot: Slot) -> Exception:
+        """The failure of a look; raises the cancellation of the worker itself."""
+        try:
+            if ctx is not None and isinstance(error, GiveUp):
+                await self._shortcut.give_up(ctx, error)
+        except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- the last thing that went wrong counts
+            error = raised
+        found = slot.explain(error, self._timeout)
+        if found is None:
+            raise error
+        return found
+
+    def _open_slot(self) -> Slot:
+        slot = Slot()
+        self._slots.append(slot)
+        self._is_debugged = _log.isEnabledFor(logging.DEBUG)
+        return slot
+
+    def _prepare(self, ref: Ref[Any], reasons: tuple[Reason, ...], slot: Slot, now: float) -> None:
+        """Says that a look begins, and has an eye on how long it takes, if anybody wants that."""
+        if self._watchdog is not None:
+            self._watchdog.guard(slot, now)
         try:
             self._observer.started(self.name, ref, reasons)
         except Exception as error:  # noqa: BLE001 -- who watches must not disturb
@@ -131,10 +194,12 @@ class Runner(Generic[K]):
         request: Request[Any],
         given: Action | None,
         error: Exception | None,
+        *,
         slot: Slot,
+        now: float,
     ) -> Outcome[K]:
-        """Decides when to look again, and tells everybody what came of it."""
-        ref, began, ended = due.key, slot.began, self._clock()
+        """Decides when to look again, if there is anything to decide."""
+        ref, began = due.key, now if slot.began is None else slot.began
         action: Action = _AWAIT
         result: Result = "done"
         if error is None and given is not None:
@@ -142,27 +207,18 @@ class Runner(Generic[K]):
             if result == "failed":
                 error = TypeError(f"the reconciler returned {given!r}; return requeue(...), await_change() or nothing")
         if error is None:
-            if self._answering.troubled:
-                self._answering.succeed(ref)
+            self._answering.succeed(ref)
         else:
-            result, action = self._answering.answer(error, request, now=ended)
+            result, action = self._answering.answer(error, request, now=now)
             result = "timed_out" if slot.has_expired else result
             self._log_failure(ref, result, action, error)
         if action.after is not None:
             priority = due.priority if action.priority is None else action.priority
             reason = REQUEUED if error is None else RETRIED
             self._scheduler.add(ref, after=action.after, priority=priority, reason=reason)
-        outcome: Outcome[Any] = Outcome(
-            ref, result, action, error, ended - began, due.reasons, request.attempt, began - due.since
+        return Outcome(
+            ref, result, action, error, now - began, due.reasons, request.attempt, max(0.0, began - due.since)
         )
-        self.history.add(outcome)
-        try:
-            self._observer.finished(self.name, ref, outcome, ended - began)
-        except Exception as raised:  # noqa: BLE001 -- who watches must not disturb
-            report_observer(self._observer, raised)
-        if _log.isEnabledFor(logging.DEBUG):
-            _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, due.reasons)))
-        return outcome
 
     def _log_failure(self, ref: Ref[Any], result: Result, action: Action, error: Exception) -> None:
         extra = {"controller": self.name, "ref": str(ref), "result": result}
@@ -173,6 +229,19 @@ class Runner(Generic[K]):
                 _log.error("%s: given up until something changes: %s", ref, error, extra=extra, exc_info=error)
             case _:
                 _log.warning("%s: failed, %s: %s", ref, action, error, extra=extra, exc_info=error)
+
+
+class _Detour:
+    """No shortcut at all."""
+
+    def __init__(self, look: Looks) -> None:
+        self.reconcile = look
+
+    def begin(self, _: Request[Any], /) -> None:
+        return None
+
+    async def give_up(self, _: Any, __: GiveUp, /) -> None:
+        pass
 
 
 def _result(given: object) -> Result:

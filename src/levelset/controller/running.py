@@ -55,6 +55,8 @@ class RunningStats(msgspec.Struct, frozen=True):
     workers: int
     looks: int
     """How many looks there were so far."""
+    asked: int
+    """How many new requests there were so far; what was merged into one that waited is none, nor is a look again."""
     failing: int
     """Objects whose last look has failed."""
 
@@ -159,13 +161,18 @@ class RunningController(Generic[K]):
             running=scheduler.running,
             workers=self.controller.concurrency,
             looks=self.history.total,
+            asked=parts.desk.asking.asked,
             failing=len(parts.engine.answering.failures),
         )
 
+    def ages(self) -> list[float]:
+        """For how many seconds each look that is under way has gone on."""
+        return self._running.engine.runner.ages()
+
     def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE, *, priority: int = NORMAL) -> None:
         """Asks for a look at an object; ConfigError if it is of another kind."""
-        desk = self._running.desk
-        desk.ask(desk.target.ref(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
+        desk = (self._parts or self._running).desk
+        desk.asking.ask(desk.target.ref(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
 
     async def enqueue_all(self) -> None:
         """Asks for a look at all objects, behind everything else."""

@@ -15,7 +15,7 @@ from levelset.client.kinds import Item, Kind, View, view_of
 from levelset.controller.relations import Owns, References, Watches
 from levelset.controller.requests import CHANGED, FIRST, Reason
 from levelset.errors import BadName, ConfigError
-from levelset.objects.identity import GroupVersionKind, Ref, parse_api_version
+from levelset.objects.identity import GroupVersionKind, Ref, parse_api_version, ref_to
 from levelset.objects.kept import OwnerHead
 from levelset.schedule import LOW, NORMAL
 from levelset.watching import Predicate
@@ -51,6 +51,8 @@ class Target:
     def ref(self, given: Ref[Any]) -> Ref[Any]:
         """The ref under which the controller knows this object; ConfigError if it is of another kind."""
         gvk = self.view.gvk
+        if given.gvk is gvk and (given.namespace is not None) is self.namespaced:
+            return given
         namespace = (given.namespace or self.namespace) if self.namespaced else None
         if given.gvk == gvk and given.namespace == namespace:
             return given
@@ -60,8 +62,9 @@ class Target:
 
     def named(self, name: str, namespace: str | None) -> Ref[Any]:
         """The ref of the object with this name; a namespace says nothing if the kind has none."""
-        of: Any = self.view.class_ if self.view.definition is not None and not self.view.is_metadata else self.view.gvk
-        return Ref(of, name, namespace if self.namespaced else None)
+        view = self.view
+        class_ = None if view.definition is None or view.is_metadata else view.class_
+        return ref_to(view.gvk, class_, name, namespace if self.namespaced else None)
 
 
 def self_changes(target: Target, when: Predicate, ask: Asks) -> Listener:
@@ -69,14 +72,17 @@ def self_changes(target: Target, when: Predicate, ask: Asks) -> Listener:
     read_ref = target.view.ref
 
     def concern(change: Change[Any]) -> None:
-        if change.is_initial:
-            if when.passes(None, change.new):
-                ask(read_ref(change.kept), FIRST, LOW)
-        elif change.after is None or change.is_recreated or when.passes(change.old, change.new):
+        after = change.after
+        if after is None:
             # One that has gone always counts: what is remembered of it must go, too.
             ask(read_ref(change.kept), CHANGED, NORMAL)
+        elif change.is_initial:
+            if when.passes(None, change.new):
+                ask(read_ref(after), FIRST, LOW)
+        elif change.is_recreated or when.passes(change.old, change.new):
+            ask(read_ref(after), CHANGED, NORMAL)
         elif change.is_resync:
-            ask(read_ref(change.kept), CHANGED, LOW)
+            ask(read_ref(after), CHANGED, LOW)
 
     return _guarded(concern, f"a change of {target.view.gvk}")
 

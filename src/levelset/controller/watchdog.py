@@ -19,7 +19,8 @@ class Slot:
         task = asyncio.current_task()
         assert task is not None, "a slot belongs to a worker's task"
         self._task = task
-        self.began = 0.0
+        self.began: float | None = None
+        """Since when it looks at something; None while it does not."""
         self.deadline: float | None = None
         self.has_expired = False
 

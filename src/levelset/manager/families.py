@@ -19,7 +19,7 @@ def controller_families(all_numbers: Mapping[str, Numbers], now: float) -> Itera
     yield _results(all_numbers)
     yield from (runtime(*row) for row in _RUNTIME)
     yield from (queue(*row) for row in _QUEUE)
-    ages = {name: [0.0, *(now - began for began in one.running.values())] for name, one in all_numbers.items()}
+    ages = {name: [0.0, *one.ages(now)] for name, one in all_numbers.items()}
     for name, text, total in _AGES:
         yield Family(name, "gauge", text, [Sample(total(ages[one]), _queue(one)) for one in all_numbers])
     for name, text, bounds, labels, pick in _TIMES:
@@ -91,6 +91,10 @@ def _reasons(all_numbers: Mapping[str, Numbers]) -> Family:
     return Family("levelset_reconcile_reasons_total", "counter", "Why objects were reconciled.", samples)
 
 
+def _adds(one: Numbers) -> int:
+    return one.adds if one.ask_adds is None else one.ask_adds()
+
+
 def _depth(one: Numbers) -> int:
     return one.depth if one.ask_depth is None else one.ask_depth()
 
@@ -143,7 +147,7 @@ _RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
         "controller_runtime_active_workers",
         "gauge",
         "How many objects are being reconciled now.",
-        lambda one: len(one.running),
+        lambda one: len(one.ages(0.0)),
     ),
     (
         "levelset_hot_loops_total",
@@ -155,7 +159,7 @@ _RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
 
 _QUEUE: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
     ("workqueue_depth", "gauge", "Requests that wait.", _depth),
-    ("workqueue_adds_total", "counter", "Requests that were queued.", lambda one: one.adds),
+    ("workqueue_adds_total", "counter", "Requests that were queued.", _adds),
     (
         "workqueue_retries_total",
         "counter",

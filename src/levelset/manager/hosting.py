@@ -31,7 +31,7 @@ class Hosted(Member):
         controller: Controller[Any],
         place: Callable[[], Place],
         *,
-        observer: Observer,
+        observer: Callable[[], Observer],
         on_hot_loop: Callable[[HotLoop], object],
         ended: Callable[[Member, Exception], None],
     ) -> None:
@@ -76,6 +76,14 @@ class Hosted(Member):
         """How many requests wait, those for a later time left out."""
         return 0 if self.running is None else self.running.stats().ready
 
+    def asked(self) -> int:
+        """How many new requests there were so far."""
+        return 0 if self.running is None else self.running.stats().asked
+
+    def ages(self) -> list[float]:
+        """For how many seconds each look that is under way has gone on."""
+        return [] if self.running is None else self.running.ages()
+
     async def ask_to_stop(self, within: float | None) -> None:
         """Lets the looks that are under way come to their end."""
         if self.running is not None:
@@ -88,7 +96,7 @@ class Hosted(Member):
         made = running(
             self.controller,
             place.cluster,
-            observer=self._observer,
+            observer=self._observer(),
             fence=self.fence,
             held=self.held,
             client=client if self.fence is None else client.hooked(fencing(self.fence)),

@@ -76,7 +76,7 @@ class Manager:
         self._leader = leader
         self._grace = grace
         self._sync_within = sync_within
-        self._observer: Observer = Observers([self.metrics, *observers]) if observers else self.metrics
+        self._observers = tuple(observers)
         self._life = Life(grace=grace)
         self._places: dict[str, Place] = {}
         self._hooks: dict[Moment, list[LifeHook]] = {"start": [], "elected": [], "stop": []}
@@ -128,14 +128,24 @@ class Manager:
         hosted = Hosted(
             controller,
             lambda: self._place(cluster),
-            observer=self._observer,
+            observer=lambda: self._observer_of(controller.name),
             on_hot_loop=lambda found: self._note_hot_loop(controller.name, found),
             ended=self._life.note_failure,
         )
         phase = Phase.WARM_UP if controller.leader_only else Phase.OTHERS
         self._join(hosted, phase)
-        self.metrics.add_controller(controller.name, concurrency=controller.concurrency, depth=hosted.depth)
+        self.metrics.add_controller(
+            controller.name,
+            concurrency=controller.concurrency,
+            depth=hosted.depth,
+            asked=hosted.asked,
+            ages=hosted.ages,
+        )
         return hosted
+
+    def _observer_of(self, name: str) -> Observer:
+        counting = self.metrics.observer(name)
+        return Observers([counting, *self._observers]) if self._observers else counting
 
     def add_task(self, name: str, work: Work, *, leader_only: bool = True) -> None:
         """Runs a coroutine function beside the controllers; it may end by itself, and is cancelled at the end.

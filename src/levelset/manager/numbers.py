@@ -51,6 +51,8 @@ class Numbers:
 
     __slots__ = (
         "adds",
+        "ask_adds",
+        "ask_ages",
         "ask_depth",
         "concurrency",
         "depth",
@@ -75,6 +77,8 @@ class Numbers:
         self.errors = self.terminal = self.panics = self.timeouts = 0
         self.concurrency = 1
         self.ask_depth: Callable[[], int] | None = None
+        self.ask_adds: Callable[[], int] | None = None
+        self.ask_ages: Callable[[], list[float]] | None = None
         self.results: dict[str, int] = dict.fromkeys(RESULTS, 0)
         self.reasons: dict[str, int] = {}
         self.running: dict[int, float] = {}
@@ -82,6 +86,10 @@ class Numbers:
         self.waited = self.worked = 0.0
         self.waited_counts = [0] * (len(BOUNDS) + 1)
         self.worked_counts = [0] * (len(BOUNDS) + 1)
+
+    def ages(self, now: float) -> list[float]:
+        """For how many seconds each reconcile that runs has done so."""
+        return [now - began for began in self.running.values()] if self.ask_ages is None else self.ask_ages()
 
     def take_in(self) -> None:
         """Counts what has been kept."""

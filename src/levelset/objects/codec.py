@@ -39,9 +39,10 @@ _read_any: Final = msgspec.json.Decoder()
 
 def decode(kind: type[T], data: bytes | str) -> T:
     """The object of class `kind` that this JSON is; BadObject names the member that is wrong, or the position."""
-    raw = _bytes(data)
+    class_: Any = kind
+    raw = data if isinstance(data, bytes) else _bytes(data)
     try:
-        made: T = _decoder(cast("Any", kind)).decode(raw)
+        made: T = _decoder(class_).decode(raw)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         # An explicit null stands for an absent member: look again without the nulls before giving up.
         made = _convert(kind, _without_nulls(decode_tree(raw)), error)

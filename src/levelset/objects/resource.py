@@ -13,7 +13,7 @@ import msgspec
 
 from levelset.errors import ConfigError
 from levelset.objects.definition import Column, Definition, Scale, Scope, define
-from levelset.objects.identity import Ref
+from levelset.objects.identity import Ref, ref_to
 from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
 from levelset.objects.model import Model, ModelType, field, replace
 
@@ -125,7 +125,11 @@ class Object(Model, metaclass=KindType, dict=True):
     @property
     def ref(self) -> Ref[Self]:
         """The reference that finds this object again."""
-        return Ref(type(self), self.metadata.name, self.metadata.namespace)
+        class_, meta = type(self), self.metadata
+        definition = getattr(class_, "__definition__", None)
+        if definition is None:
+            return Ref(class_, meta.name, meta.namespace)  # which says what is missing
+        return ref_to(definition.gvk, class_, meta.name, meta.namespace)
 
     def with_metadata(self, **changes: Any) -> Self:
         """A copy whose metadata differ in these attributes."""

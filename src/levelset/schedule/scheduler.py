@@ -28,6 +28,7 @@ class Scheduler(Generic[K, R]):
     """
 
     __slots__ = (
+        "_clock",
         "_closed",
         "_draining",
         "_given",
@@ -53,6 +54,7 @@ class Scheduler(Generic[K, R]):
         self.name = name
         self._timeline: Timeline[K, R] = Timeline(debounce=debounce, age=age)
         self._loop = asyncio.get_running_loop()
+        self._clock = self._loop.time
         self._rate = rate
         self._held = held
         self._closed: bool = False
@@ -73,13 +75,13 @@ class Scheduler(Generic[K, R]):
     @property
     def ready(self) -> int:
         """How many requests are due and could be taken now."""
-        self._timeline.next_at(self._loop.time())
+        self._timeline.next_at(self._clock())
         return self._timeline.ready
 
     @property
     def delayed(self) -> int:
         """How many requests wait for their time."""
-        self._timeline.next_at(self._loop.time())
+        self._timeline.next_at(self._clock())
         return self._timeline.delayed
 
     @property
@@ -101,7 +103,7 @@ class Scheduler(Generic[K, R]):
         """
         if self._closed:
             return False
-        now = self._loop.time()
+        now = self._clock()
         new = self._timeline.add(key, at=now + after if at is None else at, now=now, priority=priority, reason=reason)
         if self._line:
             self._admit()
@@ -122,12 +124,16 @@ class Scheduler(Generic[K, R]):
             has_waited = True
         return due
 
-    def take_nowait(self) -> Due[K, R] | None:
-        """Takes a key that is due and not promised to a worker in line; None if there is none, or while it is held."""
+    def take_nowait(self, now: float | None = None) -> Due[K, R] | None:
+        """Takes a key that is due and not promised to a worker in line; None if there is none, or while it is held.
+
+        Whoever knows what time it is on the loop's clock may say so.
+        """
         if self._held or self._line:
             return None
-        now = self._loop.time()
-        if self._given == 0 and self._rate is None:
+        if now is None:
+            now = self._clock()
+        if self._rate is None and (self._given == 0 or self._timeline.ready > self._given):
             return self._timeline.take(now)
         return self._hand_out(now) if self._unpromised(now) > 0 else None
 
@@ -135,7 +141,7 @@ class Scheduler(Generic[K, R]):
         """Ends the run of a key; what was asked for meanwhile becomes due. ValueError if it does not run."""
         timeline = self._timeline
         # The time matters only to a request that is held; to ask for it costs as much as all the rest.
-        timeline.done(key, self._loop.time() if timeline.held else 0.0)
+        timeline.done(key, self._clock() if timeline.held else 0.0)
         if self._draining:
             timeline.drop_delayed()
         if self._line:
@@ -151,7 +157,7 @@ class Scheduler(Generic[K, R]):
 
     def is_superseded(self, key: K) -> bool:
         """Whether the key runs, and will run again soon because of a newer request."""
-        return self._timeline.is_superseded(key, self._loop.time())
+        return self._timeline.is_superseded(key, self._clock())
 
     def keys(self) -> list[K]:
         """The keys for which a request waits."""
@@ -163,12 +169,12 @@ class Scheduler(Generic[K, R]):
 
     def depths(self) -> dict[int, int]:
         """How many requests are ready, by priority; counted anew each time."""
-        self._timeline.next_at(self._loop.time())
+        self._timeline.next_at(self._clock())
         return self._timeline.depths()
 
     def next_at(self) -> float | None:
         """When something can be taken, on the loop's clock: now if something is ready; None if nothing waits."""
-        return self._timeline.next_at(self._loop.time())
+        return self._timeline.next_at(self._clock())
 
     def hold(self) -> None:
         """Hands nothing out until `release`; requests are still taken in and merged."""
@@ -187,7 +193,7 @@ class Scheduler(Generic[K, R]):
         """
         drain = drain and not self._held and (self._draining or not self._closed)
         self._closed, self._draining = True, drain
-        self._timeline.next_at(self._loop.time())
+        self._timeline.next_at(self._clock())
         self._timeline.drop_delayed()
         if not drain:
             self._timeline.clear()
@@ -229,7 +235,7 @@ class Scheduler(Generic[K, R]):
 
     def _take_promised(self) -> Due[K, R] | None:
         """Takes a turn up; None if the key was cancelled, or everything held, since the turn was given."""
-        due = None if self._held else self._hand_out(self._loop.time())
+        due = None if self._held else self._hand_out(self._clock())
         if self._line:
             self._admit()
         return due
@@ -252,7 +258,7 @@ class Scheduler(Generic[K, R]):
         """Gives turns, as far as there are keys for them, or sends everybody home if there will be none."""
         if not self._line or (self._held and not self._closed):
             return
-        now = self._loop.time()
+        now = self._clock()
         turns = self._unpromised(now)
         is_over = self._is_over()
         while self._line and (is_over or turns > 0):
@@ -285,7 +291,7 @@ class Scheduler(Generic[K, R]):
     def _is_idle(self) -> bool:
         if self._timeline.running:
             return False
-        self._timeline.next_at(self._loop.time())
+        self._timeline.next_at(self._clock())
         return not self._timeline.ready
 
     def _settle(self) -> None:

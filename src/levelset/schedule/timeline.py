@@ -15,6 +15,8 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Final, Generic, TypeVar
 
+import msgspec
+
 __all__ = ["LOW", "NORMAL", "Due", "Timeline"]
 
 K = TypeVar("K", bound=Hashable)
@@ -30,24 +32,21 @@ _FEW_LEVELS: Final = 16
 _FEW_ENTRIES: Final = 64
 
 
-class Due(Generic[K, R]):
+class Due(msgspec.Struct, Generic[K, R], eq=False):
     """A request for a key: what everybody who asked for it agreed on.
 
     While it waits the timeline merges others into it. Once taken it belongs to the taker and does not change any more.
     """
 
-    __slots__ = ("added", "key", "priority", "reasons", "since")
-
-    def __init__(self, key: K, priority: int, reasons: tuple[R, ...], since: float, added: float) -> None:
-        self.key = key
-        self.priority = priority
-        """The highest that was asked for."""
-        self.reasons = reasons
-        """Why, in the order in which the reasons came, each once; the first ones, if there were many."""
-        self.since = since
-        """When it became due, or will."""
-        self.added = added
-        """When it was first asked for."""
+    key: K
+    priority: int
+    """The highest that was asked for."""
+    reasons: tuple[R, ...]
+    """Why, in the order in which the reasons came, each once; the first ones, if there were many."""
+    since: float
+    """When it became due, or will."""
+    added: float
+    """When it was first asked for."""
 
     def __repr__(self) -> str:
         return f"<Due {self.key}: priority {self.priority}, since {self.since}, {list(self.reasons)}>"
@@ -56,19 +55,10 @@ class Due(Generic[K, R]):
 class _Entry(Due[K, R]):
     """What the timeline knows of a request besides: where it is."""
 
-    __slots__ = ("held", "place")
-
-    def __init__(self, key: K, priority: int, reasons: tuple[R, ...], since: float, added: float) -> None:
-        # Not by super(): this is the most frequent call of all.
-        self.key = key
-        self.priority = priority
-        self.reasons = reasons
-        self.since = since
-        self.added = added
-        self.place: deque[_Entry[K, R]] | list[_Appointment[K, R]] | None = None
-        """The queue of its level, or the agenda; None while it runs, is held, or when it is gone."""
-        self.held: _Entry[K, R] | None = None
-        """While it runs: the next request for its key."""
+    place: "deque[_Entry[K, R]] | list[_Appointment[K, R]] | None" = None
+    """The queue of its level, or the agenda; None while it runs, is held, or when it is gone."""
+    held: "_Entry[K, R] | None" = None
+    """While it runs: the next request for its key."""
 
 
 _Appointment = tuple[float, int, _Entry[K, R]]
@@ -99,17 +89,17 @@ class Timeline(Generic[K, R]):
         "_agenda",
         "_entries",
         "_gave_way",
-        "_held",
         "_levels",
         "_numbers",
         "_queues",
-        "_ready",
-        "_running",
         "_stale_appointments",
         "_stale_places",
         "age",
         "debounce",
+        "held",
         "most_reasons",
+        "ready",
+        "running",
     )
 
     def __init__(self, *, debounce: float = 0.0, age: float = 30.0, most_reasons: int = 8) -> None:
@@ -125,33 +115,23 @@ class Timeline(Generic[K, R]):
         self._levels: list[tuple[int, deque[_Entry[K, R]]]] = []  # the same queues, the highest priority first
         self._agenda: list[_Appointment[K, R]] = []
         self._numbers = count()  # those due at the same time come in the order in which they were given that time
-        self._ready = self._running = self._held = 0
+        self.ready = 0
+        """How many requests can be taken, as of the last call that was told the time."""
+        self.held = 0
+        """How many requests wait for a running key."""
+        self.running = 0
+        """How many keys were taken and are not done."""
         self._stale_appointments = self._stale_places = 0
         self._gave_way = False
 
     def __len__(self) -> int:
         """How many requests wait, wherever; running keys do not count."""
-        return self._ready + self._held + len(self._agenda) - self._stale_appointments
-
-    @property
-    def ready(self) -> int:
-        """How many requests can be taken, as of the last call that was told the time."""
-        return self._ready
+        return self.ready + self.held + len(self._agenda) - self._stale_appointments
 
     @property
     def delayed(self) -> int:
         """How many requests wait for their time, those for running keys aside."""
         return len(self._agenda) - self._stale_appointments
-
-    @property
-    def held(self) -> int:
-        """How many requests wait for a running key."""
-        return self._held
-
-    @property
-    def running(self) -> int:
-        """How many keys were taken and are not done."""
-        return self._running
 
     def add(self, key: K, *, at: float, now: float, priority: int = NORMAL, reason: R | None = None) -> bool:
         """Asks for a key at a time; one that is past means now. Whether that is a new request, and not merged into one.
@@ -164,23 +144,24 @@ class Timeline(Generic[K, R]):
             self._ripen(now)
         if at != now or self.debounce:
             at = self._moment(at, now)
-        due = self._entries.get(key)
-        if due is None:
-            due = self._entries[key] = _Entry(key, priority, () if reason is None else (reason,), at, now)
+        new: _Entry[K, R] = _Entry(key, priority, () if reason is None else (reason,), at, now)
+        # To make one in vain costs less than to hash the key twice.
+        due = self._entries.setdefault(key, new)
+        if due is new:
             if at > now:
                 self._place(due, now)
             else:  # the same as _place, which is worth a few lines here: nothing happens more often
                 queue = self._queues.get(priority)
                 due.place = queue = self._open_level(priority) if queue is None else queue
                 queue.append(due)
-                self._ready += 1
+                self.ready += 1
             return True
         if due.place is None:
-            running, due = due, due.held
-            if due is None:
-                running.held = _Entry(key, priority, () if reason is None else (reason,), at, now)
-                self._held += 1
+            if due.held is None:
+                due.held = new
+                self.held += 1
                 return True
+            due = due.held
         self._merge(due, at, now, priority)
         if reason is not None and reason not in due.reasons and len(due.reasons) < self.most_reasons:
             due.reasons += (reason,)
@@ -191,11 +172,16 @@ class Timeline(Generic[K, R]):
         agenda = self._agenda
         if agenda and agenda[0][0] <= now:
             self._ripen(now)
-        if not self._ready:
+        if not self.ready:
             return None
         chosen: deque[_Entry[K, R]] | None = None
         aged: deque[_Entry[K, R]] | None = None
         for _, queue in self._levels:
+            if not queue:
+                continue
+            if len(queue) == self.ready and not self._stale_places:
+                chosen = queue  # there is no other
+                break
             while queue and queue[0].place is not queue:
                 queue.popleft()
                 self._stale_places -= 1
@@ -210,8 +196,8 @@ class Timeline(Generic[K, R]):
         assert chosen is not None
         due = chosen.popleft()
         due.place = None
-        self._ready -= 1
-        self._running += 1
+        self.ready -= 1
+        self.running += 1
         return due
 
     def done(self, key: K, now: float) -> None:
@@ -221,12 +207,12 @@ class Timeline(Generic[K, R]):
             if due is not None:
                 self._entries[key] = due
             raise ValueError(f"{key} is not running; call done once for each request that was taken")
-        self._running -= 1
+        self.running -= 1
         waiting = due.held
         if waiting is None:
             return
         due.held = None
-        self._held -= 1
+        self.held -= 1
         if self._agenda and self._agenda[0][0] <= now:
             self._ripen(now)
         self._entries[key] = waiting
@@ -238,7 +224,7 @@ class Timeline(Generic[K, R]):
         agenda = self._agenda
         if agenda and agenda[0][0] <= now:
             self._ripen(now)
-        if self._ready:
+        if self.ready:
             return now
         while agenda and _is_stale(agenda[0], agenda):
             heapq.heappop(agenda)
@@ -263,7 +249,7 @@ class Timeline(Generic[K, R]):
         if due.place is None:
             was_held = due.held is not None
             due.held = None
-            self._held -= was_held
+            self.held -= was_held
             return was_held
         del self._entries[key]
         self._leave(due)
@@ -316,7 +302,7 @@ class Timeline(Generic[K, R]):
             queue = self._open_level(due.priority)
         queue.append(due)
         due.place = queue
-        self._ready += 1
+        self.ready += 1
 
     def _merge(self, due: _Entry[K, R], at: float, now: float, priority: int) -> None:
         """The earliest time and the highest priority win; the place follows."""
@@ -342,7 +328,7 @@ class Timeline(Generic[K, R]):
             self._stale_appointments += 1
         else:
             self._stale_places += 1
-            self._ready -= 1
+            self.ready -= 1
         due.place = None
         self._sweep()
 
@@ -352,7 +338,7 @@ class Timeline(Generic[K, R]):
             self._agenda[:] = [entry for entry in self._agenda if not _is_stale(entry, self._agenda)]
             heapq.heapify(self._agenda)
             self._stale_appointments = 0
-        if _FEW_ENTRIES < self._stale_places > self._ready:
+        if _FEW_ENTRIES < self._stale_places > self.ready:
             for _, queue in self._levels:
                 live = [due for due in queue if due.place is queue]
                 queue.clear()

@@ -53,7 +53,7 @@ class Feed:
 class Feeds:
     """All feeds by prefix; `ring` is called when somebody is due, and then not again until `take_due`."""
 
-    __slots__ = ("_by_prefix", "_due", "_narrow", "_ring", "_routes")
+    __slots__ = ("_by_prefix", "_due", "_narrow", "_ring", "_routes", "is_watched")
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
@@ -62,15 +62,15 @@ class Feeds:
         self._narrow: dict[str, dict[str, Feed]] = {}
         self._routes: dict[str, tuple[tuple[Feed, ...], tuple[int, ...]]] = {}
         self._due: dict[Feed, None] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_prefix)
+        # An attribute, because every write asks.
+        self.is_watched = False
 
     def open(self, prefix: str, revision: int) -> Feed:
         """The feed of a prefix, with one watcher more; a new one starts after the revision."""
         feed = self._by_prefix.get(prefix)
         if feed is None:
             feed = self._by_prefix[prefix] = Feed(prefix, revision)
+            self.is_watched = True
             if directory_of(prefix) != prefix:
                 self._narrow.setdefault(directory_of(prefix), {})[prefix] = feed
             self._routes.clear()
@@ -83,6 +83,7 @@ class Feeds:
         if feed.watchers:
             return
         del self._by_prefix[feed.prefix]
+        self.is_watched = bool(self._by_prefix)
         self._due.pop(feed, None)
         self._routes.clear()
         directory = directory_of(feed.prefix)

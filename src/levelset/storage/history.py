@@ -46,7 +46,7 @@ class History:
         self.revision = change.revision
         if change.before is not None:
             self.bytes += len(change.before.value)
-        if self.feeds:
+        if self.feeds.is_watched:
             self.feeds.publish(change)
         if len(self.changes) > self._limits.changes or self.bytes > self._limits.bytes:
             self._keep_limits()

@@ -23,6 +23,7 @@ __all__ = [
     "Change",
     "FutureRevision",
     "Item",
+    "Landing",
     "LandingWriter",
     "Mismatch",
     "NowaitReader",
@@ -241,19 +242,49 @@ class NowaitWriter(Protocol):
         ...
 
 
+class Landing(asyncio.Future[Change]):
+    """The end of a write that is on its way, and that nothing can call back.
+
+    A task that is cancelled while it awaits this goes on waiting, and is told of its cancellation when the write is
+    over: that is what asyncio does if a future refuses.
+    """
+
+    _call: Callable[["Landing"], object] | None = None
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - the signature is asyncio's
+        """Refuses."""
+        return False
+
+    def when_landed(self, call: Callable[["Landing"], object]) -> None:
+        """Has `call`, which must not raise, called when the write is over: at once then, not in the next turn."""
+        self._call = call
+
+    def set_result(self, result: Change) -> None:
+        """The write is done."""
+        super().set_result(result)
+        call = self._call
+        if call is not None:
+            call(self)
+
+    def set_exception(self, exception: type[BaseException] | BaseException) -> None:
+        """The write has failed."""
+        super().set_exception(exception)
+        if self._call is not None:
+            self._call(self)
+
+
 @runtime_checkable
 class LandingWriter(Protocol):
     """Optional: a storage that accepts a write at once, and tells later how it ended.
 
-    What is given back cannot be cancelled. A task that is cancelled while it awaits a landing waits on, and hears of
-    its cancellation when the write is over. `Mismatch` and `NotFound` come from the call or from the landing.
+    `Mismatch` and `NotFound` come from the call or from the landing.
     """
 
-    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> "asyncio.Future[Change]":
+    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> Landing:
         """As `Storage.put`."""
         ...
 
-    def delete_landing(self, key: str, *, expected: int | None) -> "asyncio.Future[Change]":
+    def delete_landing(self, key: str, *, expected: int | None) -> Landing:
         """As `Storage.delete`."""
         ...
 

@@ -8,19 +8,7 @@ from typing import Any
 from levelset.errors import ServerFailed
 from levelset.storage.interface import Change
 
-__all__ = ["Group", "Landing"]
-
-
-class Landing(asyncio.Future[Change]):
-    """The end of a write that is on its way, and that nothing can call back.
-
-    A task that is cancelled while it awaits this goes on waiting, and is told of its cancellation when the write is
-    over: that is what asyncio does if a future refuses.
-    """
-
-    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - the signature is asyncio's
-        """Refuses."""
-        return False
+__all__ = ["Group"]
 
 
 class Group:

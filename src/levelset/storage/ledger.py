@@ -60,13 +60,14 @@ class Ledger:
 
     def commit(self, change: Change) -> None:
         """Makes a change visible to reads and watches; its revision is the next one."""
-        if change.after is None:
-            del self.items[change.key]
-            self._keys.discard(change.key)
+        key, after = change.key, change.after
+        if after is None:
+            del self.items[key]
+            self._keys.discard(key)
         else:
-            self.items[change.key] = change.after
+            self.items[key] = after
             if change.before is None:
-                self._keys.add(change.key)
+                self._keys.add(key)
         self.history.append(change)
 
     def get(self, key: str, revision: int | None) -> Item | None:

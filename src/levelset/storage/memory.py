@@ -42,7 +42,10 @@ class MemoryStorage(LedgerReads):
         ledger = self._ledger
         revision = ledger.history.revision + 1
         change = planned_put(ledger.items.get(key), key, value, expected=expected, revision=revision)
-        self._commit(change)
+        if self._closed or self._clock is not None:
+            self._commit(change)
+        else:
+            ledger.commit(change)
         assert change.after is not None  # a put's change always has one
         return change.after
 

@@ -17,8 +17,8 @@ from typing import Self, TypeVar
 
 from levelset.errors import NotFound, ServerFailed
 from levelset.storage.history import Limits
-from levelset.storage.interface import Change, FutureRevision, Item, Mismatch
-from levelset.storage.landing import Group, Landing
+from levelset.storage.interface import Change, FutureRevision, Item, Landing, Mismatch
+from levelset.storage.landing import Group
 from levelset.storage.ledger import planned_delete, planned_put
 from levelset.storage.reading import LedgerReads
 from levelset.storage.sqlite_file import Durability, open_file, write_group
@@ -29,6 +29,7 @@ __all__ = ["SqliteStorage"]
 
 T = TypeVar("T")
 
+_ENOUGH = 64  # writes in a group: more of them make none of them cheaper
 _SWEEP = 1_000  # rows removed per commit: compaction must not hold up the writes behind it
 
 
@@ -73,6 +74,7 @@ class SqliteStorage(LedgerReads):
         self._pending: dict[str, tuple[Change, Group]] = {}
         self._gathering = Group()
         self._flying: Group | None = None
+        self._was_crowded = False
         self._stopped: asyncio.Future[None] | None = None
 
     @classmethod
@@ -110,13 +112,13 @@ class SqliteStorage(LedgerReads):
         self._write(key, partial(planned_delete, key=key, expected=expected), landing)
         return await landing
 
-    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> asyncio.Future[Change]:
+    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> Landing:
         """As `LandingWriter.put_landing`."""
         landing = Landing()
         self._write(key, partial(planned_put, key=key, value=value, expected=expected), landing)
         return landing
 
-    def delete_landing(self, key: str, *, expected: int | None) -> asyncio.Future[Change]:
+    def delete_landing(self, key: str, *, expected: int | None) -> Landing:
         """As `LandingWriter.delete_landing`."""
         landing = Landing()
         self._write(key, partial(planned_delete, key=key, expected=expected), landing)
@@ -183,7 +185,15 @@ class SqliteStorage(LedgerReads):
 
     def _launch_soon(self) -> None:
         # At the end of this turn of the loop, so that all who write in it share one commit.
-        asyncio.get_running_loop().call_soon(self._launch)
+        asyncio.get_running_loop().call_soon(self._gather, 0)
+
+    def _gather(self, seen: int) -> None:
+        """Launches the group when a turn of the loop brings no more to it; who writes alone need not wait for that."""
+        size = len(self._gathering.landings)
+        if seen < size < _ENOUGH and (size > 1 or self._was_crowded):
+            asyncio.get_running_loop().call_soon(self._gather, size)
+        else:
+            self._launch()
 
     def _launch(self) -> None:
         """Has the gathered group written, unless another one still is; that one's landing launches the next."""
@@ -192,6 +202,7 @@ class SqliteStorage(LedgerReads):
         if self._flying is not None or not (self._gathering.landings or (sweeping and not self._closed)):
             return
         group, self._gathering = self._gathering, Group()
+        self._was_crowded = len(group.landings) > 1
         self._flying = group
         group.compacted = compacted
         group.swept = min(compacted, self._swept + _SWEEP) if sweeping else self._swept

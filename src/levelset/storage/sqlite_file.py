@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -33,10 +34,10 @@ CREATE TABLE changes (
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 INSERT INTO meta VALUES ('compacted', 0);
 """
-_INSERT = "INSERT INTO changes VALUES "
-_DELETE = "DELETE FROM items WHERE key IN "
-_UPSERT = "INSERT INTO items (key, value, revision, created, version) VALUES "
-_ON_CONFLICT = (
+_INSERT = "INSERT INTO changes VALUES %s"
+_DELETE = "DELETE FROM items WHERE key IN (VALUES %s)"
+_UPSERT = (
+    "INSERT INTO items (key, value, revision, created, version) VALUES %s"
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value, revision = excluded.revision,"
     " created = excluded.created, version = excluded.version"
 )
@@ -164,13 +165,17 @@ def _replay(present: dict[str, Item], rows: Iterable[tuple[Any, ...]]) -> Iterat
 
 
 def _insert(connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
+    if len(changes) == 1 and changes[0].after is not None:  # who writes alone waits for each write
+        connection.execute(_INSERT % _places(1, 7), _change_row(changes[0]))
+        connection.execute(_UPSERT % _places(1, 5), _item_row(changes[0].after))
+        return
     for rows in _chunks([_change_row(change) for change in changes]):
-        connection.execute(_INSERT + _places(rows), list(chain.from_iterable(rows)))
+        connection.execute(_INSERT % _places(len(rows), 7), list(chain.from_iterable(rows)))
     final = {change.key: change.after for change in changes}
     for rows in _chunks([_item_row(item) for item in final.values() if item is not None]):
-        connection.execute(_UPSERT + _places(rows) + _ON_CONFLICT, list(chain.from_iterable(rows)))
+        connection.execute(_UPSERT % _places(len(rows), 5), list(chain.from_iterable(rows)))
     for rows in _chunks([(key,) for key, item in final.items() if item is None]):
-        connection.execute(f"{_DELETE}(VALUES {_places(rows)})", list(chain.from_iterable(rows)))
+        connection.execute(_DELETE % _places(len(rows), 1), list(chain.from_iterable(rows)))
 
 
 def _change_row(change: Change) -> tuple[Any, ...]:
@@ -188,9 +193,10 @@ def _chunks(rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     return (rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS))
 
 
-def _places(rows: list[tuple[Any, ...]]) -> str:
-    one = f"({','.join('?' * len(rows[0]))})"
-    return ",".join([one] * len(rows))
+@cache
+def _places(rows: int, columns: int) -> str:
+    one = f"({','.join('?' * columns)})"
+    return ",".join([one] * rows)
 
 
 def _number(connection: sqlite3.Connection, query: str, *values: int) -> int:

@@ -83,6 +83,10 @@ class Setback(msgspec.Struct, frozen=True):
 Step = ListPage | OpenWatch | ReadWatch | Setback
 """What to do next."""
 
+# Both are asked for with each piece that comes, and to reach a member of an enum takes its time.
+_WATCHING: Final = Phase.WATCHING
+_READ: Final = ReadWatch()
+
 
 class Machine(Generic[K]):
     """One watch of one kind; `streaming` None means streaming lists until the server turns out not to have them."""
@@ -116,6 +120,8 @@ class Machine(Generic[K]):
         setback, self._setback = self._setback, None
         if setback is not None:
             return setback
+        if self.phase is _WATCHING:
+            return _READ
         match self.phase:
             case Phase.OPENING:
                 return OpenWatch(self._least(), is_initial=True)
@@ -123,8 +129,8 @@ class Machine(Generic[K]):
                 return self._next_page()
             case Phase.RESUMING:
                 return OpenWatch(self.resource_version)
-            case Phase.SYNCING | Phase.WATCHING:
-                return ReadWatch()
+            case Phase.SYNCING:
+                return _READ
 
     def listed(self, page: KeptPage) -> list[Event[K]]:
         """A page has come. The version of the list is that of its last page that has one."""
@@ -149,7 +155,8 @@ class Machine(Generic[K]):
 
     def received(self, batch: Sequence[WatchEvent]) -> list[Event[K]]:
         """Events have come on the open watch."""
-        return self._sync(batch) if self.phase is Phase.SYNCING else self._follow(batch)
+        is_list = self.phase is not _WATCHING and self.phase is Phase.SYNCING
+        return self._sync(batch) if is_list else self._follow(batch)
 
     def ended(self, *, lasted: float) -> None:
         """The server has ended the watch properly, so many seconds after it was opened.
@@ -286,7 +293,7 @@ class Machine(Generic[K]):
     def _follow(self, batch: Sequence[WatchEvent]) -> list[Event[K]]:
         """The changes of an open watch; what comes after an error or an object without a version does not count."""
         events: list[Event[K]] = []
-        if self.phase is not Phase.WATCHING:
+        if self.phase is not _WATCHING:
             return events
         add, view, sieve = events.append, self._view, self._sieve
         top = self.resource_version or ""

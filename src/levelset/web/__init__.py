@@ -7,6 +7,7 @@ a test or a client in the same process simply calls it and reads the body with `
 from levelset.web.asgi import to_asgi
 from levelset.web.bodies import iterate, read_all
 from levelset.web.certificates import Authority, Identity, load_identity
+from levelset.web.deferred import Deferred
 from levelset.web.failures import Failure, to_status
 from levelset.web.files import write_private
 from levelset.web.limits import Limits
@@ -16,6 +17,7 @@ from levelset.web.websocket import WebSocket, accept_websocket, is_websocket
 
 __all__ = [
     "Authority",
+    "Deferred",
     "Failure",
     "Handler",
     "Headers",

@@ -9,7 +9,7 @@ __all__ = ["Limits"]
 class Limits:
     """The bounds of the server edge; sizes are bytes, times are seconds.
 
-    The times are checked `every` so often for all connections together, so that is how exact they are. Nothing here
+    Most times are checked `every` so often for all connections together, so that is how exact they are. Nothing here
     bounds how long a handler or a stream may run: a watch lives as long as both sides want it to.
     """
 
@@ -45,6 +45,9 @@ class Limits:
 
     linger_within: float = 2.0
     """How long a refused client may go on sending, so that it finds the time to read the refusal."""
+
+    finish_within: float = 1.0
+    """How long a client may take over a request that it has begun to send when the server stops; then it is cut."""
 
     every: float = 1.0
     """How often the times above are looked at."""

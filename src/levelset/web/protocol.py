@@ -6,6 +6,7 @@ import math
 from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Any, cast
 
+from levelset.web.deferred import Deferred
 from levelset.web.failures import Failure
 from levelset.web.heads import CONTINUE, has_no_body
 from levelset.web.messages import Peer, Push, Request, Response, Tunnel
@@ -119,6 +120,11 @@ class Connection(asyncio.BufferedProtocol):
         elif self._is_idle():
             self._outlet.close()
 
+    def hurry(self) -> None:
+        """Cuts a client that has sent half a request, or was refused and does not leave; nobody answers it now."""
+        if self._is_lingering or (self._turn is None and not self._reader.ready and not self._outlet.is_full):
+            self._outlet.abort()
+
     def expire(self) -> None:
         """The deadline has passed."""
         limits = self._shared.limits
@@ -182,6 +188,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _wait_for(self, result: Awaitable[Response]) -> None:
         self.deadline = math.inf
+        if isinstance(result, Deferred):
+            self._task = result
+            self._shared.hold(result)
+            result.when_settled(self._answered)
+            return
         try:
             task = asyncio.ensure_future(result)
         except TypeError as error:
@@ -236,12 +247,14 @@ class Connection(asyncio.BufferedProtocol):
                 self._send(turn, request, failure, failure.body)
 
     def _send(self, turn: Turn, request: Request, response: Response, body: bytes) -> None:
-        status = response.status
-        framing = b"" if status in {204, 304} else b"Content-Length: %d\r\n" % len(body)
-        head = self._shared.heads.write(status, response.headers, framing + self._connection_line(turn))
+        status, size = response.status, len(body)
+        framing = b"" if status in {204, 304} else b"Content-Length: %d\r\n" % size
+        if not self._keeps or turn.is_old:
+            framing += self._connection_line(turn)
+        head = self._shared.heads.write(status, response.headers, framing)
         if has_no_body(request.method, status):
             self._outlet.write(head)
-        elif len(body) < 65536:
+        elif size < 65536:
             self._outlet.write(head + body)
         else:
             self._outlet.write(head)

@@ -26,7 +26,7 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     __slots__ = (
         "_above", "_below", "_context", "_incoming", "_is_closing", "_is_open", "_is_paused", "_linger", "_make",
-        "_opened", "_outgoing", "_sealed", "_ssl", "_timer", "_within",
+        "_opened", "_outgoing", "_room", "_sealed", "_ssl", "_timer", "_within",
     )  # fmt: skip
 
     _below: asyncio.Transport
@@ -44,7 +44,9 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
         super().__init__()
         self._context = context
         self._make = make
-        self._sealed, self._opened = buffers
+        # Where opened bytes go, as `SSLObject.read` has it in its types: it takes any buffer.
+        self._sealed, self._opened = buffers[0], cast("bytearray", buffers[1])
+        self._room = len(self._opened)
         self._within, self._linger = within, linger
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -188,12 +190,12 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._read()
 
     def _read(self) -> None:
-        incoming, above = self._incoming, self._above
-        size = 1
+        incoming, above, tls = self._incoming, self._above, self._ssl
+        size: Any = 1
         try:
             # Asking for more than there is would cost an exception with every request.
-            while incoming.pending or self._ssl.pending():
-                size = self._open()
+            while incoming.pending or tls.pending():
+                size = tls.read(self._room, self._opened)  # the number of bytes, 0 if the client has said goodbye
                 if not size:
                     break
                 above.buffer_updated(size)
@@ -210,16 +212,11 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
             above.eof_received()
             self.close()
 
-    def _open(self) -> int:
-        """Opens what is there into the buffer; the number of bytes, 0 if the client has said goodbye."""
-        # Its type says that it returns bytes, which is so only without a buffer.
-        return cast("int", self._ssl.read(len(self._opened), cast("bytearray", self._opened)))
-
     def _shake_off(self) -> None:
         """Sends our goodbye if it is not sent yet, and closes if the client's is there."""
         try:
             # What the client still says is of no interest, but its goodbye comes behind it.
-            while self._incoming.pending and self._open():
+            while self._incoming.pending and self._ssl.read(self._room, self._opened):
                 pass
         except ssl.SSLError:
             pass

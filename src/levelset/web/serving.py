@@ -96,6 +96,7 @@ class Server:
     async def stop(self, *, within: float = 10.0) -> None:
         """Stops accepting, ends streams properly, answers what is under way, and closes.
 
+        A request that has only begun to come in is under way for as long as `Limits.finish_within` says.
         What is not done after `within` seconds is cut, and its handler cancelled. The same happens if this is
         cancelled. A handler that swallows its cancellation is waited for: nothing is left behind.
         """
@@ -109,12 +110,14 @@ class Server:
         shared.is_stopping = True
         for connection in tuple(shared.connections):
             connection.wind_down()
+        hurrying = asyncio.get_running_loop().call_later(self._limits.finish_within, shared.hurry)
         try:
             async with asyncio.timeout(within):
                 await shared.wait_empty()
         except TimeoutError:
             pass
         finally:
+            hurrying.cancel()
             shared.cut()
             await shared.wait_empty()
 

@@ -29,6 +29,9 @@ class Closable(Protocol):
     def wind_down(self) -> None:
         """The server stops: end what can end now."""
 
+    def hurry(self) -> None:
+        """The server stops: wait for the client no longer."""
+
     def abort(self) -> None:
         """The server stops: end now."""
 
@@ -104,6 +107,11 @@ class Shared:
         self.now = now
         for connection in [one for one in self.connections if one.deadline <= now]:
             connection.expire()
+
+    def hurry(self) -> None:
+        """Has every connection end that waits for more from its client."""
+        for connection in tuple(self.connections):
+            connection.hurry()
 
     async def wait_empty(self) -> None:
         """Waits until no connection and no task is left."""
