@@ -1,6 +1,6 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop docs clean
+.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing kinds docs clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -11,8 +11,8 @@ help: ## this list
 .venv/pyproject.installed: pyproject.toml scripts/venv
 	@scripts/venv
 
-run: .venv/pyproject.installed ## an API server of your own, until you stop it
-	@.venv/bin/levelset serve
+run: .venv/pyproject.installed ## an API server of your own with the sample controllers, until you stop it
+	@.venv/bin/levelset up
 
 tour: .venv/pyproject.installed ## a short tour of the library
 	@.venv/bin/levelset tour
@@ -48,6 +48,12 @@ bench-cache: .venv/pyproject.installed ## measure the cache, with the peers besi
 
 bench-loop: .venv/pyproject.installed ## measure the loop, with kopf beside us (installs it)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/loop.py
+
+bench-testing: .venv/pyproject.installed ## measure what a test costs, and the explorer
+	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/testing.py
+
+kinds: .venv/pyproject.installed ## write the classes of the built-in kinds anew
+	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.generate_kinds
 
 docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
 	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py

@@ -36,9 +36,7 @@ from levelset.errors import (
 from levelset.objects import (
     Column,
     Condition,
-    FieldSelector,
     GroupVersionKind,
-    LabelSelector,
     ListMap,
     ListSet,
     Meta,
@@ -99,6 +97,7 @@ if TYPE_CHECKING:
         watches,
     )
     from levelset.manager import LeaderElection, Manager, run
+    from levelset.objects import FieldSelector, LabelSelector
     from levelset.state import StateMap
     from levelset.watching import (
         Apply,
@@ -115,6 +114,7 @@ if TYPE_CHECKING:
         watch,
         without_fields,
     )
+    from levelset.webhook import Review, converts, defaults, validates
 
 __all__ = [
     "Action",
@@ -172,6 +172,7 @@ __all__ = [
     "Request",
     "Resource",
     "Retry",
+    "Review",
     "Rule",
     "Scale",
     "Scheme",
@@ -194,7 +195,9 @@ __all__ = [
     "by_label",
     "by_namespace",
     "by_owner",
+    "converts",
     "decode",
+    "defaults",
     "drive",
     "encode",
     "every",
@@ -217,6 +220,7 @@ __all__ = [
     "source",
     "store",
     "transforming",
+    "validates",
     "watch",
     "watches",
     "without_fields",
@@ -235,10 +239,12 @@ _ROOMS: Final = {
         "source watches"
     ),
     "levelset.manager": "LeaderElection Manager run",
+    "levelset.objects": "FieldSelector LabelSelector",
     "levelset.state": "StateMap",
     "levelset.watching": (
         "Apply Delete Event Init InitApply InitDone all_of any_of by not_ transforming watch without_fields"
     ),
+    "levelset.webhook": "Review converts defaults validates",
 }
 _LATE: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

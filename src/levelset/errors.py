@@ -42,8 +42,9 @@ LevelsetError
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 __all__ = [
     "AlreadyExists",
@@ -92,8 +93,7 @@ class LevelsetError(Exception):
     """The root: catch this to catch everything that levelset raises on purpose."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One thing that is wrong with an object: where, what kind of wrong, and in words."""
 
     field: str
@@ -172,8 +172,7 @@ class AlreadyExists(Conflict):
     default_reason = "AlreadyExists"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldConflict:
+class FieldConflict(Struct, frozen=True):
     """One field that an apply would change although somebody else owns it."""
 
     manager: str

@@ -1,26 +1,5 @@
 """Virtual time for single tests, where the others of the room need real sockets."""
 
-import asyncio
-import functools
-from collections.abc import Callable, Coroutine
-from typing import Any
-
-from tests.aio.clock import VirtualLoop, run
+from levelset.testing.clock import VirtualLoop, virtual
 
 __all__ = ["VirtualLoop", "virtual"]
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Runs an async test on a virtual loop of its own; no task may be left behind."""
-
-    @functools.wraps(test)
-    def running(*args: Any, **kwargs: Any) -> None:
-        run(_checked(test(*args, **kwargs)))
-
-    return running
-
-
-async def _checked(test: Coroutine[Any, Any, None]) -> None:
-    await test
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    assert not left, f"still running after the test: {[task.get_name() for task in left]}"

@@ -1,12 +1,15 @@
 """The subcommands print what they promise."""
 
+import json
+import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli import tour
-from levelset.cli.commands import levelset
+from levelset.cli.commands import COMMANDS, levelset
 
 
 def invoke(*arguments: str) -> Result:
@@ -20,7 +23,26 @@ def test_the_version_is_the_installed_one(arguments: list[str]) -> None:
 
 def test_the_help_names_every_command() -> None:
     shown = invoke("--help").output
-    assert [name for name in levelset.commands if name not in shown] == []
+    assert [name for name in (*COMMANDS, *levelset.commands) if f"  {name} " not in shown] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_is_there_with_the_help_that_the_table_gives(name: str) -> None:
+    outcome = invoke(name, "--help")
+    assert outcome.exit_code == 0
+    assert COMMANDS[name][1].rstrip(".").split(":")[0][:40] in " ".join(outcome.output.split())
+
+
+def test_the_help_loads_no_command() -> None:
+    code = "import sys, levelset.cli.commands as c; c.levelset(['--help'], standalone_mode=False); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert [
+        one for one in ("levelset.apiserver", "levelset.manager", "levelset.cli.serve") if f" {one} " in loaded
+    ] == []
+
+
+def test_the_version_speaks_json_to_programs() -> None:
+    assert json.loads(invoke("version", "-o", "json").output) == {"version": version("levelset")}
 
 
 def test_the_tour_makes_every_stop_and_says_what_to_type_next() -> None:

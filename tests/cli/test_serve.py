@@ -19,7 +19,8 @@ from levelset.apiserver.kubeconfig import read_kubeconfig
 
 START = """
 import click
-from levelset.cli.serve import compact, serve
+from levelset.cli.compact import compact
+from levelset.cli.serve import serve
 click.Group(commands=[serve, compact])()
 """
 

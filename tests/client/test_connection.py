@@ -6,7 +6,7 @@ import pytest
 
 from levelset.client.pool import PoolLimits
 from levelset.errors import TimedOut, Unreachable
-from tests.apiserver.clock import virtual
+from tests.client.clock import virtual
 from tests.client.wires import Caller, ask, listen, post, read, turn_until
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

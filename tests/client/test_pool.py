@@ -6,7 +6,7 @@ import pytest
 
 from levelset.client.pool import PoolLimits
 from levelset.errors import ConfigError, TimedOut, Unreachable
-from tests.apiserver.clock import virtual
+from tests.client.clock import virtual
 from tests.client.wires import Caller, ask, listen, post, raw_server, transport_to, turn_until
 
 

@@ -17,7 +17,7 @@ from levelset.client.pool import PoolLimits
 from levelset.errors import ConfigError, TimedOut, Unreachable
 from levelset.web import Request, Response, Server
 from levelset.web.identities import Identity
-from tests.apiserver.clock import virtual
+from tests.client.clock import virtual
 from tests.client.patience import skipping
 from tests.client.test_execplugin import Plugin
 from tests.client.wires import Caller, ask, listen, post, raw_server, read, transport_to, turn_until

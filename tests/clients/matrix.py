@@ -33,6 +33,7 @@ VERBS = (
         "explain",
         "wait",
         "events",
+        "generated",
     ),
     *("delete-background", "delete-foreground", "delete-orphan", "delete-all", "finalizer", "timer", "restart", "fuzz"),
 )

@@ -9,7 +9,6 @@ __all__ = ["AREAS", "SCENARIOS"]
 AREAS = {
     "admission_policy": "admission policies come with the next issue",
     "admission_webhook": "admission webhooks come with the next issue",
-    "crd_cel": "validation rules in CEL come with the next issue",
     "rbac": "roles and bindings come with the next issue",
 }
 

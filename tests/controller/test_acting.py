@@ -190,6 +190,7 @@ def test_what_a_condition_does_not_know_stays_in_a_tree() -> None:
         "type": "Ready",
         "status": "False",
         "reason": "Down",
+        "message": "",
         "lastTransitionTime": "2026-01-31T12:00:00Z",
         "lastHeartbeatTime": "x",
     }

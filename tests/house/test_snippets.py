@@ -23,7 +23,9 @@ from tests.house.markdown import Block, blocks, pages
 
 PAGES = {path: blocks(path) for path in pages()}
 BLOCKS = [block for found in PAGES.values() for block in found]
-PYTHON = [block for block in BLOCKS if block.info == "python"]
+# A page whose files and commands belong together is executed as a whole, by a test of its own.
+WALKS = {"docs/tutorial.md": "tests/cli/test_tutorial.py"}
+PYTHON = [block for block in BLOCKS if block.info == "python" and relative(block.path) not in WALKS]
 COMMANDS = [
     pytest.param(line.removeprefix("$ "), id=f"{block.where}: {line[2:]}")
     for block in BLOCKS
@@ -33,7 +35,7 @@ COMMANDS = [
 ]
 KNOWN = {"": "a fence without a language", "python": "", "python norun": "", "console": "", "text": "", "yaml": ""}
 # Commands of other people that a page may tell to type.
-ELSEWHERE = {"cd", "git", "kubectl", "pip", "python3", "python", "source"}
+ELSEWHERE = {"cd", "git", "kubectl", "pip", "python3", "python", "ruff", "source"}
 
 
 def expected(block: Block) -> str | None:
@@ -79,14 +81,21 @@ def assert_levelset_knows(words: list[str]) -> None:
             options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
             assert word.split("=")[0] in options | {"--help"}
         elif isinstance(command, click.Group):
-            assert word in command.commands
-            command = command.commands[word]
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, f"there is no command {word}"
+            command = found
 
 
 def assert_extras_exist(command: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = {extra for group in re.findall(r"\[([a-z,]+)\]", command) for extra in group.split(",")}
     assert asked <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize(("page", "test"), WALKS.items())
+def test_a_page_that_is_executed_as_a_whole_has_its_test(page: str, test: str) -> None:
+    assert (ROOT / page).is_file()
+    assert Path(page).name in (ROOT / test).read_text(encoding="utf-8")
 
 
 def test_a_snippet_that_is_not_run_has_a_reason() -> None:

@@ -1,10 +1,13 @@
 """Definitions for a server of one's own."""
 
+import pytest
+
 from levelset.client import OnlyMetadata
+from levelset.client.kinds import view_of
 from levelset.controller import Controller, owns, references, watches
-from levelset.manager.definitions import install_definitions, kinds_of, permissive_definition
+from levelset.errors import ConfigError, Invalid
+from levelset.manager.definitions import definitions_for, install_definitions, kinds_of
 from levelset.objects import Column, GroupVersionKind, Resource, Scale, Spec, Status
-from levelset.objects.definition import definition_of
 from tests.apiserver.clock import virtual
 from tests.client.world import ConfigMap, Namespace, open_client
 
@@ -12,10 +15,13 @@ from tests.client.world import ConfigMap, Namespace, open_client
 class ShopSpec(Spec):
     open: bool = True
     goods: dict[str, int] = {}
+    replicas: int | None = None
 
 
 class ShopStatus(Status):
     sold: int = 0
+    selector: str = ""
+    replicas: int = 0
 
 
 class Shop(
@@ -35,6 +41,14 @@ class OldShop(Resource[ShopSpec, ShopStatus], api="trade.example.dev/v1alpha1", 
 
 class Region(Resource[ShopSpec, None], api="trade.example.dev/v1", scope="Cluster"):
     """Where shops are."""
+
+
+class OddSpec(Spec):
+    either: list[int] | str
+
+
+class Odd(Resource[OddSpec, None], api="trade.example.dev/v1"):
+    pass
 
 
 async def reconcile(obj, ctx):
@@ -77,12 +91,46 @@ async def test_what_is_served_already_is_left_alone():
 
 
 def test_several_versions_of_a_kind_are_one_definition_of_which_the_first_is_stored():
-    tree = permissive_definition([definition_of(Shop), definition_of(OldShop)])
+    (tree,) = definitions_for([view_of(OldShop), view_of(Shop)]).values()
     versions = tree["spec"]["versions"]
-    assert [(one["name"], one["storage"]) for one in versions] == [("v1", True), ("v1alpha1", False)]
+    assert [(one["name"], one["storage"]) for one in versions] == [("v1", False), ("v1alpha1", True)]
     assert versions[0]["schema"]["openAPIV3Schema"]["description"] == "A place to buy things."
     assert versions[0]["subresources"]["scale"]["labelSelectorPath"] == ".status.selector"
-    assert versions[0]["additionalPrinterColumns"] == [
-        {"name": "Sold", "type": "integer", "jsonPath": ".status.sold", "priority": 1}
-    ]
     assert tree["spec"]["names"]["shortNames"] == ["sh"]
+
+
+def test_kinds_without_a_class_have_no_definition():
+    bare = GroupVersionKind("trade.example.dev", "v1", "Shop")
+    assert definitions_for([view_of(OnlyMetadata(Shop)), view_of(bare)]) == {}
+
+
+def test_a_child_whose_metadata_are_watched_is_a_kind_like_any_other():
+    (_, view) = kinds_of([Controller(Region, reconcile, owns(Shop))])
+    assert view.class_ is Shop
+
+
+@virtual
+async def test_the_server_refuses_what_the_class_does_not_allow():
+    async with open_client(crd=False) as client:
+        await install_definitions(client, [view_of(Shop)])
+        tree = {"apiVersion": "trade.example.dev/v1", "kind": "Shop", "metadata": {"name": "x", "namespace": "default"}}
+        with pytest.raises(Invalid, match=r"spec.goods.tea"):
+            await client.create({**tree, "spec": {"goods": {"tea": "much"}}})
+        made = await client.create({**tree, "spec": {}})
+        assert made.tree["spec"] == {"open": True}
+
+
+@virtual
+async def test_a_class_without_a_schema_is_served_all_the_same_and_the_log_says_why_it_has_none(caplog):
+    async with open_client(crd=False) as client:
+        await install_definitions(client, [view_of(Odd)])
+        made = await client.create(Odd.new("x", OddSpec(either="or"), namespace="default"))
+        assert made.spec.either == "or"
+    (record,) = [one for one in caplog.records if one.name == "levelset.manager"]
+    assert record.getMessage().startswith("odds.trade.example.dev is served without a schema")
+    assert "Odd.spec.either: list | str has no structural schema" in record.getMessage()
+
+
+def test_classes_that_are_no_versions_of_one_kind_are_refused():
+    with pytest.raises(ConfigError, match="two classes for one version"):
+        definitions_for([view_of(Shop), view_of(Shop)])

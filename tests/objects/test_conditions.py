@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from levelset.objects import Condition, decode, encode, replace, to_tree
 from levelset.objects.conditions import find_condition, is_condition_true, remove_condition, set_condition
+from tests.objects.samples import Website
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)
@@ -69,3 +71,19 @@ def test_there_is_one_condition_for_each_type_and_it_is_the_last_one_set(steps):
         conditions = set_condition(conditions, type_, status, now=NOON)
     assert {one.type: one.status for one in conditions} == dict(steps)
     assert len(conditions) == len(dict(steps))
+
+
+def test_a_condition_always_carries_its_reason_and_its_message_for_metav1_requires_both():
+    (made,) = set_condition((), "Ready", status=True, now=NOON)
+    tree = to_tree(made)
+    assert (tree["reason"], tree["message"]) == ("", "")
+    assert to_tree(Condition(type="Ready", status="True")).keys() >= {"reason", "message"}
+
+
+def test_a_condition_that_was_read_without_a_message_is_written_without_one():
+    text = b'{"apiVersion":"example.dev/v1","kind":"Website","metadata":{"name":"a"},"spec":{"image":"a"},'
+    text += b'"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
+    site = decode(Website, text)
+    assert encode(site) == text
+    labelled = replace(site, metadata=replace(site.metadata, labels={"a": "b"}))
+    assert to_tree(labelled)["status"]["conditions"] == [{"type": "Ready", "status": "True"}]

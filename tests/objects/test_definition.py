@@ -71,3 +71,19 @@ def test_the_plural_is_the_one_that_a_reader_expects(kind, plural):
 def test_a_wrong_keyword_is_named(keywords, error, words):
     with pytest.raises(error, match=words):
         define("Website", **keywords)
+
+
+def test_a_version_says_whether_it_is_served_stored_deprecated_and_what_it_is_selected_by():
+    plain = define("Website", api="example.dev/v1")
+    assert (plain.served, plain.stored, plain.deprecated, plain.deprecation, plain.selectable) == (
+        *(True, False, False, ""),
+        (),
+    )
+    made = define(
+        "Website", api="example.dev/v1", served=False, stored=True, deprecated="use v2", selectable=[".spec.color"]
+    )
+    assert (made.served, made.stored, made.deprecated, made.deprecation, made.selectable) == (
+        *(False, True, True, "use v2"),
+        (".spec.color",),
+    )
+    assert define("Website", api="example.dev/v1", deprecated=True).deprecation == ""

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from levelset import Change, Client, Cluster, Controller
+from levelset.testing.choosing import WRITES
+from levelset.testing.faults import conflict, delayed_watch
 from tests.apiserver.clock import virtual
-from tests.stories.faults import Late, Refusals
 from tests.stories.fleets import Fleet, Fleets, Ship, fleet, named_ships, numbered_ships, ships_of
 from tests.stories.operating import operating, until
 from tests.stories.world import World, open_world
@@ -81,7 +82,7 @@ async def test_people_are_content_in_the_end(make: Callable[[], tuple[Controller
         people = People(world, client, Random(seed))
         handle = cluster.declare(Ship)
         handle.listen(people.count)
-        hooks = (Refusals(0.2, Random(seed)), Late(2.0))
+        hooks = (conflict(share=0.2, verbs=WRITES, seed=seed).hook(), delayed_watch(2.0).hook())
         async with operating(world, make()[0], hooks=hooks):
             for _ in range(80):
                 await people.step()

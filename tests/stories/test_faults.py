@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from random import Random
 from typing import Any
 
 import pytest
 
 from levelset import Client, Controller
+from levelset.testing.choosing import WRITES
+from levelset.testing.faults import conflict, delayed_watch
 from tests.apiserver.clock import virtual
-from tests.stories.faults import CutOff, Late, Refusals
 from tests.stories.fleets import Fleet, Fleets, fleet, named_ships, numbered_ships, ships_of
+from tests.stories.network import CutOff
 from tests.stories.operating import operating, until
 from tests.stories.world import World, open_world
 
@@ -46,19 +47,19 @@ def made_and_unmade(world: World) -> tuple[int, int]:
 @virtual
 async def test_children_are_exactly_right_although_one_write_in_five_is_refused(make: Making) -> None:
     async with open_world(Fleet) as (world, people):
-        refusals = Refusals(0.2, Random(5))
+        refusals = conflict(share=0.2, verbs=WRITES, seed=5).hook()
         async with operating(world, make()[0], hooks=(refusals,)):
             for name, size in SIZES.items():
                 await people.create(fleet(name, size))
             await settled(people, SIZES)
-        assert refusals.refused > 10
+        assert refusals.struck > 10
         assert made_and_unmade(world) == (sum(SIZES.values()), 0)
 
 
 @both
 @virtual
 async def test_nothing_is_made_twice_although_every_watch_is_two_seconds_late(make: Making) -> None:
-    async with open_world(Fleet) as (world, people), operating(world, make()[0], hooks=(Late(2.0),)):
+    async with open_world(Fleet) as (world, people), operating(world, make()[0], hooks=(delayed_watch(2.0).hook(),)):
         for name, size in SIZES.items():
             await people.create(fleet(name, size))
             await asyncio.sleep(0.3)
@@ -85,7 +86,7 @@ async def test_a_server_that_is_restarted_in_the_middle_loses_nothing(make: Maki
 @virtual
 async def test_all_of_it_at_once_ends_well(make: Making) -> None:
     async with open_world(Fleet, seed=3) as (world, people):
-        hooks: tuple[Any, ...] = (Refusals(0.2, Random(9)), Late(2.0))
+        hooks: tuple[Any, ...] = (conflict(share=0.2, verbs=WRITES, seed=9).hook(), delayed_watch(2.0).hook())
         async with operating(world, make()[0], hooks=hooks):
             for number, (name, size) in enumerate(SIZES.items()):
                 await people.create(fleet(name, size))

@@ -7,8 +7,8 @@ import pytest
 
 from levelset import Client, LeaderElection
 from tests.apiserver.clock import virtual
-from tests.stories.faults import CutOff
 from tests.stories.fleets import Fleet, fleet, named_ships, numbered_ships, ships_of
+from tests.stories.network import CutOff
 from tests.stories.operating import operating, until
 from tests.stories.world import World, open_world
 

@@ -1,13 +1,14 @@
 """The world of the stories does what it says: without that, no story means anything."""
 
 import asyncio
-from random import Random
 
 import pytest
 
 from levelset import Client, Cluster, Conflict, Object, ObjectMeta
+from levelset.testing.choosing import WRITES
+from levelset.testing.faults import conflict, delayed_watch
 from tests.apiserver.clock import virtual
-from tests.stories.faults import CutOff, Late, Refusals
+from tests.stories.network import CutOff
 from tests.stories.world import open_world
 
 
@@ -33,7 +34,7 @@ async def seen(cluster: Cluster, name: str) -> float:
 @virtual
 async def test_what_comes_on_a_late_watch_comes_as_much_later() -> None:
     async with open_world() as (world, people):
-        late = await world.client("late", Late(2.0))
+        late = await world.client("late", delayed_watch(2.0).hook())
         async with late, Cluster(late) as cluster:
             cluster.declare(Settings)
             await cluster.wait_ready()
@@ -59,10 +60,10 @@ async def test_a_server_that_comes_back_has_what_it_had_and_a_watch_goes_on() ->
 @virtual
 async def test_a_share_of_the_writes_is_refused_and_not_in_the_journal() -> None:
     async with open_world() as (world, _):
-        refusals = Refusals(0.5, Random(1))
+        refusals = conflict(share=0.5, verbs=WRITES, seed=1).hook()
         async with await world.client("writer", refusals) as client:
             outcomes = [await _tried(client, f"n{number}") for number in range(40)]
-        assert refusals.refused == outcomes.count(False) > 10
+        assert refusals.struck == outcomes.count(False) > 10
         assert len(world.writes(who="writer")) == outcomes.count(True) > 10
 
 

@@ -1,6 +1,7 @@
 """The embedded API server: it answers as a Kubernetes API server does, in what it carries."""
 
 from levelset.apiserver.access import Access, Caller
+from levelset.apiserver.admission import Admitter
 from levelset.apiserver.kubeconfig import Contact, read_kubeconfig, write_kubeconfig
 from levelset.apiserver.served import Column, Rules, ScalePaths, Served
 from levelset.apiserver.server import ApiServer
@@ -8,6 +9,7 @@ from levelset.apiserver.world import World
 
 __all__ = [
     "Access",
+    "Admitter",
     "ApiServer",
     "Caller",
     "Column",

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
+from levelset.apiserver import admitting, refusals, scaling, strategy, writing
 from levelset.apiserver import metadata as meta
-from levelset.apiserver import refusals, scaling, strategy, writing
 from levelset.apiserver.decoding import check_place
 from levelset.apiserver.isolation import reset_fields
 from levelset.apiserver.negotiation import JSON, YAML, read_text
@@ -80,7 +80,10 @@ async def _create(world: World, served: Served, namespace: str | None, config: T
     decoded = strategy.begin_create(served, namespace, tree, options)
     with world.arrivals.expect(*writing.homes(served, namespace)):
         await writing.check_home(world, served, namespace, name)
-        strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
+        if options.asking is None:
+            strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
+        else:
+            await admitting.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
         return await writing.store_new(world, served, namespace, tree, options)
 
 

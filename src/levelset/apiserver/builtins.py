@@ -6,7 +6,7 @@ Which rules a kind goes by is in `builtin_rules` and the files it draws on.
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from levelset.apiserver.builtin_rules import rules_of
 from levelset.apiserver.schemas import builtin_columns, builtin_kind
@@ -159,11 +159,19 @@ TABLE: dict[str, tuple[Kind, ...]] = {
 
 def builtin_kinds(special: dict[tuple[str, str], Rules] | None = None) -> Iterator[Served]:
     """All built-in kinds; `special` holds the rules, by group and kind, that need more than the object to judge by."""
+    for served in _usual_kinds():
+        rules = None if special is None else special.get((served.group, served.kind))
+        yield served if rules is None else replace(served, rules=rules)
+
+
+@functools.cache
+def _usual_kinds() -> tuple[Served, ...]:
+    """All built-in kinds with the rules that need nothing but the object; all servers of a process share them."""
+    found: list[Served] = []
     for path, kinds in TABLE.items():
         group, _, version = path.partition("/")
-        for row in kinds:
-            rules = (special or {}).get((group, row.kind)) or rules_of(group, row.kind)
-            yield _served(group, version, row, rules)
+        found += [_served(group, version, row, rules_of(group, row.kind)) for row in kinds]
+    return tuple(found)
 
 
 def _served(group: str, version: str, row: Kind, rules: Rules) -> Served:

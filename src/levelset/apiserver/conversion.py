@@ -1,13 +1,19 @@
 """From what is stored to what is served, and back: an object is kept in one version and read in several.
 
-Between versions of a custom resource only `apiVersion` changes, and what the other version does not know is dropped.
-An object that was written before its definition took its present schema is pruned and defaulted when it is read. Some
-built-in kinds are views of another one: their fields are renamed.
+Between versions of a custom resource only `apiVersion` changes, and what the other version does not know is dropped,
+unless somebody converts them (`Served.convert`). An object that was written before its definition took its present
+schema is pruned and defaulted when it is read. Some built-in kinds are views of another one: their fields are renamed.
 """
 
-from levelset.apiserver.served import Object, Served
+from collections.abc import Callable
+from typing import Any, Final
 
-__all__ = ["serve", "store"]
+from levelset.apiserver.served import Object, Served
+from levelset.errors import ServerFailed
+
+__all__ = ["between", "serve", "store"]
+
+_MAY_CHANGE: Final = ("annotations", "labels")
 
 
 def serve(served: Served, tree: Object, revision: int) -> None:
@@ -15,17 +21,19 @@ def serve(served: Served, tree: Object, revision: int) -> None:
     stored = tree.get("apiVersion")
     if served.from_stored is not None:
         served.from_stored(tree)
-    tree["apiVersion"] = served.api_version
-    if not served.custom:
+    if not served.custom or stored == served.api_version:
+        tree["apiVersion"] = served.api_version
+        if served.custom and revision < served.since:
+            _load(served.schema, tree)
         return
-    schema = served.schema()
-    if stored != served.api_version:
-        if revision < served.since and stored == served.storage_api_version:
-            _load(served, tree)
-        if schema is not None:
-            schema.prune(tree)
-    elif revision < served.since and schema is not None:
-        schema.load(tree)
+    if revision < served.since and stored == served.storage_api_version:
+        _load(served.storage_schema, tree)
+    if served.convert is not None:
+        _convert(served.convert, tree, served.api_version)
+        _load(served.schema, tree)
+        return
+    tree["apiVersion"] = served.api_version
+    _prune(served.schema, tree)
 
 
 def store(served: Served, tree: Object) -> None:
@@ -33,13 +41,53 @@ def store(served: Served, tree: Object) -> None:
     if served.to_stored is not None:
         served.to_stored(tree)
     if served.custom and served.version != served.storage_version:
-        schema = served.storage_schema()
-        if schema is not None:
-            schema.prune(tree)
+        if served.convert is not None:
+            tree["apiVersion"] = served.api_version
+            _convert(served.convert, tree, served.storage_api_version)
+        _prune(served.storage_schema, tree)
     tree["apiVersion"] = served.storage_api_version
 
 
-def _load(served: Served, tree: Object) -> None:
-    schema = served.storage_schema()
+def between(served: Served, other: Served, tree: Object) -> None:
+    """Turns a tree of one version into one of another version of the same custom resource, in place."""
+    if served.convert is not None:
+        _convert(served.convert, tree, other.api_version)
+    tree["apiVersion"] = other.api_version
+    _load(other.schema, tree)
+
+
+def _convert(convert: Callable[[Object, str], Object], tree: Object, wanted: str) -> None:
+    name = (tree.get("kind"), tree["metadata"].get("namespace"), tree["metadata"].get("name"))
+    try:
+        made = convert(tree, wanted)
+        found = (made.get("kind"), made["metadata"].get("namespace"), made["metadata"].get("name"))
+    except Exception as error:
+        # Whatever somebody else's function raises, the client is told whose fault it is.
+        raise _failed(name, tree.get("apiVersion"), wanted, str(error) or type(error).__name__) from error
+    if made.get("apiVersion") != wanted or found != name:
+        raise _failed(name, tree.get("apiVersion"), wanted, f"it gave a {made.get('apiVersion')} {_shown(found)}")
+    metadata = {word: value for word, value in tree["metadata"].items() if word not in _MAY_CHANGE}
+    metadata |= {word: made["metadata"][word] for word in _MAY_CHANGE if made["metadata"].get(word)}
+    tree.clear()
+    tree.update({"apiVersion": wanted, "kind": name[0], "metadata": metadata})
+    tree.update({word: value for word, value in made.items() if word not in tree})
+
+
+def _failed(name: tuple[Any, ...], version: Any, wanted: str, problem: str) -> ServerFailed:
+    return ServerFailed(f"conversion of {_shown(name)} from {version} to {wanted} failed: {problem}")
+
+
+def _shown(name: tuple[Any, ...]) -> str:
+    return "/".join(str(one) for one in name if one)
+
+
+def _load(source: Callable[[], Any], tree: Object) -> None:
+    schema = source()
     if schema is not None:
         schema.load(tree)
+
+
+def _prune(source: Callable[[], Any], tree: Object) -> None:
+    schema = source()
+    if schema is not None:
+        schema.prune(tree)

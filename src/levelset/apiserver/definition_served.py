@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from levelset.apiserver.definition_names import is_terminating
+from levelset.apiserver.expression_rules import expression_rules
 from levelset.apiserver.members import items, part
 from levelset.apiserver.schemas import Compiled, compile_schema
 from levelset.apiserver.served import Column, Object, Rules, ScalePaths, Served
@@ -24,16 +25,30 @@ AGE = Column(
 RULES = Rules()
 
 
-def served_of(definition: Object, since: int, *, logs: Callable[..., Any] | None = None) -> tuple[Served, ...]:
+def served_of(
+    definition: Object,
+    since: int,
+    *,
+    logs: Callable[..., Any] | None = None,
+    convert: Callable[[Object, str], Object] | None = None,
+) -> tuple[Served, ...]:
     """All versions of a definition, those that are not served included.
 
-    `since` is the revision at which its schemas last changed, `logs` what answers its `log` subresource.
+    `since` is the revision at which its schemas last changed, `logs` what answers its `log` subresource, `convert` what
+    makes of an object in one version the same object in another.
     """
     versions = definition["spec"]["versions"]
     schemas = {one["name"]: _schema(one) for one in versions}
     storage = next(one for one in versions if one.get("storage"))
     made = [_served(definition, one, storage, schemas, since) for one in versions]
+    if convert is not None:
+        # What is not stored in the version that is asked for must be converted, however new it is.
+        made = [replace(one, convert=convert, since=_since_converted(one)) for one in made]
     return tuple(made if logs is None else [replace(one, logs=logs) for one in made])
+
+
+def _since_converted(served: Served) -> int:
+    return served.since if served.version == served.storage_version else sys.maxsize
 
 
 def schema_tree(version: Object) -> Any:
@@ -70,11 +85,16 @@ def _served(
         shape=_shape(version),
         column_source=functools.partial(_columns, version),
         selectable=tuple(one["jsonPath"].lstrip(".") for one in items(version, "selectableFields")),
-        rules=RULES,
+        rules=_rules(version),
         deprecation=_deprecation(spec["group"], version, names["kind"]),
         terminating=is_terminating(definition),
         since=sys.maxsize if differs else since,
     )
+
+
+def _rules(version: Object) -> Rules:
+    expressions = expression_rules(schema_tree(version))
+    return RULES if expressions is None else replace(RULES, expressions=expressions)
 
 
 def _schema(version: Object) -> Callable[[], Compiled | None]:

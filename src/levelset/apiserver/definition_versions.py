@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from levelset.apiserver.builtin_rules import check_dns1035_label
+from levelset.apiserver.expression_rules import check_expressions
 from levelset.apiserver.jsonpath import parse_path
 from levelset.apiserver.members import items, part
 from levelset.apiserver.schemas import check_structural, wording
@@ -34,7 +35,8 @@ def check_version(version: Object, path: str) -> list[Cause]:
         causes.append(wording.required(f"{path}.schema.openAPIV3Schema", "schemas are required"))
     else:
         status = part(version, "subresources").get("status") is not None
-        causes += check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
+        wrong = check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
+        causes += wrong or check_expressions(schema, f"{path}.schema.openAPIV3Schema")
     causes += _check_scale(part(version, "subresources").get("scale"), f"{path}.subresources.scale")
     for index, column in enumerate(items(version, "additionalPrinterColumns")):
         causes += _check_column(column, f"{path}.additionalPrinterColumns[{index}]")

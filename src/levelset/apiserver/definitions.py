@@ -70,6 +70,7 @@ class Definitions:
         self._known: dict[str, Definition] = {}
         self._names = Names()
         self._logs: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._converters: dict[tuple[str, str], Callable[[Object, str], Object]] = {}
         self.changed: Callable[[Definition | None, Definition | None], None] | None = None
         self.rules: Rules = replace(
             rules_of(GROUP, KIND),
@@ -110,6 +111,25 @@ class Definitions:
     def serve_logs(self, group: str, kind: str, handler: Callable[..., Any]) -> None:
         """Has the `log` subresource of a custom kind answered by this handler, now and whenever it is defined."""
         self._logs[group, kind] = handler
+        self._remake(group, kind)
+
+    def convert_with(self, group: str, kind: str, convert: Callable[[Object, str], Object]) -> Callable[[], None]:
+        """Has the versions of a custom kind converted by this function, now and whenever it is defined.
+
+        It gets an object, which it leaves as it is, and an apiVersion; it may raise anything. What is returned ends it,
+        unless another function has taken its place.
+        """
+        self._converters[group, kind] = convert
+        self._remake(group, kind)
+
+        def end() -> None:
+            if self._converters.get((group, kind)) is convert:
+                del self._converters[group, kind]
+                self._remake(group, kind)
+
+        return end
+
+    def _remake(self, group: str, kind: str) -> None:
         for one in self.all():
             if one.storage.group == group and one.storage.kind == kind:
                 self._replace(one, self._made(one.tree, one))
@@ -148,8 +168,8 @@ class Definitions:
         revision = int(tree["metadata"].get("resourceVersion") or 0)
         same = former is not None and former.tree["spec"]["versions"] == tree["spec"]["versions"]
         since = former.since if former is not None and same else revision
-        logs = self._logs.get((tree["spec"]["group"], tree["spec"]["names"]["kind"]))
-        versions = served_of(tree, since, logs=logs)
+        named = (tree["spec"]["group"], tree["spec"]["names"]["kind"])
+        versions = served_of(tree, since, logs=self._logs.get(named), convert=self._converters.get(named))
         listed = {one["name"] for one in tree["spec"]["versions"] if one.get("served")}
         is_shown = is_established(tree) and not self._names.are_contested(tree)
         shown = tuple(one for one in versions if one.version in listed) if is_shown else ()

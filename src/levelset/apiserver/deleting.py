@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver import committing, refusals, strategy
+from levelset.apiserver import admitting, committing, refusals, strategy
 from levelset.apiserver.metadata import is_deleting, time_text
 from levelset.apiserver.objects import served_tree, store_bytes
 from levelset.apiserver.options import DeleteOptions
@@ -66,6 +66,8 @@ async def delete(
         item = await get_item(world, key)
         if item is None:
             raise refusals.not_found(served, name)
+        if options.asking is not None:
+            await admitting.check_delete(world, served, served_tree(served, item), options)
         try:
             return await _delete_item(world, served, name, item, options)
         except Mismatch:

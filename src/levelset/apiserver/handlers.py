@@ -23,13 +23,14 @@ from levelset.apiserver import (
     streaming,
     writing,
 )
-from levelset.apiserver.access import OWNER
+from levelset.apiserver.access import OWNER, Caller
 from levelset.apiserver.addresses import Address
+from levelset.apiserver.admission import Asking
 from levelset.apiserver.instant import Prompt, run_at_once
 from levelset.apiserver.listing import Listing, parse_list
 from levelset.apiserver.negotiation import JSON, Chosen, media_type, negotiate, read_object
 from levelset.apiserver.objects import served_tree
-from levelset.apiserver.options import WriteOptions, delete_options, write_options
+from levelset.apiserver.options import DeleteOptions, WriteOptions, delete_options, write_options
 from levelset.apiserver.rendering import render_item, render_listing, render_tree
 from levelset.apiserver.selecting import selection_of
 from levelset.apiserver.served import Served
@@ -104,7 +105,7 @@ def _at_once(write: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
 
     def action(call: Call) -> Answer:
         world, made = call.world, write(call)
-        if world.reader is None:
+        if world.reader is None or world.admission is not None:
             return made
         return Prompt(made) if world.writer is None else run_at_once(made)
 
@@ -186,7 +187,7 @@ def _create(call: Call) -> Answer:
     world, chosen = call.world, call.chosen
     body = read_object(call.request)
     options = write_options(call.request, "CreateOptions", duplicates=body.duplicates)
-    if world.reader is None:
+    if world.reader is None or world.admission is not None:
         return _create_later(call, chosen, body.tree, options)
     if world.writer is None:
         return Prompt(_create_later(call, chosen, body.tree, options))
@@ -195,8 +196,22 @@ def _create(call: Call) -> Answer:
 
 
 async def _create_later(call: Call, chosen: Chosen, tree: Tree, options: WriteOptions) -> Response:
-    written = await writing.create(call.world, call.served, call.namespace, tree, options)
+    written = await writing.create(call.world, call.served, call.namespace, tree, _asking(call, options))
     return _written(call, chosen, options, written)
+
+
+def _asking(call: Call, options: WriteOptions) -> WriteOptions:
+    """The same options, with those who are asked about the write, if there are any."""
+    chain = call.world.admission
+    if chain is None or not chain.concerns(call.served, options.subresource, call.world.catalog):
+        return options
+    form = scaling.FORM if options.subresource == "scale" else None
+    return replace(options, asking=Asking(chain, _caller(call), options.warnings, form))
+
+
+def _caller(call: Call) -> Caller:
+    access = call.world.access
+    return OWNER if access is None else access.caller(call.request)
 
 
 def _review(call: Call) -> Response:
@@ -208,8 +223,7 @@ def _review(call: Call) -> Response:
     decoded = strategy.begin_create(served, call.namespace, body.tree, options)
     if decoded.causes:
         raise refusals.invalid(served, "", decoded.causes)
-    caller = OWNER if world.access is None else world.access.caller(request)
-    tree = reviews.answer_review(world, served, body.tree, caller)
+    tree = reviews.answer_review(world, served, body.tree, _caller(call))
     made = render_tree(world, served, request, chosen=chosen, tree=tree, status=201)
     return _warned(made, options.warnings) if options.warnings else made
 
@@ -219,6 +233,7 @@ async def _update(call: Call) -> Response:
     body = read_object(call.request)
     part = call.address.subresource
     options = write_options(call.request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
+    options = _asking(call, options)
     change = scaling.update_scale if part == "scale" else writing.update
     written = await change(call.world, call.served, call.namespace, call.name, body.tree, options=options)
     return _written(call, chosen, options, written)
@@ -226,7 +241,7 @@ async def _update(call: Call) -> Response:
 
 async def _patch(call: Call) -> Response:
     chosen = call.chosen
-    options = write_options(call.request, "PatchOptions", subresource=call.address.subresource)
+    options = _asking(call, write_options(call.request, "PatchOptions", subresource=call.address.subresource))
     media = media_type(call.request) or JSON
     written = await patching.patch(
         call.world, call.served, call.namespace, call.name, media=media, body=call.request.body, options=options
@@ -236,25 +251,35 @@ async def _patch(call: Call) -> Response:
 
 async def _delete(call: Call) -> Response:
     chosen = call.chosen
-    options = delete_options(call.request)
+    options = _deleting(call)
     deleted = await deleting.delete(call.world, call.served, call.namespace, call.name, options)
     tree = deleting.answer(call.served, deleted)
     # 202 is only for those who still say `orphanDependents: false`, and must wait.
     status = 202 if not deleted.gone and options.old_orphan is False else 200
-    return render_tree(call.world, call.served, call.request, chosen=chosen, tree=tree, status=status)
+    made = render_tree(call.world, call.served, call.request, chosen=chosen, tree=tree, status=status)
+    return made if options.asking is None else _warned(made, options.asking.warnings)
+
+
+def _deleting(call: Call) -> DeleteOptions:
+    """The options of a deletion, with those who are asked about it, if there are any."""
+    options, chain = delete_options(call.request), call.world.admission
+    if chain is None or not chain.concerns(call.served, "", call.world.catalog):
+        return options
+    return replace(options, asking=Asking(chain, _caller(call), []))
 
 
 async def _delete_collection(call: Call) -> Response:
     request, served = call.request, call.served
     chosen = negotiate(request.headers.find("accept"), "list")
     query = parse_list(served, request.parameters)
-    options = delete_options(request)
+    options = _deleting(call)
     selection = selection_of(served, request.parameters)
     trees = await deleting.delete_collection(call.world, served, call.namespace, selection, options, limit=query.limit)
     metadata = {"resourceVersion": str(call.world.storage.revision)}
     items = [_listed(call, chosen, tree) for tree in trees]
     tree = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata, "items": items}
-    return render_tree(call.world, served, request, chosen=chosen, tree=tree)
+    made = render_tree(call.world, served, request, chosen=chosen, tree=tree)
+    return made if options.asking is None else _warned(made, options.asking.warnings)
 
 
 def _listed(call: Call, chosen: Chosen, tree: Tree) -> Tree:

@@ -1,6 +1,6 @@
 """What a request says about how to write: dry run, who writes, how strict to be, and everything about deleting."""
 
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
 
@@ -9,6 +9,9 @@ from levelset.apiserver.schemas import wording
 from levelset.errors import BadObject, BadRequest, Cause
 from levelset.objects import decode_tree
 from levelset.web.messages import Request
+
+if TYPE_CHECKING:
+    from levelset.apiserver.admission import Asking
 
 __all__ = [
     "DeleteOptions",
@@ -46,6 +49,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """Fields that stand in the body twice."""
     warnings: list[str] = msgspec.field(default_factory=list[str])
     """Collects what the client is to be told although the write succeeds."""
+    asking: "Asking | None" = None
+    """Who is asked whether the write may happen, and in whose name; None if nobody is."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):
@@ -61,6 +66,8 @@ class DeleteOptions(msgspec.Struct, frozen=True):
     """What becomes of the dependents; None leaves it to the object's finalizers and then to the kind."""
     old_orphan: bool | None = None
     """The deprecated `orphanDependents`, as it was given."""
+    asking: "Asking | None" = None
+    """Who is asked whether the object may go; None if nobody is."""
 
 
 def write_options(

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from levelset.apiserver import refusals, strategy
+from levelset.apiserver.admission import Form
 from levelset.apiserver.jsonpath import parse_path
 from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import WriteOptions
@@ -15,9 +16,10 @@ from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import Written, rewrite
 from levelset.errors import BadRequest, LevelsetError
 from levelset.objects import LabelSelector
+from levelset.objects.trees import copy_tree
 from levelset.storage import Item
 
-__all__ = ["as_scale", "get_scale", "patch_scale", "update_scale", "wanted_object"]
+__all__ = ["FORM", "as_scale", "get_scale", "patch_scale", "update_scale", "wanted_object"]
 
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
@@ -85,6 +87,17 @@ def wanted_object(served: Served, name: str, scale: Tree) -> Tree:
     tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
     _set(tree, _paths(served).spec, _replicas(served, name, given))
     return tree
+
+
+def _rescaled(served: Served, tree: Tree, scale: Tree) -> Tree:
+    """The object with the replicas of this Scale."""
+    made = cast("Tree", copy_tree(tree))
+    _set(made, _paths(served).spec, _replicas(served, made["metadata"]["name"], scale))
+    return made
+
+
+FORM: Final = Form(get_scale, _rescaled)
+"""How those who are asked about a write see the object behind `scale`: as a Scale."""
 
 
 def _paths(served: Served) -> ScalePaths:

@@ -64,6 +64,8 @@ class Rules:
     # Whether an object whose deletion has begun stays although it has no finalizers (a namespace with contents).
     held: Callable[[Object], bool] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
+    # The rules in CEL of a custom resource, which look at what was found wrong before them.
+    expressions: Callable[[Object, Object | None, list[Cause]], list[Cause]] | None = None
     graceful: bool = False
     finalizers_need_slash: bool = False
 
@@ -115,6 +117,8 @@ class Served:
     # Conversions between what is stored and what is served, for a view whose fields have other names; in place.
     from_stored: Callable[[Object], None] | None = None
     to_stored: Callable[[Object], None] | None = None
+    # Makes of an object of any version of a custom kind one of the given apiVersion; None if they differ in name only.
+    convert: Callable[[Object, str], Object] | None = None
     # The schema of the storage version, if that is another one.
     storage_schema: Callable[[], Compiled | None] = _no_schema
     # Objects written before this revision may not know today's schema; see `conversion`.

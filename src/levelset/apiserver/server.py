@@ -16,11 +16,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from levelset.apiserver.access import MASTERS, OWNER, Access
+from levelset.apiserver.admission import Admitter, Chain
 from levelset.apiserver.app import App
 from levelset.apiserver.assembly import Parts, assemble
 from levelset.apiserver.feeds import feeds_of
 from levelset.apiserver.inflight import InFlight
-from levelset.apiserver.world import World, utc_now
+from levelset.apiserver.world import Tree, World, utc_now
 from levelset.errors import ConfigError
 from levelset.storage import MemoryStorage, Storage
 from levelset.web import Authority, Limits, Peer, Request, Response, Server
@@ -39,6 +40,8 @@ class ApiServer:
 
     Requests in the same process go to `handle`; they are the owner's if their `peer` is `ApiServer.owner`. Those over
     the network are answered with 429 while `in_flight` others wait.
+
+    `admission` are those who are asked before a client's write, in this order; `admit` adds more of them.
     """
 
     owner: Final = Peer(OWNER.name, (MASTERS,))
@@ -58,6 +61,7 @@ class ApiServer:
         in_flight: int = _IN_FLIGHT,
         now: Callable[[], datetime] = utc_now,
         random: Random | None = None,
+        admission: Iterable[Admitter] = (),
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
@@ -66,6 +70,7 @@ class ApiServer:
         random = random or Random()  # noqa: S311 - for what must differ, see World; the token above is the secret
         self._parts: Parts = assemble(self._storage, access=access, now=now, random=random)
         self._parts.health.ready["shutdown"] = lambda: not self._is_stopping
+        self.admit(*admission)
         self._app: App = self._parts.app
         self._bounded = InFlight(self._app.handle, in_flight)
         self._is_started = self._is_stopping = False
@@ -94,6 +99,29 @@ class ApiServer:
     def handle(self, request: Request) -> Response | Awaitable[Response]:
         """Answers a request: at once if it can, otherwise with something to wait for."""
         return self._app.handle(request)
+
+    def admit(self, *admitters: Admitter) -> Callable[[], None]:
+        """Asks these before every write of a client that they are for; gives the function that ends it.
+
+        What the server does on its own behalf, such as collecting garbage, is nobody else's business.
+        """
+        world = self._parts.world
+        chain = Chain(() if world.admission is None else world.admission.admitters)
+        world.admission = chain.with_more(admitters).or_none()
+
+        def end() -> None:
+            if world.admission is not None:
+                world.admission = world.admission.without(admitters).or_none()
+
+        return end
+
+    def convert_with(self, group: str, kind: str, convert: Callable[[Tree, str], Tree]) -> Callable[[], None]:
+        """Has the versions of a custom kind converted by this function, which is pure; gives the one that ends it.
+
+        It gets an object and the apiVersion that is wanted, whatever strategy the definition names. What it raises is
+        answered with 500, and of the metadata it may change the labels and the annotations only.
+        """
+        return self._parts.kinds.definitions.convert_with(group, kind, convert)
 
     async def start(self, *, listen: bool = True) -> None:
         """Brings the objects and controllers to life, and begins to accept connections (unless told not to).

@@ -22,7 +22,7 @@ from levelset.errors import BadPatch, BadRequest, Cause
 from levelset.patch.alike import alike
 from levelset.patch.tracking import same_object, track_update, without_managed
 
-__all__ = ["Settled", "begin_create", "finish_create", "is_kept", "settle_update"]
+__all__ = ["Settled", "begin_create", "finish_create", "is_kept", "judge_new", "own_new", "settle_update"]
 
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 # Kubernetes leaves these out when they are empty.
@@ -67,6 +67,21 @@ def finish_create(
 
     With `applied` the tree comes from server-side apply, and its managedFields are right already.
     """
+    own_new(world, served, namespace, tree, decoded, options=options, applied=applied)
+    judge_new(world, served, tree, decoded.causes)
+
+
+def own_new(
+    world: World,
+    served: Served,
+    namespace: str | None,
+    tree: Tree,
+    decoded: Decoded,
+    *,
+    options: WriteOptions,
+    applied: bool = False,
+) -> None:
+    """The first half of `finish_create`: all that the client, and those who speak for the client, have a say in."""
     rules, metadata = served.rules, tree["metadata"]
     moment = world.now()
     now = meta.time_text(moment)
@@ -82,11 +97,17 @@ def finish_create(
             _own_given(served, tree, decoded.managed, options=options, moment=moment, applied=applied)
         elif not applied:
             ownership.own_new(served, tree, manager=options.manager, now=now)
-        # From here on it is the server that adds, and what it adds belongs to nobody.
+    except RecursionError:
+        raise Undecodable("the object is nested too deeply") from None
+
+
+def judge_new(world: World, served: Served, tree: Tree, causes: list[Cause]) -> None:
+    """The second half of `finish_create`: the server adds its own, which belongs to nobody, and judges the whole."""
+    rules = served.rules
+    try:
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
-        causes = decoded.causes + check_metadata(tree["metadata"], rules)
-        _judge(world, served, tree, None, causes)
+        _judge(world, served, tree, None, causes + check_metadata(tree["metadata"], rules))
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -109,7 +130,8 @@ def settle_update(
 ) -> Settled:
     """Makes `new`, decoded for this write, the successor of `old`; raises BadRequest, Conflict or Invalid.
 
-    With `applied` the new tree comes from server-side apply, and its managedFields are right already.
+    With `applied` the new tree comes from server-side apply, and its managedFields are right already. A write about
+    which others are asked first (`options.asking`) is not judged here: it comes back after they have changed it.
     """
     try:
         return _settle(world, served, old, new, options=options, applied=applied)
@@ -131,8 +153,9 @@ def _settle(world: World, served: Served, old: Tree, new: Tree, *, options: Writ
     _warn(served, metadata, before, options)
     if served.rules.generation and _content_differs(served, old, new):
         metadata["generation"] = before.get("generation", 0) + 1
-    causes = decoded.causes + check_changes(metadata, before) + check_metadata(metadata, served.rules, before)
-    _judge(world, served, new, old, causes)
+    if options.asking is None:
+        causes = decoded.causes + check_changes(metadata, before) + check_metadata(metadata, served.rules, before)
+        _judge(world, served, new, old, causes)
     if not served.custom:
         _drop_empty(new)
     if managed is not None:
@@ -161,6 +184,8 @@ def _prepare(served: Served, new: Tree, old: Tree, subresource: str) -> None:
 def _judge(world: World, served: Served, new: Tree, old: Tree | None, causes: list[Cause]) -> None:
     if served.rules.validate is not None:
         causes += served.rules.validate(new, old)
+    if served.rules.expressions is not None:
+        causes += served.rules.expressions(new, old, causes)
     if world.validators:
         for validator in world.validators.get((served.group, served.kind), ()):
             causes += validator(new, old)

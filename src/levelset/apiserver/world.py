@@ -16,6 +16,7 @@ from levelset.storage import LandingWriter, NowaitReader, NowaitWriter, Storage
 
 if TYPE_CHECKING:
     from levelset.apiserver.access import Access
+    from levelset.apiserver.admission import Chain
     from levelset.apiserver.catalog import Catalog
     from levelset.apiserver.feeds import Feeds
     from levelset.apiserver.served import Served
@@ -61,6 +62,8 @@ class World:
     """
     validators: dict[tuple[str, str], list[Validator]] = field(default_factory=dict[tuple[str, str], list[Validator]])
     """In-process validators by (group, kind)."""
+    admission: "Chain | None" = None
+    """Those who are asked before a client's write; None if there are none, and then it costs nothing."""
     listeners: list[Listener] = field(default_factory=list[Listener])
     followers: dict[str, list[Listener]] = field(default_factory=dict[str, list[Listener]])
     """Listeners that one resource matters to, by the prefix of its keys: others' writes need not wait for them."""

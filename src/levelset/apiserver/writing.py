@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver import committing, refusals, strategy
+from levelset.apiserver import admitting, committing, refusals, strategy
 from levelset.apiserver import metadata as meta
 from levelset.apiserver.decoding import Decoded, check_place
 from levelset.apiserver.instant import run_at_once
@@ -100,7 +100,10 @@ async def _complete(
     metadata = tree["metadata"]
     if "name" not in metadata and "generateName" in metadata:
         metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
-    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    if options.asking is None:
+        strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    else:
+        await admitting.finish_create(world, served, namespace, tree, decoded, options=options)
     return await store_new(world, served, namespace, tree, options)
 
 
@@ -158,6 +161,8 @@ async def rewrite(
             raise refusals.not_found(served, name)
         old = served_tree(served, item)
         settled = change(old, item)
+        if options.asking is not None:
+            settled = await admitting.settle_update(world, served, old, settled, options)
         if not settled.changed:
             return Written(settled.tree, item)
         if options.dry_run:

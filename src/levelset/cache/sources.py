@@ -33,7 +33,7 @@ class Source:
         self.informer = informer
         self._patience = patience
         self.writes = OwnWrites(is_selective=informer.scope.is_selective)
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # in order: who came first is woken first
         self._is_closed = False
         self._stores: dict[type[Any], Store[Any]] = {}
         self._detach = informer.on_progress(self._take)
@@ -160,11 +160,11 @@ class Source:
 
     async def _progress(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
+        self._waiting[waiter] = None
         try:
             await waiter
         finally:
-            self._waiting.discard(waiter)
+            self._waiting.pop(waiter, None)
 
     def _take(self, changes: Sequence[Change[Any]]) -> None:
         gone = [

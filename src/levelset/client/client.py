@@ -17,6 +17,7 @@ from levelset.client.asking import Asking, Resolves, Settings
 from levelset.client.calls import Answer, Call, Hook, Transport
 from levelset.client.connecting import Where, open_transport
 from levelset.client.ensuring import Ensuring
+from levelset.client.inside import Handles, InsideTransport
 from levelset.client.logs import Logs
 from levelset.client.mapper import Mapper
 from levelset.client.requests import Validation
@@ -80,6 +81,12 @@ class Client(Ensuring, Waiting, Logs):
         """
         transport, found = await open_transport(where, context=context, peer=peer)
         return cls(transport, namespace=namespace or found or "default", **options)
+
+    @property
+    def inside(self) -> Handles | None:
+        """The server of this process that it asks; None if it talks to one elsewhere."""
+        transport = self._sender.transport
+        return transport.server if isinstance(transport, InsideTransport) else None
 
     def using(
         self,

@@ -36,9 +36,14 @@ class InsideTransport:
         owner: Peer | None = getattr(server, "owner", None)
         self._server = server
         self._peer = owner if peer is None else peer
-        self._streams: set[_Stream] = set()
+        self._streams: dict[_Stream, None] = {}  # in order: the first is ended first
         self._is_closed = False
         self._calls = 0
+
+    @property
+    def server(self) -> Handles:
+        """The server that is asked."""
+        return self._server
 
     async def send(self, call: Call, /) -> Answer:
         """The server's answer; TimedOut if it takes too long, Unreachable once the transport is closed."""
@@ -78,12 +83,12 @@ class _Stream:
 
     __slots__ = ("_is_cut", "_open", "_pieces", "_reading")
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None], open_: "set[_Stream]") -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None], open_: "dict[_Stream, None]") -> None:
         self._pieces = pieces
         self._open = open_
         self._reading = Interruption()
         self._is_cut = False
-        open_.add(self)
+        open_[self] = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -104,7 +109,7 @@ class _Stream:
     async def aclose(self) -> None:
         """Ends the body; what was not read is dropped, and another task that waits for a piece gets Unreachable."""
         if self._reading.task is None:
-            self._open.discard(self)
+            self._open.pop(self, None)
             await self._pieces.aclose()
         else:
             await self.cut()
@@ -112,7 +117,7 @@ class _Stream:
     async def cut(self) -> None:
         """Ends the body under its reader's hands."""
         self._is_cut = True
-        self._open.discard(self)
+        self._open.pop(self, None)
         if self._reading.task is None:
             await self._pieces.aclose()
         else:

@@ -60,6 +60,11 @@ class Sender:
         return made
 
     @property
+    def transport(self) -> Transport:
+        """What carries the calls."""
+        return self._transport
+
+    @property
     def is_closed(self) -> bool:
         """Whether nothing can be sent any more."""
         return self._life.is_closed

@@ -51,7 +51,7 @@ def await_change() -> Action:
     return _AWAIT_CHANGE
 
 
-class Outcome(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
+class Outcome(msgspec.Struct, Generic[K_co], frozen=True):
     """What came of one look at an object.
 
     `result` is in a word what happened: `done`, `requeued` (the reconciler wants to look again), `retry` (it raised
@@ -59,6 +59,8 @@ class Outcome(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
     `gone` (there is no such object). `action` says when the object is looked at again, whoever decided so, and `error`
     is what was raised. `waited` is how long the request was due before it was taken up.
     """
+
+    # No gc=False here: an error holds the frames that it came through, and these may hold the outcome.
 
     ref: Ref[K_co]
     result: Result

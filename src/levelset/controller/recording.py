@@ -120,6 +120,11 @@ class Recorder:
             self._idle.clear()
             self._more.set()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return self._idle.is_set()
+
     async def wait_idle(self) -> None:
         """Returns when nothing waits to be written."""
         await self._idle.wait()

@@ -29,7 +29,7 @@ from levelset.controller.requests import OUTSIDE, Reason
 from levelset.controller.services import Services
 from levelset.controller.sources import ask_all, can_restart, follow_source, follow_ticks
 from levelset.objects.identity import Ref
-from levelset.schedule import NORMAL
+from levelset.schedule import NORMAL, Scheduler
 
 __all__ = ["RunningController", "RunningStats", "running"]
 
@@ -59,6 +59,8 @@ class RunningStats(msgspec.Struct, frozen=True):
     """How many new requests there were so far; what was merged into one that waited is none, nor is a look again."""
     failing: int
     """Objects whose last look has failed."""
+    troubled: int = 0
+    """Objects whose last look has failed or met a conflict, and that are to be looked at again because of it."""
 
 
 def running(
@@ -145,6 +147,11 @@ class RunningController(Generic[K]):
         return self._running.following
 
     @property
+    def scheduler(self) -> Scheduler[Ref[Any], Reason]:
+        """Where requests wait, for those who report on them."""
+        return self._running.desk.scheduler
+
+    @property
     def services(self) -> Services:
         """What its contexts act with."""
         return self._running.engine.services
@@ -163,6 +170,7 @@ class RunningController(Generic[K]):
             looks=self.history.total,
             asked=parts.desk.asking.asked,
             failing=len(parts.engine.answering.failures),
+            troubled=len(parts.engine.answering.troubled),
         )
 
     def ages(self) -> list[float]:

@@ -11,6 +11,8 @@ __all__ = ["USAGE", "Arguments", "read_arguments"]
 USAGE: Final = """\
   --local            bring an API server of its own, in memory, with the definitions of all kinds in use
   --kubeconfig PATH  the file that says where the cluster is; with --local, where to write one for kubectl
+  --data PATH        with --local, the file that keeps the objects; in memory unless given
+  --port NUMBER      with --local, the port of the server; any free one unless given
   --context NAME     the context in it
   --namespace NAME   look at this namespace only
   --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
@@ -26,6 +28,8 @@ class Arguments:
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str | None = None
+    data: str | None = None
+    port: int | None = None
     health: tuple[str, int] | None = None
     log_json: bool = False
     help: bool = False
@@ -35,6 +39,8 @@ _FLAGS: Final = {"--local": "local", "--log-json": "log_json", "--help": "help",
 _VALUES: Final = {
     "--kubeconfig": "kubeconfig",
     "--context": "context",
+    "--data": "data",
+    "--port": "port",
     "--namespace": "namespace",
     "-n": "namespace",
     "--health": "health",
@@ -59,10 +65,18 @@ def read_arguments(words: Sequence[str]) -> Arguments:
     return found
 
 
-def _read_value(word: str, value: str) -> str | tuple[str, int]:
+def _read_value(word: str, value: str) -> str | int | tuple[str, int]:
     if not value or value.startswith("--"):
         raise ConfigError(f"{word} needs a value; there is\n{USAGE}")
+    if word == "--port":
+        return _read_port(value)
     return _read_address(value) if word == "--health" else value
+
+
+def _read_port(value: str) -> int:
+    if not value.isdecimal() or not value.isascii() or int(value) > 65535:
+        raise ConfigError(f"--port {value}: give a number up to 65535, or 0 for any free one")
+    return int(value)
 
 
 def _read_address(value: str) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from levelset.controller.controller import Controller
@@ -10,6 +11,7 @@ from levelset.controller.hotloops import HotLoop
 from levelset.controller.observing import Observer
 from levelset.controller.requests import OUTSIDE, Reason
 from levelset.controller.running import RunningController, running
+from levelset.controller.services import wall_clock
 from levelset.errors import NotReady
 from levelset.manager.leader import fencing
 from levelset.manager.members import Member
@@ -32,6 +34,7 @@ class Hosted(Member):
         place: Callable[[], Place],
         *,
         observer: Callable[[], Observer],
+        now: Callable[[], datetime] = wall_clock,
         on_hot_loop: Callable[[HotLoop], object],
         ended: Callable[[Member, Exception], None],
     ) -> None:
@@ -42,6 +45,7 @@ class Hosted(Member):
         self.fence: Callable[[], object] | None = None
         self._place = place
         self._observer = observer
+        self._now = now
         self._on_hot_loop = on_hot_loop
         self._is_up = asyncio.Event()
 
@@ -101,6 +105,7 @@ class Hosted(Member):
             held=self.held,
             client=client if self.fence is None else client.hooked(fencing(self.fence)),
             on_hot_loop=self._on_hot_loop,
+            now=self._now,
         )
         async with made as self.running:
             self._is_up.set()

@@ -8,7 +8,7 @@ from levelset.objects.model import Spec, replace
 from levelset.objects.resource import Resource
 from levelset.objects.times import MicroTime, format_time
 
-__all__ = ["Lease", "LeaseSpec", "new_lease", "read_record", "stamp_now", "with_record"]
+__all__ = ["Lease", "LeaseSpec", "new_lease", "read_record", "stamp", "stamp_now", "with_record"]
 
 
 class LeaseSpec(Spec):
@@ -57,6 +57,11 @@ def new_lease(name: str, namespace: str, labels: dict[str, str]) -> Lease:
     return Lease(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels))
 
 
+def stamp(now: datetime) -> str:
+    """A time of day as a Lease writes it; for people, never compared."""
+    return format_time(MicroTime.of(now))
+
+
 def stamp_now() -> str:
-    """The time of day as a Lease writes it; for people, never compared."""
-    return format_time(MicroTime.of(datetime.now(UTC)))
+    """The time of this moment as a Lease writes it."""
+    return stamp(datetime.now(UTC))

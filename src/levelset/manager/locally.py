@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
     from levelset.apiserver.server import ApiServer
@@ -25,20 +27,48 @@ class Box:
 
 
 @asynccontextmanager
-async def open_box(kubeconfig: str | None = None) -> AsyncGenerator[Box, None]:
-    """A server with everything in memory, for the length of a block; its kubeconfig is there as long as it is.
+async def open_box(
+    kubeconfig: str | None = None, *, data: str | None = None, port: int | None = None
+) -> AsyncGenerator[Box, None]:
+    """A server for the length of a block; its kubeconfig is there as long as it is.
 
-    ConfigError if the file is somebody else's. Without the extra `tls` it speaks plain HTTP, on the loopback interface.
+    Everything is in memory, or in the file `data`, with which its secrets stay. ConfigError if the kubeconfig is
+    somebody else's. Without the extra `tls` it speaks plain HTTP, on the loopback interface.
     """
     # Late: the server takes a while to load, and most programs talk to one that is there already.
     from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
+    from levelset.apiserver.stores import MEMORY, check_data, open_data, secrets_of  # noqa: PLC0415
 
-    path = Path(kubeconfig or KUBECONFIG)
+    path, where = Path(kubeconfig or KUBECONFIG), data or MEMORY
     await asyncio.to_thread(check_kubeconfig, path)
-    async with ApiServer(tls=find_spec("cryptography") is not None) as server:
-        await asyncio.to_thread(write_kubeconfig, path, Contact(server.url, server.token, server.ca))
-        try:
-            yield Box(server, path)
-        finally:
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+    await asyncio.to_thread(check_data, where)
+    storage = await open_data(where)
+    try:
+        (first, *more), authority = await asyncio.to_thread(secrets_of, where)
+        options: dict[str, Any] = {
+            "token": first,
+            "tokens": more,
+            "authority": authority,
+            "tls": find_spec("cryptography") is not None,
+        }
+        async with ApiServer(storage, port=port or 0, **options) as server:
+            await asyncio.to_thread(write_kubeconfig, path, Contact(server.url, server.token, server.ca))
+            try:
+                yield Box(server, path)
+            finally:
+                await asyncio.to_thread(_remove, path, server.url)
+    finally:
+        await storage.close()
+
+
+def _remove(path: Path, url: str) -> None:
+    """Removes the file, unless a server that was started later has written its own there."""
+    from levelset.apiserver.kubeconfig import read_kubeconfig  # noqa: PLC0415  # as above
+
+    try:
+        is_ours = read_kubeconfig(path).url == url
+    except ConfigError:
+        return  # gone, or somebody else's by now
+    if is_ours:
+        path.unlink(missing_ok=True)

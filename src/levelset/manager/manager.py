@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -21,17 +22,22 @@ from levelset.controller.controller import Controller
 from levelset.controller.hotloops import HotLoop
 from levelset.controller.observing import Observer, Observers
 from levelset.controller.running import RunningController
+from levelset.controller.services import wall_clock
 from levelset.errors import ConfigError, NotReady
+from levelset.manager.admin import Admin, Inside
 from levelset.manager.election import LeaderElection
 from levelset.manager.health import Check, Finding, Health, watch_findings
 from levelset.manager.hosting import Hosted
 from levelset.manager.leader import Elector
+from levelset.manager.leases import stamp
 from levelset.manager.life import Life
 from levelset.manager.members import Member, Work
 from levelset.manager.metrics import Metrics
 from levelset.manager.phases import Phase
 from levelset.manager.places import MAIN, Place
 from levelset.manager.servers import Address, Pages
+from levelset.manager.webhooks import WebhookHosting
+from levelset.webhook.group import Several, Webhooks
 
 __all__ = ["LifeHook", "Manager"]
 
@@ -55,7 +61,12 @@ class Manager:
 
     Works with the cluster, or with the client, the server in this process or the Config that it is given; without any,
     KUBECONFIG, the cluster that this process runs in, and `~/.kube/config` are looked at. All controllers share the
-    informers of a cluster. What is declared there before the start must have synced within `sync_within` seconds.
+    informers of a cluster. What is declared there before the start must have synced within `sync_within` seconds. With
+    `admin`, `levelset status`, `why` and `trigger` find it, on this machine and for this user only.
+
+    `webhooks` are asked by a server in this process without any connection; for any other they are served over HTTPS
+    and registered in the cluster before anything is read from it (see `levelset.webhook.Webhooks`). `now` is the time
+    of day as conditions, events and Leases say it.
     """
 
     def __init__(
@@ -65,17 +76,24 @@ class Manager:
         leader: LeaderElection | None = None,
         health: Address | None = None,
         metrics: Address | None = None,
+        admin: bool = False,
         grace: float | None = 30.0,
         sync_within: float | None = 120.0,
         observers: Sequence[Observer] = (),
+        webhooks: Webhooks | Several = (),
+        now: Callable[[], datetime] = wall_clock,
     ) -> None:
         self.health = Health()
         self.metrics = Metrics()
         self._pages = Pages(self.health, self.metrics.registry, {"health": health, "metrics": metrics})
+        self._admin = Admin(self._inside()) if admin else None
         self._where = where
         self._leader = leader
+        hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
+        self._hosting = WebhookHosting(hooks, self.health, self.metrics.registry)
         self._grace = grace
         self._sync_within = sync_within
+        self._now = now
         self._observers = tuple(observers)
         self._life = Life(grace=grace)
         self._places: dict[str, Place] = {}
@@ -104,8 +122,8 @@ class Manager:
 
     @property
     def urls(self) -> Mapping[str, str]:
-        """Where its pages are: `health` and `metrics`, if they are served."""
-        return self._pages.urls
+        """Where it is reached: `health`, `metrics` and `webhooks`, as far as they are served."""
+        return {**self._pages.urls, **self._hosting.urls}
 
     @property
     def is_leader(self) -> bool:
@@ -129,6 +147,7 @@ class Manager:
             controller,
             lambda: self._place(cluster),
             observer=lambda: self._observer_of(controller.name),
+            now=self._now,
             on_hot_loop=lambda found: self._note_hot_loop(controller.name, found),
             ended=self._life.note_failure,
         )
@@ -164,6 +183,12 @@ class Manager:
         self._join(place, Phase.CACHES)
         self._places[name] = place
         self.metrics.add_cluster(name, cluster.stats)
+
+    def add_webhooks(self, *webhooks: Webhooks | Several) -> None:
+        """Has these asked and converted with, too; ConfigError once it has started."""
+        if self._is_used:
+            raise ConfigError("webhooks are added before a manager starts: the server may need them for the first list")
+        self._hosting.webhooks = self._hosting.webhooks.with_more(*webhooks)
 
     async def remove(self, what: Controller[Any] | str) -> None:
         """Stops a controller or a task and forgets it; what it does now may end within the grace."""
@@ -253,16 +278,23 @@ class Manager:
         life.begin(Phase.SERVERS)
         await self._pages.start()
         life.at_last.append(self._pages.stop)
+        if self._admin is not None:
+            await self._admin.start()
+            life.at_last.append(self._admin.stop)
         life.begin(Phase.WEBHOOKS)
-        self.add_cluster(MAIN, await self._connect())
+        cluster = await self._connect()
+        life.at_last.insert(0, self._hosting.close)
+        await self._hosting.open(cluster.client)
+        self.add_cluster(MAIN, cluster)
         for place in life.begin(Phase.CACHES):
             place.start()
         for place in self._places.values():
             await place.wait_open()
         if self._leader is not None:
-            self._elector = Elector(self.client, self._leader)
+            self._elector = Elector(self.client, self._leader, stamp=lambda: stamp(self._now()))
             self.metrics.add_election(self._leader.name, lambda: self.is_leader)
-            life.at_last.insert(1, self._elector.release)  # after the servers, before the client that it needs
+            # After the servers, before the client that it needs.
+            life.at_last.insert(life.at_last.index(self._pages.stop) + 1, self._elector.release)
         life.before_caches.append(lambda: self._tell("stop"))
         life.help("start-up", self._come_up)
 
@@ -285,6 +317,8 @@ class Manager:
             for member in life.begin(phase):
                 self._start(member)
             await asyncio.sleep(0)  # they begin before those of the next phase
+        if self._admin is not None:
+            await self._admin.announce()
         self._started.set()
         if self._elector is None:
             await self._lead()
@@ -340,6 +374,13 @@ class Manager:
         if place is None:
             raise NotReady("the manager has not been started: use it in `async with`")
         return place
+
+    def _inside(self) -> Inside:
+        return Inside(
+            controllers=lambda: self.controllers,
+            watches=lambda: [one for place in self._places.values() for one in place.cluster.stats()],
+            is_leader=lambda: self.is_leader,
+        )
 
     def _note_hot_loop(self, name: str, found: HotLoop) -> None:
         self.metrics.count_hot_loop(name)

@@ -18,8 +18,9 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from levelset.client.client import Client
+from levelset.client.kinds import view_of
 from levelset.controller.controller import Controller
-from levelset.errors import ConfigError, LevelsetError
+from levelset.errors import ConfigError, LevelsetError, NotReady
 from levelset.manager.arguments import USAGE, Arguments, read_arguments
 from levelset.manager.definitions import install_definitions, kinds_of
 from levelset.manager.election import LeaderElection
@@ -30,6 +31,7 @@ from levelset.manager.manager import Manager
 from levelset.manager.servers import Address
 from levelset.objects.identity import GroupVersionKind
 from levelset.web import loops
+from levelset.webhook.group import Several, Webhooks
 
 __all__ = ["run"]
 
@@ -49,13 +51,15 @@ def run(
     log: LogStyle | None = None,
     arguments: Sequence[str] | None = None,
     setup: Callable[[Manager], object] | None = None,
+    webhooks: Webhooks | Several = (),
 ) -> None:
     """Runs controllers until SIGINT or SIGTERM comes; what is under way may finish then, unless a second one comes.
 
     The command line may say the same as the keywords, and wins (`arguments` are its words, those of this process unless
-    given): `--local`, `--kubeconfig`, `--context`, `--namespace`, `--health`, `--log-json`. With `local` an API server
-    of its own is brought along, which serves the kinds in use. `setup` is called with the manager before it starts, to
-    add tasks, hooks and checks. Returns after an orderly end; raises SystemExit otherwise, with 2 if it could not begin
+    given): `--local`, `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--log-json`. With
+    `local` an API server of its own is brought along, which serves the kinds in use and asks the `webhooks` itself; any
+    other server is told where to ask them (see `Manager`). `setup` is called with the manager before it starts, to add
+    tasks, hooks and checks. Returns after an orderly end; raises SystemExit otherwise, with 2 if it could not begin
     because of what it was told, and with 1 if something failed later. If uvloop is installed, its event loop is used.
     """
     began = time.perf_counter()
@@ -67,7 +71,8 @@ def run(
             return
         set_up_logs("json" if said.log_json else log)
         _require_controllers(controllers)
-        options: dict[str, Any] = {"leader": leader, "grace": grace, "health": said.health or health}
+        options: dict[str, Any] = {"leader": leader, "grace": grace, "health": said.health or health, "admin": True}
+        options["webhooks"] = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
         loops.run(_Program(controllers, _merged(given, said), options, setup, began).run())
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
@@ -93,6 +98,7 @@ class _Program:
         self._arguments = arguments
         self._controllers = [_confined(one, arguments.namespace) for one in controllers]
         self._options = options
+        self._webhooks: Webhooks = options["webhooks"]
         self._setup = setup
         self._began = began
         self._lines: list[str] = []
@@ -114,14 +120,21 @@ class _Program:
         """The client; with --local of a server that is brought along, and serves what is used."""
         said = self._arguments
         views = kinds_of(self._controllers)
+        if self._webhooks.hooks:
+            self._lines.append(f"asks        {', '.join(one.name for one in self._webhooks.hooks)}")
+        if self._webhooks.conversions:
+            self._lines.append(f"converts    {', '.join(_shown(one.gvk) for one in self._webhooks.conversions)}")
         if not said.local:
             client = await Client.connect(said.kubeconfig, context=said.context, namespace=said.namespace)
             await stack.enter_async_context(client)
         else:
-            box = await stack.enter_async_context(open_box(said.kubeconfig))
+            box = await stack.enter_async_context(open_box(said.kubeconfig, data=said.data, port=said.port))
             client = await Client.connect(box.server, namespace=said.namespace)
             await stack.enter_async_context(client)
-            made = await install_definitions(client, views)
+            # Those of the webhooks first: of several versions the hub is the one that is stored.
+            others = [view_of(one) for one in self._webhooks.kinds]
+            known = {view.gvk for view in others}
+            made = await install_definitions(client, [*others, *(one for one in views if one.gvk not in known)])
             self._lines += [f"url         {box.server.url}", f"kubeconfig  {box.kubeconfig}"]
             self._lines += [f"serves      {', '.join(made)}"] if made else []
             path = shlex.quote(str(box.kubeconfig))
@@ -133,8 +146,13 @@ class _Program:
         self._lines += [f"{name:<11} {url}" for name, url in manager.urls.items()]
         for line in self._lines:
             _say(line)
-        for one in hosted:
-            await (await one.wait_running()).wait_ready()
+        try:
+            for one in hosted:
+                await (await one.wait_running()).wait_ready()
+        except NotReady:
+            if manager.is_stopping:
+                return  # somebody did not want to wait any longer, which is no failure
+            raise
         milliseconds = (time.perf_counter() - self._began) * 1000
         _say(f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if self._hint else ''}")
         if self._hint:
@@ -162,6 +180,8 @@ def _merged(given: Arguments, said: Arguments) -> Arguments:
         kubeconfig=said.kubeconfig or given.kubeconfig,
         context=said.context or given.context,
         namespace=said.namespace or given.namespace,
+        data=said.data,
+        port=said.port,
     )
 
 

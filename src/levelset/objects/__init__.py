@@ -1,5 +1,8 @@
 """What a Kubernetes object is: typed resources, identities, selectors, quantities, and JSON and YAML in and out."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from levelset.objects.codec import (
     decode,
     decode_tree,
@@ -11,9 +14,18 @@ from levelset.objects.codec import (
     write_manifests,
 )
 from levelset.objects.conditions import find_condition, is_condition_true, remove_condition, set_condition
-from levelset.objects.declarations import Atomic, ListMap, ListSet, PreserveUnknown, Rule, declarations_of
+from levelset.objects.declarations import (
+    Atomic,
+    Declaration,
+    Embedded,
+    ListMap,
+    ListSet,
+    PreserveUnknown,
+    Rule,
+    declarations_of,
+    rules_of,
+)
 from levelset.objects.definition import Column, Definition, Scale, Scope, define, definition_of, plural_of
-from levelset.objects.fieldselectors import FieldRequirement, FieldSelector
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version
 from levelset.objects.kept import Head, Kept, OwnerHead, keep, read_head, without_managed_fields
 from levelset.objects.meta import (
@@ -37,22 +49,27 @@ from levelset.objects.owners import (
     set_owner,
 )
 from levelset.objects.quantity import Notation, Quantity
-from levelset.objects.requirements import Operator, Requirement
 from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, Resource, origin_of, with_origin
 from levelset.objects.scheme import Scheme
-from levelset.objects.selectors import LabelSelector
 from levelset.objects.times import MicroTime, format_time, parse_time, seconds_precision
 from levelset.objects.trees import Tree
 from levelset.objects.unstructured import Unstructured
 from levelset.objects.wirenames import python_name, wire_name
+
+if TYPE_CHECKING:
+    from levelset.objects.fieldselectors import FieldRequirement, FieldSelector
+    from levelset.objects.requirements import Operator, Requirement
+    from levelset.objects.selectors import LabelSelector
 
 __all__ = [
     "ApiStatus",
     "Atomic",
     "Column",
     "Condition",
+    "Declaration",
     "Definition",
     "DeleteOptions",
+    "Embedded",
     "FieldRequirement",
     "FieldSelector",
     "GroupVersionKind",
@@ -116,6 +133,7 @@ __all__ = [
     "remove_condition",
     "remove_owner",
     "replace",
+    "rules_of",
     "seconds_precision",
     "set_condition",
     "set_controller",
@@ -126,3 +144,24 @@ __all__ = [
     "without_managed_fields",
     "write_manifests",
 ]
+
+# Loaded when they are first asked for: a program that only reads and writes objects selects none.
+_LATE: Final = {
+    "FieldRequirement": "levelset.objects.fieldselectors",
+    "FieldSelector": "levelset.objects.fieldselectors",
+    "LabelSelector": "levelset.objects.selectors",
+    "Operator": "levelset.objects.requirements",
+    "Requirement": "levelset.objects.requirements",
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _LATE.get(name)
+    if place is None:
+        raise AttributeError(f"module 'levelset.objects' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(place), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(set(__all__) | set(globals()))

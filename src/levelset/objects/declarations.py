@@ -9,21 +9,34 @@ class WebsiteSpec(Spec):
     image: Annotated[str, Meta(min_length=1), Rule("self == oldSelf", "the image cannot change")]
 ```
 
-msgspec passes them over; `declarations_of` reads them, for schemas and for merging.
+A rule about several members stands with their class: `class Range(Spec, rules=[Rule("self.min <= self.max")])`.
+msgspec passes them over; `declarations_of` and `rules_of` read them, for schemas and for merging.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
 
 import msgspec
+from msgspec import Struct
 
-__all__ = ["Atomic", "ListMap", "ListSet", "PreserveUnknown", "Rule", "declarations_of"]
+__all__ = [
+    "Atomic",
+    "Declaration",
+    "Embedded",
+    "ListMap",
+    "ListSet",
+    "PreserveUnknown",
+    "Rule",
+    "declarations_of",
+    "rules_of",
+]
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class ListMap:
     """A list whose items are told apart by these members: `ListMap("name")`, `ListMap("port", "protocol")`."""
+
+    __match_args__ = ("keys",)
+    __slots__ = ("keys",)
 
     keys: tuple[str, ...]
 
@@ -32,33 +45,56 @@ class ListMap:
             raise ValueError('a ListMap needs the members that tell its items apart: ListMap("name")')
         object.__setattr__(self, "keys", keys)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a ListMap does not change; make another one instead of setting {name}")
 
-@dataclass(frozen=True, slots=True)
-class ListSet:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ListMap) and self.keys == other.keys
+
+    def __hash__(self) -> int:
+        return hash((ListMap, self.keys))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ListMap, self.keys
+
+    def __repr__(self) -> str:
+        return f"ListMap({', '.join(map(repr, self.keys))})"
+
+
+class ListSet(Struct, frozen=True):
     """A list of values that are there once or not at all, in no order that matters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Struct, frozen=True):
     """A list or map that has one owner and is replaced as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreserveUnknown:
+class PreserveUnknown(Struct, frozen=True):
     """A map whose members are kept although no schema names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A CEL rule that the server checks: `Rule("self.min <= self.max", "min must not be above max")`."""
+class Embedded(Struct, frozen=True):
+    """A map that is an object of some kind: it has an `apiVersion`, a `kind` and metadata, which a server checks."""
+
+
+class Rule(Struct, frozen=True):
+    """A CEL rule that the server checks: `Rule("self.min <= self.max", "min must not be above max")`.
+
+    `self` is the value that the rule stands with, `oldSelf` what it was before an update; a rule that speaks of
+    `oldSelf` is asked on updates only, unless `optional_old_self` makes it an optional value that is always there.
+    The message may be computed by `message_expression`, and `field_path` (`.min`) says which member it is about.
+    """
 
     rule: str
     message: str = ""
     reason: str = ""
     field_path: str = ""
+    message_expression: str = ""
+    optional_old_self: bool = False
 
 
-Declaration = ListMap | ListSet | Atomic | PreserveUnknown | Rule
+Declaration = ListMap | ListSet | Atomic | PreserveUnknown | Embedded | Rule
+"""Whatever may stand in `Annotated` beside a `Meta`."""
 
 
 def declarations_of(model: type[msgspec.Struct]) -> Mapping[str, tuple[Declaration, ...]]:
@@ -68,6 +104,12 @@ def declarations_of(model: type[msgspec.Struct]) -> Mapping[str, tuple[Declarati
         mine = tuple(_declared(hint))
         if mine and name in model.__struct_fields__:
             found[name] = mine
+    return found
+
+
+def rules_of(model: type[Any]) -> tuple[Rule, ...]:
+    """The rules that a class was given with `rules=`, those of its bases first."""
+    found: tuple[Rule, ...] = getattr(model, "__rules__", ())
     return found
 
 

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from levelset.errors import BadName, ConfigError
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource, parse_api_version
@@ -16,8 +17,7 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
 _WORD: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of `kubectl get`: its heading and where its value stands.
 
     `path` is a JSONPath such as `.status.ready`; a `priority` above zero shows the column in wide output only.
@@ -31,8 +31,7 @@ class Column:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Where `kubectl scale` finds the numbers: JSONPaths below `.spec` and `.status`."""
 
     spec: str = ".spec.replicas"
@@ -40,8 +39,7 @@ class Scale:
     selector: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """Everything that is known of a kind without looking at an object."""
 
     gvk: GroupVersionKind
@@ -54,6 +52,14 @@ class Definition:
     status: bool = False
     scale: Scale | None = None
     description: str = ""
+    selectable: tuple[str, ...] = ()
+    """JSONPaths of the fields that a field selector may name, such as `.spec.color`."""
+    served: bool = True
+    stored: bool = False
+    """Whether objects are stored in this version; of several versions, one."""
+    deprecated: bool = False
+    deprecation: str = ""
+    """What a server warns of when somebody uses the version; without it, the server has words of its own."""
 
     @property
     def gvr(self) -> GroupVersionResource:
@@ -85,6 +91,10 @@ def define(
     status: bool = False,
     scale: Scale | None = None,
     description: str = "",
+    selectable: Iterable[str] = (),
+    served: bool = True,
+    stored: bool = False,
+    deprecated: bool | str = False,
 ) -> Definition:
     """The definition that a class's keywords amount to; BadName or ConfigError names the keyword that is wrong."""
     group, version = parse_api_version(api)
@@ -111,6 +121,11 @@ def define(
         status=status,
         scale=scale,
         description=description,
+        selectable=_several(class_name, "selectable", selectable),
+        served=served,
+        stored=stored,
+        deprecated=bool(deprecated),
+        deprecation=deprecated if isinstance(deprecated, str) else "",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from levelset.objects.model import Model
+from levelset.objects.model import Model, field
 
 __all__ = [
     "Condition",
@@ -79,8 +79,10 @@ class Condition(Model):
 
     type: str
     status: Literal["True", "False", "Unknown"]
-    reason: str = ""
-    message: str = ""
+    # Written even when they are empty, for Kubernetes requires both: what a function makes is not taken for a default
+    # that may be left out. An object that was read without them is still written without them.
+    reason: str = field(default_factory=str)
+    message: str = field(default_factory=str)
     last_transition_time: datetime | None = None
     observed_generation: int | None = None
 

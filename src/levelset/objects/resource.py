@@ -46,6 +46,10 @@ class KindType(ModelType):
         columns: Iterable[Column] = (),
         status: bool | None = None,
         scale: Scale | None = None,
+        selectable: Iterable[str] = (),
+        served: bool = True,
+        stored: bool = False,
+        deprecated: bool | str = False,
         **options: Any,
     ) -> "ModelType":
         if api is None:
@@ -63,6 +67,10 @@ class KindType(ModelType):
             status=_has_status(namespace) if status is None else status,
             scale=scale,
             description=inspect.cleandoc(namespace.get("__doc__") or ""),
+            selectable=selectable,
+            served=served,
+            stored=stored,
+            deprecated=deprecated,
         )
         _pin(namespace, definition)
         made = super().__new__(mcls, name, bases, namespace, **options)

@@ -5,7 +5,7 @@ once per process; a kind's own part is worked out when that kind is asked for.
 """
 
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -40,5 +40,5 @@ class _Facts:
 
 @cache
 def _facts() -> _Facts:
-    content = resources.files("levelset.patch").joinpath("builtin_shapes.json").read_bytes()
+    content = Path(__file__).with_name("builtin_shapes.json").read_bytes()
     return _Facts(msgspec.json.decode(content))

@@ -1,6 +1,77 @@
-"""What tests need: shipped, because whoever builds on levelset writes tests too."""
+"""What tests need: shipped, because whoever builds on levelset writes tests too.
 
-from levelset.testing.contracts import STORAGE_CONTRACT, Check, check_storage
-from levelset.testing.mutation import Mutated, Mutation, MutationGuard, mutation_guard
+A cluster inside the test (`Cluster`), time that jumps (`VirtualLoop`, `run`, `virtual`), faults as values (`faults`),
+contracts for those who write parts of their own, and a guard against changes of what is shared.
+"""
 
-__all__ = ["STORAGE_CONTRACT", "Check", "Mutated", "Mutation", "MutationGuard", "check_storage", "mutation_guard"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from levelset.testing.clock import VirtualLoop, run, virtual
+from levelset.testing.refusing import RealTime, RealWork
+from levelset.testing.stuck import Stuck
+
+if TYPE_CHECKING:
+    from levelset.testing.cluster import Cluster
+    from levelset.testing.contracts import STORAGE_CONTRACT, Check, check_storage
+    from levelset.testing.faults import Fault
+    from levelset.testing.histories import Version
+    from levelset.testing.inside import START
+    from levelset.testing.mutation import Mutated, Mutation, MutationGuard, mutation_guard
+    from levelset.testing.opening import open_cluster
+    from levelset.testing.process import Process
+    from levelset.testing.timelines import Looked
+    from levelset.testing.transport_contract import TRANSPORT_CONTRACT, check_transport
+
+__all__ = [
+    "START",
+    "STORAGE_CONTRACT",
+    "TRANSPORT_CONTRACT",
+    "Check",
+    "Cluster",
+    "Fault",
+    "Looked",
+    "Mutated",
+    "Mutation",
+    "MutationGuard",
+    "Process",
+    "RealTime",
+    "RealWork",
+    "Stuck",
+    "Version",
+    "VirtualLoop",
+    "check_storage",
+    "check_transport",
+    "mutation_guard",
+    "open_cluster",
+    "run",
+    "virtual",
+]
+
+# The rest is loaded when it is first asked for: pytest loads our plugin, and with it this room, also for those whose
+# tests need no cluster.
+_ROOMS: Final = {
+    "levelset.testing.cluster": "Cluster",
+    "levelset.testing.contracts": "STORAGE_CONTRACT Check check_storage",
+    "levelset.testing.faults": "Fault",
+    "levelset.testing.histories": "Version",
+    "levelset.testing.inside": "START",
+    "levelset.testing.mutation": "Mutated Mutation MutationGuard mutation_guard",
+    "levelset.testing.opening": "open_cluster",
+    "levelset.testing.process": "Process",
+    "levelset.testing.timelines": "Looked",
+    "levelset.testing.transport_contract": "TRANSPORT_CONTRACT check_transport",
+}
+_LATE: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    room = _LATE.get(name)
+    if room is None:
+        raise AttributeError(f"module 'levelset.testing' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(room), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(set(__all__) | set(globals()))

@@ -1,4 +1,4 @@
-"""Small words in which the storage contract is written; they need no test framework."""
+"""Small words in which the contracts are written; they need no test framework."""
 
 import asyncio
 from collections.abc import Generator
@@ -21,15 +21,16 @@ class Caught(Generic[_Error]):
 
 
 @contextmanager
-def raises(kind: type[_Error]) -> Generator[Caught[_Error], None, None]:
-    """Expects the block to raise an error of the kind."""
+def raises(kind: type[_Error] | tuple[type[_Error], ...]) -> Generator[Caught[_Error], None, None]:
+    """Expects the block to raise an error of the kind, or of one of them."""
     caught: Caught[_Error] = Caught()
     try:
         yield caught
     except kind as error:
         caught.error = error
     else:
-        raise AssertionError(f"{kind.__name__} was expected, but nothing was raised")
+        names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise AssertionError(f"{names} was expected, but nothing was raised")
 
 
 def expect(found: object, wanted: object, what: str) -> None:

@@ -1,0 +1,158 @@
+"""Who is asked before a client's write: the chain of those who may change an object, and of those who may refuse it.
+
+An `Admitter` is asked with the `request` of an AdmissionReview and answers with its `response`, both as plain trees of
+`admission.k8s.io/v1`. So it makes no difference to the server whether the one who answers is a function in this process
+or a webhook at the other end of a connection.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+
+from levelset.apiserver.access import Caller
+from levelset.apiserver.catalog import Catalog
+from levelset.apiserver.served import Served
+from levelset.apiserver.world import Tree
+
+__all__ = ["Admitter", "Asking", "Chain", "Form", "Operation", "Question", "request_tree"]
+
+Operation = Literal["CONNECT", "CREATE", "DELETE", "UPDATE"]
+
+_WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+
+
+class Admitter(Protocol):
+    """Somebody who is asked before a write."""
+
+    @property
+    def name(self) -> str:
+        """What a refusal is signed with; a domain name of three parts or more."""
+        ...
+
+    @property
+    def mutates(self) -> bool:
+        """Whether it may change the object; all who may are asked before the object is judged."""
+        ...
+
+    @property
+    def reinvokes(self) -> bool:
+        """Whether it wants to be asked once more if somebody after it has changed the object, too."""
+        ...
+
+    def matches(self, operation: str, place: tuple[str, str, str], subresource: str, /) -> bool:
+        """Whether it is for this operation on this group, version and resource, as rules say it; must be quick."""
+        ...
+
+    async def review(self, request: Tree, space: Tree | None, /) -> Tree:
+        """The `response` to the `request` of an AdmissionReview; neither of the trees it is given may be changed.
+
+        `space` is the Namespace of the object, None if it has none. It is this method's own affair to leave objects
+        alone that its selectors and conditions leave out, and to do as its failure policy says if it cannot answer:
+        what it raises ends the request.
+        """
+        ...
+
+
+class Form(NamedTuple):
+    """How an object is shown to those who are asked, if not as it is, and how their answer is taken back."""
+
+    show: Callable[[Served, Tree], Tree]
+    take: Callable[[Served, Tree, Tree], Tree]
+
+
+class Chain:
+    """The admitters of a server, in the order in which they are asked."""
+
+    __slots__ = ("admitters", "mutating", "validating")
+
+    def __init__(self, admitters: Iterable[Admitter] = ()) -> None:
+        self.admitters: Sequence[Admitter] = tuple(admitters)
+        self.mutating = tuple(one for one in self.admitters if one.mutates)
+        self.validating = tuple(one for one in self.admitters if not one.mutates)
+
+    def concerns(self, served: Served, subresource: str, catalog: Catalog) -> bool:
+        """Whether anybody is to be asked about some write of this resource, in whatever version."""
+        versions = catalog.versions(served.group) if served.custom else [served.version]
+        places = [(served.group, version, served.plural) for version in versions]
+        return any(
+            one.matches(operation, place, subresource)
+            for one in self.admitters
+            for place in places
+            for operation in _WRITES
+        )
+
+    def with_more(self, admitters: Iterable[Admitter]) -> "Chain":
+        """The chain with more of them at its end."""
+        return Chain((*self.admitters, *admitters))
+
+    def without(self, admitters: Iterable[Admitter]) -> "Chain":
+        """The chain without these very ones."""
+        gone = [id(one) for one in admitters]
+        return Chain(one for one in self.admitters if id(one) not in gone)
+
+    def or_none(self) -> "Chain | None":
+        """The chain, or None if there is nobody in it."""
+        return self if self.admitters else None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What all questions about one request have in common: who is asked, and in whose name."""
+
+    chain: Chain
+    caller: Caller
+    warnings: list[str]
+    """Where the warnings go that the client is told of."""
+    form: Form | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One write that somebody is to be asked about."""
+
+    uid: str
+    operation: Operation
+    served: Served
+    subresource: str
+    name: str
+    namespace: str | None
+    caller: Caller
+    options: Tree
+    dry_run: bool
+
+
+def request_tree(question: Question, seen: Served, new: Tree | None, old: Tree | None) -> Tree:
+    """The `request` of an AdmissionReview; `seen` is the version in which the objects are shown."""
+    kind, resource = _kind(question, seen, new or old), _resource(seen)
+    asked_kind, asked_resource = _kind(question, question.served, new or old), _resource(question.served)
+    tree: Tree = {"uid": question.uid, "kind": kind, "resource": resource}
+    part = question.subresource
+    if part:
+        tree["subResource"] = part
+    tree |= {"requestKind": asked_kind, "requestResource": asked_resource}
+    if part:
+        tree["requestSubResource"] = part
+    if question.name:
+        tree["name"] = question.name
+    if question.namespace:
+        tree["namespace"] = question.namespace
+    tree |= {"operation": question.operation, "userInfo": _user(question.caller), "object": new, "oldObject": old}
+    return {**tree, "dryRun": question.dry_run, "options": question.options}
+
+
+def _kind(question: Question, seen: Served, tree: Tree | None) -> Tree:
+    """The kind of what is shown; behind a subresource that may be another kind, such as a Scale."""
+    shown: Any = None if tree is None or not question.subresource else tree
+    if shown is not None and cast("Tree", shown).get("kind") != seen.kind:
+        group, _, version = str(shown.get("apiVersion")).rpartition("/")
+        return {"group": group, "version": version, "kind": shown.get("kind")}
+    return {"group": seen.group, "version": seen.version, "kind": seen.kind}
+
+
+def _resource(served: Served) -> Tree:
+    return {"group": served.group, "version": served.version, "resource": served.plural}
+
+
+def _user(caller: Caller) -> Tree:
+    uid = {"uid": caller.uid} if caller.uid else {}
+    return {"username": caller.name, **uid, "groups": list(caller.groups)}

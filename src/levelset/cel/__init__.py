@@ -1,0 +1,75 @@
+"""CEL, the expression language of Kubernetes: compiled to Python, with its types, libraries and limits.
+
+```python
+program = compile_rule("self.replicas <= self.max", Declarations({"self": declared_type(schema)}))
+program({"self": {"replicas": 3, "max": 5}})  # True
+```
+
+`compile_rules` does so for all rules of a schema (x-kubernetes-validations).
+"""
+
+from levelset.cel.faults import CompileError, CostExceeded, EvaluationError, Issue
+from levelset.cel.library.authorizing import Authorizer, Decide, Decision, PathCheck, ResourceCheck
+from levelset.cel.policies import policy_declarations
+from levelset.cel.program import CALL_LIMIT, OBJECT_LIMIT, Budget, Declarations, Program, compile_rule
+from levelset.cel.rulenodes import OMITTED, Finding
+from levelset.cel.rules import Rules, compile_rules
+from levelset.cel.schemas import declared_type
+from levelset.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    OPAQUE,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    object_of,
+    optional_of,
+)
+
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "CALL_LIMIT",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "INT",
+    "NULL",
+    "OBJECT_LIMIT",
+    "OMITTED",
+    "OPAQUE",
+    "STRING",
+    "TIMESTAMP",
+    "UINT",
+    "Authorizer",
+    "Budget",
+    "CompileError",
+    "CostExceeded",
+    "Decide",
+    "Decision",
+    "Declarations",
+    "EvaluationError",
+    "Finding",
+    "Issue",
+    "PathCheck",
+    "Program",
+    "ResourceCheck",
+    "Rules",
+    "Type",
+    "compile_rule",
+    "compile_rules",
+    "declared_type",
+    "list_of",
+    "map_of",
+    "object_of",
+    "optional_of",
+    "policy_declarations",
+]

@@ -1,0 +1,111 @@
+"""Expressions compiled once and evaluated many times."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from levelset.cel import calls, loops
+from levelset.cel.checking import check
+from levelset.cel.costing import estimate
+from levelset.cel.faults import CompileError, CostExceeded, EvaluationError, Issue
+from levelset.cel.generating import FAILURES, Generator
+from levelset.cel.library.functions import FUNCTIONS
+from levelset.cel.literals import check_literals
+from levelset.cel.parsing import parse
+from levelset.cel.tree import Ident, Node
+from levelset.cel.types import BOOL, Type
+from levelset.cel.walking import walk
+
+__all__ = ["CALL_LIMIT", "OBJECT_LIMIT", "Budget", "Declarations", "Program", "compile_rule"]
+
+CALL_LIMIT = 1_000_000  # steps of one evaluation
+OBJECT_LIMIT = 10_000_000  # steps of all evaluations for one object
+_WRITERS = (calls.call, loops.fold)  # imported so that they are known to the generator
+
+
+def _no_struct(_: str) -> Type | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """What an expression may use: variables with their types, and types of objects that it may write out."""
+
+    variables: Mapping[str, Type]
+    structs: Callable[[str], Type | None] = field(default=_no_struct)
+
+
+class Budget:
+    """The steps that are left: `left` for the evaluation that runs, `total` for all that share this budget."""
+
+    __slots__ = ("left", "total")
+
+    def __init__(self, total: int = OBJECT_LIMIT) -> None:
+        self.total = total
+        self.left = 0
+
+
+class Program:
+    """A compiled expression: call it with the values of its variables.
+
+    Values are trees of JSON as they come; see `levelset.cel.schemas` for those that need another form first. A program
+    keeps nothing between calls. Raises EvaluationError if there is no result, CostExceeded if it takes too long.
+    """
+
+    __slots__ = ("_run", "_weight", "cost", "names", "text", "type", "uses")
+
+    def __init__(self, text: str, tree: Node, declarations: Declarations) -> None:
+        generator = Generator(declarations.variables)
+        self._run = generator.function(tree)
+        self._weight = generator.weight
+        self.cost = estimate(tree, declarations.variables)
+        self.names = tuple(declarations.variables)
+        self.text = text
+        self.type = tree.type
+        self.uses = frozenset(node.name for node in walk(tree) if isinstance(node, Ident))
+
+    def __call__(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
+        """The value of the expression for these variables."""
+        return self.evaluate(budget or Budget(), *[variables.get(name) for name in self.names])
+
+    def evaluate(self, budget: Budget, *values: Any) -> Any:
+        """The value of the expression for variables in the order of their declaration."""
+        start = min(budget.total, CALL_LIMIT)
+        budget.left = start - self._weight
+        try:
+            result = self._run(budget, *values)
+        except FAILURES as error:
+            raise _told(error) from None
+        finally:
+            budget.total -= start - budget.left
+        if budget.left < 0:
+            raise CostExceeded
+        return result
+
+
+def _told(error: BaseException) -> EvaluationError:
+    """What CEL says where Python failed."""
+    if isinstance(error, EvaluationError):
+        return error
+    if isinstance(error, KeyError):
+        return EvaluationError(f"no such key: {error.args[0] if error.args else ''}")
+    if isinstance(error, RecursionError):
+        return EvaluationError("the value is nested too deeply")
+    return EvaluationError("no such overload")
+
+
+def compile_rule(text: str, declarations: Declarations, result: Type | None = BOOL) -> Program:
+    """A program of this expression, which must give the type `result` (None for any); raises CompileError."""
+    try:
+        return _compile(text, declarations, result)
+    except RecursionError:
+        raise CompileError(text[:80], [Issue(0, "expression recursion limit exceeded")]) from None
+
+
+def _compile(text: str, declarations: Declarations, result: Type | None) -> Program:
+    tree = parse(text)
+    kind = check(text, tree, declarations.variables, FUNCTIONS, declarations.structs)
+    check_literals(text, tree)
+    if result is not None and not kind.same(result):
+        raise CompileError(text, [Issue(tree.position, f"cel expression must evaluate to a {result}")])
+    return Program(text, tree, declarations)

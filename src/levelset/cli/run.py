@@ -1,0 +1,49 @@
+"""`levelset run module:controllers`: runs controllers on a cluster, or on a server of their own."""
+
+from typing import Any
+
+import click
+
+from levelset.cli.gathering import gather_controllers
+from levelset.cli.refusing import speaking
+from levelset.manager import LeaderElection
+from levelset.manager import run as run_all
+
+__all__ = ["run"]
+
+
+@click.command()
+@click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
+@click.option("--local", is_flag=True, help="Bring an API server along, in memory, that serves the kinds in use.")
+@click.option(
+    "--kubeconfig", metavar="PATH", help="Where the cluster is; with --local, where to write one for kubectl."
+)
+@click.option("--context", metavar="NAME", help="The context in it.")
+@click.option("-n", "--namespace", metavar="NAME", help="Look at this namespace only.")
+@click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
+@click.option("--leader", metavar="NAME", help="Run only while this replica holds the Lease of that name.")
+@click.option("--log-json", is_flag=True, help="Write logs as JSON, one object on each line.")
+def run(*, targets: tuple[str, ...], leader: str | None, **options: Any) -> None:
+    """Runs controllers until they are told to stop.
+
+    MODULE:CONTROLLERS names a Controller, a list of them, or a function that makes them; a module alone means all
+    Controllers and webhooks that it holds.
+
+    Example: levelset run website.py --local
+    """
+    with speaking():
+        found = gather_controllers(targets)
+        election = None if leader is None else LeaderElection(name=leader)
+    run_all(*found.controllers, webhooks=found.webhooks, leader=election, arguments=_words(options))
+
+
+def _words(options: dict[str, Any]) -> list[str]:
+    """The options as `levelset.run` reads them from a command line."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value:
+            words += [flag, str(value)]
+    return words

@@ -1,0 +1,82 @@
+"""Files out of types, and types out of files: definitions, schemas, roles, manifests and charts, and Python classes.
+
+What is generated is plain trees, or a mapping from paths to texts; nothing here writes to a disk or talks to a server.
+Names are loaded when they are first asked for: a program that runs needs only definitions.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from levelset.codegen.breaking import Finding, compare_definitions, compare_releases
+    from levelset.codegen.callrecords import CallRecords, Recorded, check_rules, compare_rules
+    from levelset.codegen.crd import crd_of, crds_of, version_priority
+    from levelset.codegen.dockerfile import docker_files
+    from levelset.codegen.helm import helm_chart
+    from levelset.codegen.installation import Installation, installation_of
+    from levelset.codegen.manifests import documents_of, kustomize_tree, manifests_of
+    from levelset.codegen.models import models_from_crd
+    from levelset.codegen.models_openapi import models_from_openapi
+    from levelset.codegen.openapi import openapi_of
+    from levelset.codegen.permissions import Permission, merge_rules, permit, read_permissions
+    from levelset.codegen.rbac import infer_permissions, roles_of
+    from levelset.codegen.schema import schema_of
+
+__all__ = [
+    "CallRecords",
+    "Finding",
+    "Installation",
+    "Permission",
+    "Recorded",
+    "check_rules",
+    "compare_definitions",
+    "compare_releases",
+    "compare_rules",
+    "crd_of",
+    "crds_of",
+    "docker_files",
+    "documents_of",
+    "helm_chart",
+    "infer_permissions",
+    "installation_of",
+    "kustomize_tree",
+    "manifests_of",
+    "merge_rules",
+    "models_from_crd",
+    "models_from_openapi",
+    "openapi_of",
+    "permit",
+    "read_permissions",
+    "roles_of",
+    "schema_of",
+    "version_priority",
+]
+
+_FILES: Final = {
+    "breaking": "Finding compare_definitions compare_releases",
+    "callrecords": "CallRecords Recorded check_rules compare_rules",
+    "crd": "crd_of crds_of version_priority",
+    "dockerfile": "docker_files",
+    "helm": "helm_chart",
+    "installation": "Installation installation_of",
+    "manifests": "documents_of kustomize_tree manifests_of",
+    "models": "models_from_crd",
+    "models_openapi": "models_from_openapi",
+    "openapi": "openapi_of",
+    "permissions": "Permission merge_rules permit read_permissions",
+    "rbac": "infer_permissions roles_of",
+    "schema": "schema_of",
+}
+_LATE: Final = {name: f"{__name__}.{file}" for file, names in _FILES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    file = _LATE.get(name)
+    if file is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(file), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(set(__all__) | set(globals()))

@@ -1,0 +1,143 @@
+"""A program to be installed in a cluster, as one value: its kinds, its leave, its webhooks, and how it runs."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from levelset.client.kinds import Kind, OnlyMetadata, view_of
+from levelset.codegen.crd import crds_of
+from levelset.codegen.permissions import Permission
+from levelset.codegen.rbac import infer_permissions
+from levelset.controller.controller import Controller
+from levelset.controller.relations import Owns, References, Watches
+from levelset.errors import ConfigError
+from levelset.objects.resource import Object
+from levelset.webhook.conversion import Conversions
+from levelset.webhook.group import Webhook, Webhooks
+from levelset.webhook.reaching import SERVICE, Service
+from levelset.webhook.registration import configurations, conversion_patches
+from levelset.webhook.registration import permissions as webhook_rules
+
+__all__ = ["Installation", "installation_of"]
+
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?")
+_RESOURCES: Final = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What all manifests, whatever their form, are made of.
+
+    `command` and `arguments` start the program in its image; the arguments are those of a program that calls `run`
+    unless given. It serves health and metrics at `health_port` of all addresses, and webhooks, if it has any, at
+    `webhook_port`.
+    """
+
+    name: str
+    image: str
+    namespace: str = ""
+    """Where it runs: a namespace of its own, called `NAME-system`, unless given."""
+    version: str = "0.1.0"
+    description: str = ""
+    definitions: Sequence[Mapping[str, Any]] = ()
+    permissions: Sequence[Permission] = ()
+    webhooks: Sequence[Mapping[str, Any]] = ()
+    """Configurations that have the API server ask it."""
+    command: Sequence[str] = ()
+    arguments: Sequence[str] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    replicas: int = 1
+    health_port: int = 8081
+    webhook_port: int = 9443
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: dict(_RESOURCES))
+
+    def __post_init__(self) -> None:
+        if _NAME.fullmatch(self.name) is None:
+            raise ConfigError(f"Installation(name={self.name!r}): at most 53 of a-z, 0-9 and -, a letter first")
+        if self.replicas < 1:
+            raise ConfigError(f"Installation(replicas={self.replicas}): at least one")
+        if not self.namespace:
+            object.__setattr__(self, "namespace", f"{self.name}-system")
+        if self.arguments is None:
+            object.__setattr__(self, "arguments", (f"--health=0.0.0.0:{self.health_port}", "--log-json"))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What all its objects are labelled with."""
+        return {**self.selector, "app.kubernetes.io/managed-by": "levelset"}
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """What its pods are found by."""
+        return {"app.kubernetes.io/name": self.name}
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether the API server calls it: for admissions, or for conversions."""
+        return bool(self.webhooks) or any("conversion" in one["spec"] for one in self.definitions)
+
+
+def installation_of(
+    controllers: Iterable[Controller[Any]],
+    *,
+    name: str,
+    image: str,
+    namespace: str = "",
+    kinds: Iterable[type[Object]] = (),
+    extras: Iterable[Permission] = (),
+    webhooks: Webhooks | Iterable[Webhook] = (),
+    replicas: int = 1,
+    **options: Any,
+) -> Installation:
+    """The installation of these controllers and webhooks: with definitions of their kinds, and leave for what they do.
+
+    `kinds` are more classes to define, and `options` the other attributes of `Installation`. With several replicas a
+    leader is elected, by a Lease that has the installation's name. The program puts the authority of its certificates
+    into the configurations of its webhooks itself.
+    """
+    several, place = tuple(controllers), namespace or f"{name}-system"
+    asked = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
+    reach = Service(name, place)
+    conversions = {one["metadata"]["name"]: one["spec"]["conversion"] for one in conversion_patches(asked, reach=reach)}
+    hubs = [versions[0] for versions in Conversions(asked.conversions).kinds.values()]
+    lease = name if replicas > 1 else None
+    more = [*extras, *_webhook_permissions(asked, reach)]
+    environment: Mapping[str, str] = options.pop("environment", {})
+    return Installation(
+        name=name,
+        image=image,
+        namespace=place,
+        replicas=replicas,
+        definitions=crds_of([*_own_kinds(several), *asked.kinds, *kinds], hubs=hubs, conversions=conversions),
+        permissions=infer_permissions(several, namespace=place, lease=lease, extras=more),
+        webhooks=configurations(asked, reach=reach),
+        environment={**({SERVICE: f"{name}.{place}"} if asked else {}), **environment},
+        **options,
+    )
+
+
+def _webhook_permissions(webhooks: Webhooks, reach: Service) -> Iterator[Permission]:
+    if not webhooks:
+        return
+    for rule in webhook_rules(webhooks, secret=f"{reach.name}-certificates"):
+        (group,), (resource,) = rule["apiGroups"], rule["resources"]
+        place = reach.namespace if resource == "secrets" else None
+        names: Sequence[str] = rule.get("resourceNames", ())
+        yield Permission(group, resource, rule["verbs"], names=names, namespace=place, why="serves webhooks")
+
+
+def _own_kinds(controllers: Iterable[Controller[Any]]) -> Iterator[type[Object]]:
+    """The classes that controllers look at, and those of the same groups that they follow."""
+    for controller in controllers:
+        group = view_of(controller.kind).gvk.group
+        others = [one.kind for one in controller.relations if isinstance(one, Owns | Watches | References)]
+        for kind in (controller.kind, *others):
+            found = _class_of(kind)
+            if found is not None and view_of(found).gvk.group == group:
+                yield found
+
+
+def _class_of(kind: Kind[Any]) -> type[Object] | None:
+    behind: Any = kind.of if isinstance(kind, OnlyMetadata) else kind
+    return behind if isinstance(behind, type) and issubclass(behind, Object) else None

@@ -1,0 +1,256 @@
+"""A cluster for tests: a server of its own, a client with all verbs, controllers at work, and time that jumps.
+
+```python
+async with open_cluster() as cluster:
+    await cluster.create(blog())
+    async with cluster.running(websites):
+        await cluster.until(Ref(Deployment, "blog"))
+        await cluster.advance(600)
+```
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from levelset.client.calls import Hook, Transport
+from levelset.client.client import Client
+from levelset.client.connecting import open_transport
+from levelset.client.kinds import Kind, view_of
+from levelset.controller.controller import Controller
+from levelset.controller.observing import Observer
+from levelset.errors import ConfigError, Deadline
+from levelset.manager.definitions import kinds_of
+from levelset.manager.election import LeaderElection
+from levelset.objects.identity import Ref
+from levelset.storage import MemoryStorage
+from levelset.testing import faults as the_faults
+from levelset.testing.faults import Fault
+from levelset.testing.histories import Version, describe, looks_at, versions_of
+from levelset.testing.introducing import IntroducingClient
+from levelset.testing.process import Process
+from levelset.testing.settling import wait_settled
+from levelset.testing.stage import Stage
+from levelset.testing.timelines import Looked
+from levelset.testing.wording import condition_words, object_words
+from levelset.webhook.group import Several, Webhooks
+
+__all__ = ["Cluster", "Condition"]
+
+K = TypeVar("K")
+
+Condition = Callable[[K], object]
+"""What should be so of an object: a function that is given it."""
+
+
+class Cluster(IntroducingClient):
+    """A client of a cluster for tests, with the verbs that only a test needs.
+
+    What has no namespace is meant to be in the test's own. A kind that the server does not know is made known to it
+    when it is first used. Made by `open_cluster`, and by the fixture of the same name.
+    """
+
+    def __init__(self, transport: Transport, stage: Stage, **options: Any) -> None:
+        super().__init__(transport, stage, manager="people", **options)
+
+    @property
+    def storage(self) -> MemoryStorage:
+        """What the server stores: its revision and its history; ConfigError for a real cluster."""
+        if self.stage.inside is None:
+            raise ConfigError("the storage of a real cluster is out of reach; read its objects instead")
+        return self.stage.inside.storage
+
+    @property
+    def processes(self) -> Sequence[Process]:
+        """All processes that were started in this test, also those that have ended."""
+        return tuple(self.stage.processes)
+
+    def now(self) -> datetime:
+        """What time of day it is, for the server and for controllers."""
+        return self.stage.now()
+
+    async def define(self, *kinds: Kind[Any]) -> None:
+        """Has the server serve these kinds, as far as it does not yet; several versions of a kind, all at once."""
+        await self.stage.define(map(view_of, kinds))
+
+    def process(
+        self,
+        *controllers: Controller[Any],
+        faults: Sequence[Fault | Hook] = (),
+        leader: LeaderElection | None = None,
+        name: str = "operator",
+        observers: Sequence[Observer] = (),
+        everywhere: bool = False,
+        grace: float | None = 30.0,
+        webhooks: Webhooks | Several = (),
+    ) -> Process:
+        """A process that runs these controllers, not started yet; see `running`."""
+        hooked = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
+        options: dict[str, Any] = {
+            "leader": leader,
+            "observers": [self.stage.timelines, *observers],
+            "now": self.stage.now,
+            "grace": grace,
+            "webhooks": hooked,
+        }
+        confined = None if everywhere or self.stage.inside is not None else self.namespace
+
+        @asynccontextmanager
+        async def connect(hooks: Sequence[Hook]) -> AsyncGenerator[Client, None]:
+            # Those of the webhooks first: of several versions the hub is the one that is stored.
+            await self.stage.define([*map(view_of, hooked.kinds), *kinds_of(controllers)])
+            transport, namespace = await open_transport(self.stage.where)
+            usual = namespace or "default"
+            async with IntroducingClient(transport, self.stage, namespace=usual, wire_hooks=hooks) as client:
+                yield client if confined is None else client.in_namespace(confined)
+
+        wanted = the_faults.wrapped(controllers, faults)
+        made = Process(name, wanted, connect, options, hooks=the_faults.hooks_of(faults))
+        self.stage.processes.append(made)
+        return made
+
+    @asynccontextmanager
+    async def running(
+        self,
+        *controllers: Controller[Any],
+        faults: Sequence[Fault | Hook] = (),
+        leader: LeaderElection | None = None,
+        name: str = "operator",
+        observers: Sequence[Observer] = (),
+        everywhere: bool = False,
+        grace: float | None = 30.0,
+        webhooks: Webhooks | Several = (),
+    ) -> AsyncGenerator[Process, None]:
+        """These controllers at work for the length of a block, in a process of their own.
+
+        `faults` go wrong between this process and the server, and hurt nobody else. A controller that fails for good
+        interrupts the block with Crashed. `webhooks` are asked before every write, whoever writes. On a real cluster
+        controllers see only the namespace of the test, unless they are told to look `everywhere`.
+        """
+        made = self.process(
+            *controllers,
+            faults=faults,
+            leader=leader,
+            name=name,
+            observers=observers,
+            everywhere=everywhere,
+            grace=grace,
+            webhooks=webhooks,
+        )
+        async with made.living():
+            yield made
+
+    async def settled(self, *, within: float = 60.0, soon: float = 1.0) -> None:
+        """Returns when everything has come to rest; AssertionError, with what goes on, if it does not `within` seconds.
+
+        Every controller has filled its caches, its queue is empty, it looks at nothing and has nothing in the
+        background; every cache shows what the server has. Looks that a reconciler wishes for later are no unrest. Those
+        that wait because something went wrong are, if they come `soon`: so many seconds from now.
+        """
+        found = await wait_settled(self.stage, within=within, soon=soon)
+        if found:
+            raise AssertionError("\n".join([f"this has not settled within {within:g} seconds:", *map(_item, found)]))
+
+    async def until(self, ref: Ref[K], condition: Condition[K] | None = None, /, *, within: float = 60.0) -> K:
+        """The object, as soon as it is there and the condition holds for it.
+
+        AssertionError if that does not happen `within` seconds, with the object, its history and the timeline of the
+        controllers. What the condition raises is raised here.
+        """
+        full = await self._full(ref)
+        try:
+            return await self.stage.control.wait(full, partial(_meets, condition), within=within)
+        except Deadline:
+            raise await self._failure(full, "{} within {:g} seconds", condition, within) from None
+
+    async def until_gone(self, ref: Ref[Any], /, *, within: float = 60.0) -> None:
+        """Returns when there is no such object any more; AssertionError, as `until`, if it stays."""
+        full = await self._full(ref)
+        try:
+            await self.stage.control.wait_gone(full, within=within)
+        except Deadline:
+            raise await self._failure(full, f"it is still there after {within:g} seconds") from None
+
+    async def expect(self, ref: Ref[K], condition: Condition[K] | None = None, /) -> K:
+        """The object, which is there now, and for which the condition holds now; AssertionError, as `until`, if not."""
+        full = await self._full(ref)
+        found = await self.stage.control.find(full)
+        if found is None or not _meets(condition, found):
+            raise await self._failure(full, "{}", None if found is None else condition)
+        return found
+
+    async def always(self, ref: Ref[K], condition: Condition[K], /, *, during: float) -> K:
+        """The object, for which the condition has held in every version for so many seconds, and which is still there.
+
+        AssertionError, as `until`, as soon as it does not hold. In virtual time the seconds pass at once.
+        """
+        full = await self._full(ref)
+        self._allow(during)
+        await self.expect(ref, condition)
+        try:
+            await self.stage.control.wait(full, lambda it: not condition(it), within=during)
+        except Deadline:
+            return await self.expect(ref, condition)
+        raise await self._failure(full, "this did not stay so for {1:g} seconds; {0}", condition, during)
+
+    async def never(self, ref: Ref[Any], /, *, during: float) -> None:
+        """Returns when there was no such object for so many seconds; AssertionError, as `until`, if one came."""
+        full = await self._full(ref)
+        self._allow(during)
+        try:
+            await self.stage.control.wait(full, partial(_meets, None), within=during)
+        except Deadline:
+            return
+        raise await self._failure(full, f"it came within {during:g} seconds, and should not have")
+
+    async def advance(self, seconds: float) -> None:
+        """Lets time pass: all that is due on the way happens, in order, and what it leads to.
+
+        RealTime, a ConfigError, where time is real.
+        """
+        loop = self.stage.virtual(f"advance({seconds:g})")
+        self._allow(seconds)
+        await asyncio.sleep(seconds)
+        await loop.idle()
+
+    def history(self, ref: Ref[Any], /) -> Sequence[Version]:
+        """All versions of an object that the server has stored, the oldest first; none for a real cluster."""
+        return versions_of(self.stage, ref)
+
+    def looks(self, ref: Ref[Any] | None = None, /) -> Sequence[Looked]:
+        """What the controllers of this test have looked at, the oldest first: one object, or all of them."""
+        return looks_at(self.stage, ref)
+
+    def story(self, ref: Ref[Any], /) -> str:
+        """The history of an object and the looks of all controllers at it, to be read by people."""
+        return describe(self.stage, ref)
+
+    async def _failure(
+        self, ref: Ref[Any], said: str, condition: Condition[Any] | None = None, seconds: float = 0.0
+    ) -> AssertionError:
+        found: Any = await self.stage.control.find(ref)
+        # Its text is in a file, and a loop waits for no file.
+        what = said.format(await asyncio.to_thread(condition_words, condition), seconds)
+        return AssertionError("\n".join([f"{ref}: {what}", object_words(found), describe(self.stage, ref)]))
+
+    async def _full(self, ref: Ref[K]) -> Ref[K]:
+        """The reference with its namespace, to an object of a kind that is served."""
+        of: Any = ref.class_ or ref.gvk
+        served = await self._served(view_of(of))
+        return Ref(of, ref.name, ref.namespace or self.namespace) if served.namespaced else ref
+
+    def _allow(self, seconds: float) -> None:
+        """Somebody wants so much time to pass: it does not count as waiting for what does not happen."""
+        if self.stage.loop is not None:
+            self.stage.loop.limit += seconds
+
+
+def _meets(condition: Condition[Any] | None, found: Any) -> bool:
+    return condition is None or bool(condition(found))
+
+
+def _item(text: str) -> str:
+    return f"  {text}"

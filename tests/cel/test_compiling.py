@@ -1,0 +1,75 @@
+"""What does not compile, and where the mark stands."""
+
+import pytest
+
+from levelset.cel import BOOL, CompileError, Declarations, compile_rule, declared_type
+from levelset.errors import Malformed
+from tests.cel.evaluating import VARIABLES
+
+EXPECTED = (
+    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
+    "IDENTIFIER}"
+)
+WRONG = [
+    ("x <", f"1:4: Syntax error: mismatched input '<EOF>' {EXPECTED}"),
+    ("", f"1:1: Syntax error: mismatched input '<EOF>' {EXPECTED}"),
+    ("x y", "1:3: Syntax error: extraneous input 'y' expecting <EOF>"),
+    ("(x", "1:3: Syntax error: mismatched input '<EOF>' expecting ')'"),
+    ("x ; 1", "1:3: Syntax error: token recognition error at: ';'"),
+    ("'abc", "1:1: Syntax error: token recognition error at: ''abc'"),
+    ("x ==\nother", "2:1: undeclared reference to 'other' (in container '')"),
+    ("x == 'a'", "1:3: found no matching overload for '_==_' applied to '(int, string)'"),
+    ("x + 's'", "1:3: found no matching overload for '_+_' applied to '(int, string)'"),
+    ("s.nosuch()", "1:9: undeclared reference to 'nosuch' (in container '')"),
+    ("s.startsWith(1)", "1:13: found no matching overload for 'startsWith' applied to 'string.(int)'"),
+    ("x && true", "1:1: expected type 'bool' but found 'int'"),
+    ("x.a", "1:2: type 'int' does not support field selection"),
+    ("[1, 'a']", "1:5: expected type 'int' but found 'string'"),
+    (
+        "x.all(i, true)",
+        "1:1: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+    ),
+    ("l.all(1, true)", "1:7: argument must be a simple name"),
+    ("has(x)", "1:5: invalid argument to has() macro"),
+    ("s.matches('(')", "1:11: invalid matches argument: error parsing regexp: missing closing ): `(`"),
+    ("duration('x') == duration('1s')", "1:10: invalid duration argument"),
+    ("9223372036854775808", "1:1: invalid int literal"),
+    ("for", "1:1: reserved identifier: for"),
+    ("Thing{a: 1}", "1:6: undeclared reference to 'Thing' (in container '')"),
+    ("math.greatest('a')", "1:15: math.greatest() simple literal arguments must be numeric"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG, ids=[text for text, _ in WRONG])
+def test_the_error_names_the_place(text: str, told: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_rule(text, Declarations(VARIABLES), None)
+    assert str(caught.value).splitlines()[0] == f"ERROR: <input>:{told}"
+
+
+def test_the_line_is_shown_with_a_mark_under_the_place() -> None:
+    with pytest.raises(Malformed) as caught:
+        compile_rule("x > 1 &&\n  other", Declarations(VARIABLES))
+    assert str(caught.value).splitlines()[1:] == [" |   other", " | ..^"]
+    assert caught.value.position == 11
+
+
+def test_all_that_is_wrong_with_types_is_told_at_once() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_rule("one > 1 && two > 1", Declarations({}))
+    assert [issue.position for issue in caught.value.issues] == [0, 11]
+
+
+def test_the_result_must_have_the_wanted_type() -> None:
+    with pytest.raises(CompileError, match="cel expression must evaluate to a bool"):
+        compile_rule("x + 1", Declarations(VARIABLES), BOOL)
+
+
+def test_fields_that_a_schema_does_not_know_are_undefined() -> None:
+    kind = declared_type(
+        {"type": "object", "properties": {"a": {"type": "string"}, "b": {"x-kubernetes-preserve-unknown-fields": True}}}
+    )
+    assert kind is not None
+    for name in ("b", "c"):
+        with pytest.raises(CompileError, match=f"undefined field '{name}'"):
+            compile_rule(f"self.{name} == 'a'", Declarations({"self": kind}))

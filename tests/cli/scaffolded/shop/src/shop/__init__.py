@@ -1,0 +1,1 @@
+"""shop: an operator made with levelset."""

@@ -1,0 +1,24 @@
+"""What the controller does about a WebOrder: a server inside the test, and time that jumps."""
+
+from levelset import Ref
+from levelset.kinds.core_v1 import ConfigMap
+from levelset.testing import Cluster
+
+from shop.web_order import WebOrder, WebOrderSpec, web_orders
+
+
+async def test_a_web_order_gets_its_config_map(cluster: Cluster) -> None:
+    async with cluster.running(web_orders):
+        made = await cluster.create(WebOrder.new("one", WebOrderSpec(message="hello")))
+        found = await cluster.until(Ref(ConfigMap, "one"))
+        assert found.data == {"message": "hello"}
+        await cluster.until(made.ref, lambda one: one.status is not None and one.status.ready)
+
+
+async def test_a_config_map_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
+    async with cluster.running(web_orders):
+        await cluster.create(WebOrder.new("one", WebOrderSpec(message="hello")))
+        await cluster.settled()
+        await cluster.delete(Ref(ConfigMap, "one"))
+        await cluster.settled()
+        assert (await cluster.get(Ref(ConfigMap, "one"))).data == {"message": "hello"}

@@ -1,0 +1,68 @@
+"""The tutorial is executed: its files are written, its commands are typed, in its order, and print what it says."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.files import ROOT
+from tests.house.markdown import Block, blocks
+
+PAGE = ROOT / "docs" / "tutorial.md"
+COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()"]
+HERE = {
+    **os.environ,
+    # Not the project's own `src`: whoever reads the page has not set anything.
+    "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one),
+    "NO_COLOR": "1",
+    "PYTHONDONTWRITEBYTECODE": "",  # everything starts twice as fast the second time
+}
+
+
+def target_of(block: Block) -> str:
+    """The file that a block is to be written into: the last one that is named before it."""
+    before = PAGE.read_text(encoding="utf-8").splitlines()[: block.line - 1]
+    named = re.findall(r"Write into `([^`]+)`:", "\n".join(before))
+    assert named, f"{block.where}: no file is named for this block"
+    return str(named[-1])
+
+
+def typed(block: Block) -> list[tuple[str, list[str]]]:
+    """The commands of a block, each with the lines that it must print."""
+    found: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def run(folder: Path, command: str) -> str:
+    name, *words = shlex.split(command)
+    program = {"levelset": COMMAND, "python": [sys.executable]}.get(name, [sys.executable, "-m", name])
+    told = subprocess.run([*program, *words], cwd=folder, env=HERE, check=False, capture_output=True, text=True)
+    assert told.returncode == 0, f"{command}\n{told.stdout}\n{told.stderr}"
+    return told.stdout
+
+
+@pytest.mark.timeout(120)
+def test_every_command_and_file_of_the_tutorial_does_what_the_page_says(tmp_path: Path) -> None:
+    folder = tmp_path
+    for block in blocks(PAGE):
+        if block.info == "python":
+            (folder / target_of(block)).write_text(block.text, encoding="utf-8")
+            continue
+        for command, lines in typed(block):
+            if command.startswith("pip "):
+                continue
+            if command.startswith("cd "):
+                folder /= command[3:]
+                continue
+            said = run(folder, command)
+            assert [line for line in lines if line not in said] == [], f"{command}\n{said}"
+    assert "All checks passed!" in run(folder, "ruff check .")

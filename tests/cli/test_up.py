@@ -1,0 +1,75 @@
+"""`levelset up` runs the whole of a project: what pyproject.toml names, on a server of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from levelset.cli.commands import levelset
+from levelset.cli.up import targets_here
+
+PROJECT = '[tool.levelset]\nup = ["tests.cli.operator:stranger"]\n'
+COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()", "up", "--data", "shop.db"]
+
+
+def up(*words: str) -> Result:
+    return CliRunner().invoke(levelset, ["up", *words], catch_exceptions=False)
+
+
+def test_it_runs_what_the_project_names_and_says_what_to_type_next(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
+    environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
+    for _ in range(2):  # the second time on the data of the first
+        with subprocess.Popen(
+            COMMAND, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            lines: list[str] = []
+            while not lines or "kubectl" not in lines[-1]:
+                lines.append(process.stdout.readline())
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=15)
+            assert process.returncode == 0, errors
+        assert any(line.startswith("watches     Stranger") for line in lines)
+        assert lines[-1].strip() == "kubectl --kubeconfig levelset.kubeconfig get strangers"
+    assert (tmp_path / "shop.db").is_file()
+
+
+def test_what_a_project_runs_is_said_in_its_pyproject(tmp_path: Path) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(PROJECT)
+    assert targets_here(path) == ["tests.cli.operator:stranger"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "there is no pyproject.toml here; name modules, or write into pyproject.toml:"),
+        ("[project]\n", "pyproject.toml does not say what to run; name modules"),
+        ("[tool.levelset]\nup = []\n", "pyproject.toml does not say what to run"),
+        ("[tool.levelset\n", "pyproject.toml cannot be read: "),
+        ('[tool.levelset]\nup = ["no_such_module_here"]\n', "there is no module no_such_module_here"),
+        ('[tool.levelset]\nup = ["tests.cli.operator:Site"]\n', "there are no Controllers to run"),
+    ],
+)
+def test_a_project_that_does_not_say_is_told_what_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        (tmp_path / "pyproject.toml").write_text(text)
+    told = up()
+    assert told.exit_code == 2
+    assert said in told.stderr
+
+
+def test_a_folder_is_no_place_for_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = up("tests.cli.operator:stranger", "--data", str(tmp_path))
+    assert told.exit_code == 2
+    assert "is a directory, and the objects are kept in a file" in told.stderr

@@ -1,0 +1,26 @@
+"""Compares what is generated with the files in `golden/`; LEVELSET_GOLDEN=write makes them anew, to be read."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["check_files", "check_text"]
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def check_text(name: str, text: str) -> None:
+    """The text is the one in the file, to the byte."""
+    path = FOLDER / name
+    if os.environ.get("LEVELSET_GOLDEN") == "write":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{name} is not as it was; read the difference, then write it anew"
+
+
+def check_files(folder: str, files: Mapping[str, str]) -> None:
+    """The files are those in the folder, no more and no fewer."""
+    for name, text in files.items():
+        check_text(f"{folder}/{name}", text)
+    there = {path.relative_to(FOLDER / folder).as_posix() for path in (FOLDER / folder).rglob("*") if path.is_file()}
+    assert there == set(files)

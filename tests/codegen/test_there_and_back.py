@@ -1,0 +1,37 @@
+"""Definitions of well-known projects, to classes and back: the schemas of the classes know all fields and types."""
+
+import pytest
+
+from levelset.apiserver.schemas import check_structural
+from levelset.codegen.breaking import compare_definitions
+from levelset.codegen.schema import schema_of
+from levelset.codegen.schemachanges import compare_schemas
+from levelset.objects import Object
+from tests.codegen.public_crds import NAMES, document, modules
+
+LARGE = [
+    "applications.argoproj.io",
+    "certificates.cert-manager.io",
+    "clusters.cluster.x-k8s.io",
+    "httproutes.gateway.networking.k8s.io",
+    "middlewares.traefik.io",
+    "virtualservices.networking.istio.io",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_definition_that_did_not_change_breaks_nothing(name):
+    assert compare_definitions(document(name), document(name)) == []
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_class_of_a_definition_has_a_schema_with_all_its_fields_and_their_types(name):
+    released = {one["name"]: one["schema"]["openAPIV3Schema"] for one in document(name)["spec"]["versions"]}
+    for version, module in modules(name).items():
+        kinds = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Object)]
+        (kind,) = [one for one in kinds if one.__module__ == module.__name__]
+        made = schema_of(kind)
+        assert check_structural(made, version, status=kind.__definition__.status) == []
+        changes = compare_schemas(released[version], made)
+        lost = [one for one in changes if one.problem == "it is gone" or one.problem.startswith("its type was")]
+        assert lost == []

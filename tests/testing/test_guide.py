@@ -1,0 +1,25 @@
+"""The guide to testing keeps its word: its files, put into one folder, are a test suite that passes."""
+
+import re
+
+import pytest
+
+from tests.house.files import ROOT
+from tests.house.markdown import blocks
+from tests.testing.test_plugin import ALONE
+
+pytest_plugins = ["pytester"]
+
+NAME = re.compile(r"# (\w+\.py)\n")
+
+
+def test_the_files_of_the_guide_are_a_test_suite_that_passes(pytester: pytest.Pytester) -> None:
+    texts = [block.text for block in blocks(ROOT / "docs" / "testing.md") if block.info == "python norun"]
+    for text in texts:
+        named = NAME.match(text)
+        assert named, f"a snippet of the guide does not say which file it is: {text[:40]}"
+        (pytester.path / named[1]).write_text(text, encoding="utf-8")
+    pytester.syspathinsert()
+    tests = sum(text.count("async def test_") for text in texts)
+    assert tests > 4
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=tests)

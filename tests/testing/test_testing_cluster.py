@@ -1,0 +1,404 @@
+"""A cluster for tests: its verbs, its time, its controllers, and what it says when something is not as it should be."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from levelset import (
+    Context,
+    Controller,
+    GroupVersionKind,
+    LeaderElection,
+    MergePatch,
+    NotFound,
+    ObjectMeta,
+    Ref,
+    requeue,
+)
+from levelset.aio import Crashed
+from levelset.client import Answer, Call, Send
+from levelset.errors import ConfigError, Unreachable
+from levelset.testing import START, Cluster, Stuck, faults, open_cluster, run, virtual
+from tests.testing.shop import ConfigMap, Order, OrderSpec, Parcel, make_packing, order
+
+ONE = Ref(Order, "one")
+PARCEL = Ref(Parcel, "one")
+
+
+@virtual
+async def test_kinds_are_made_known_when_they_are_used() -> None:
+    async with open_cluster() as cluster:
+        made = await cluster.create(order())
+        assert made.namespace == cluster.namespace == "test"
+        assert await cluster.find(PARCEL) is None
+        assert [one.name for one in await cluster.list(Order)] == ["one"]
+
+
+@virtual
+async def test_versions_of_a_kind_are_made_known_together() -> None:
+    class Early(Order, api="shop.example.dev/v1alpha1", plural="orders", kind="Order"):
+        """The same before."""
+
+    async with open_cluster() as cluster:
+        await cluster.define(Order, Early)
+        await cluster.create(order())
+        assert (await cluster.get(Early, "one")).spec.items == 1
+
+
+@virtual
+async def test_a_controller_is_at_work_within_its_block_only() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order(items=3))
+        async with cluster.running(make_packing()):
+            parcel = await cluster.until(PARCEL)
+            assert parcel.spec.items == 3
+            await cluster.until(ONE, lambda it: it.status is not None and it.status.packed == 3)
+        await cluster.create(order("two"))
+        await cluster.settled()
+        assert await cluster.find(Ref(Parcel, "two")) is None
+
+
+@virtual
+async def test_settled_means_that_everything_has_been_done_and_no_time_has_passed() -> None:
+    async with open_cluster() as cluster, cluster.running(make_packing()):
+        for number in range(20):
+            await cluster.create(order(f"order-{number}"))
+        await cluster.settled()
+        assert len(await cluster.list(Parcel)) == 20
+        assert cluster.now() == START
+
+
+@virtual
+async def test_what_a_reconciler_wants_later_does_not_keep_it_from_being_settled() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order(items=11))
+        async with cluster.running(make_packing()):
+            await cluster.settled()
+            with pytest.raises(NotFound):
+                await cluster.get(PARCEL)
+            await cluster.patch(ONE, MergePatch({"spec": {"items": 10}}))
+            await cluster.settled()
+            assert cluster.now() == START
+            await cluster.get(PARCEL)
+
+
+@virtual
+async def test_what_is_tried_again_soon_is_waited_for() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        async with cluster.running(make_packing(), faults=[faults.conflict(count=3), faults.server_error(count=2)]):
+            await cluster.settled()
+            assert await cluster.find(PARCEL) is not None
+
+
+@virtual
+async def test_a_slow_look_is_waited_for() -> None:
+    async def dawdle(found: Order, ctx: Context) -> None:
+        await asyncio.sleep(7)
+
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        async with cluster.running(Controller(Order, dawdle, name="dawdling")):
+            await cluster.settled()
+            assert cluster.now() - START == timedelta(seconds=7)
+
+
+@virtual
+async def test_a_late_watch_is_waited_for() -> None:
+    late = faults.delayed_watch(5.0, kinds=("Order",))
+    async with open_cluster() as cluster, cluster.running(make_packing(), faults=[late]):
+        await cluster.settled()
+        await cluster.create(order())
+        await cluster.settled()
+        assert await cluster.find(PARCEL) is not None
+        assert cluster.now() - START >= timedelta(seconds=5)
+
+
+@virtual
+async def test_what_never_settles_is_told() -> None:
+    async def hang(found: Order, ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        async with cluster.running(Controller(Order, hang, name="hanging"), grace=0):
+            with pytest.raises(AssertionError, match=r"(?s)not settled within 60 s.*hanging looks at Order/test/one"):
+                await cluster.settled()
+
+
+@virtual
+async def test_a_cache_that_stays_behind_is_told() -> None:
+    async def held(call: Call, send: Send) -> Answer:
+        if held_back and call.verb in {"list", "watch"} and "orders" in call.path:
+            raise Unreachable("no way", is_sent=False)
+        return await send(call)
+
+    held_back: list[bool] = []
+    async with open_cluster() as cluster, cluster.running(make_packing(), faults=[faults.dropped_watch(5.0), held]):
+        await cluster.settled()
+        held_back.append(True)
+        await cluster.advance(600)
+        await cluster.create(order())
+        with pytest.raises(AssertionError, match=r"(?s)the cache of .*Order does not show yet .*: test/one"):
+            await cluster.settled()
+
+
+@virtual
+async def test_caches_of_some_objects_only_are_known_to_be_complete() -> None:
+    async def look(found: Order, ctx: Context) -> None:
+        seen.append(found.name)
+
+    seen: list[str] = []
+    async with open_cluster() as cluster:
+        red = order("red")
+        await cluster.create(Order(metadata=ObjectMeta(name="red", labels={"colour": "red"}), spec=red.spec))
+        await cluster.create(order("blue"))
+        async with cluster.running(Controller(Order, look, labels={"colour": "red"})):
+            await cluster.settled()
+    assert seen == ["red"]
+
+
+@virtual
+async def test_time_advances_and_all_that_is_due_happens() -> None:
+    looks: list[float] = []
+
+    async def count(found: Order, ctx: Context):
+        looks.append((cluster.now() - START).total_seconds())
+        return requeue(300)
+
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        async with cluster.running(Controller(Order, count)):
+            await cluster.settled()
+            await cluster.advance(900)
+    assert looks == [0.0, 300.0, 600.0, 900.0]
+
+
+@virtual
+async def test_a_failed_wait_tells_the_condition_the_object_and_its_history() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order(items=2))
+        async with cluster.running(make_packing()):
+            with pytest.raises(AssertionError) as caught:
+                await cluster.until(ONE, lambda it: it.spec.items == 5, within=10)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "Order/test/one: this did not become true: it.spec.items == 5 within 10 seconds"
+    assert lines[1].startswith('it is: {"apiVersion":"shop.example.dev/v1"')
+    assert "managedFields" not in lines[1]
+    assert lines[2] == "the history of Order/test/one:"
+    assert [line.split(" s  ")[1] for line in lines[3:]] == [
+        "r7 created by people",
+        'r10 changed by packing: status = {"packed": 2}',
+        "packing looked (it was there at the start): requeued, look again after 3600 s",
+        "packing looked (the reconciler asked for it; Parcel/test/one has changed): requeued, look again after 3600 s",
+    ]
+
+
+@virtual
+async def test_what_stays_or_is_missing_is_told() -> None:
+    def is_large(it: Order) -> bool:
+        return it.spec.items > 100
+
+    async with open_cluster() as cluster:
+        with pytest.raises(AssertionError, match=r"(?s)not there within 60 s.*no such object.*nobody has written"):
+            await cluster.until(ONE)
+        await cluster.create(order())
+        with pytest.raises(AssertionError, match="it is still there after 5 seconds"):
+            await cluster.until_gone(ONE, within=5)
+        with pytest.raises(AssertionError, match="is_large did not become true"):
+            await cluster.until(ONE, is_large, within=5)
+        with pytest.raises(AssertionError, match="is_large did not become true"):
+            await cluster.expect(ONE, is_large)
+        with pytest.raises(AssertionError, match="it was not there"):
+            await cluster.expect(PARCEL)
+        assert (await cluster.expect(ONE)).name == "one"
+
+
+@virtual
+async def test_what_should_stay_so_is_watched_for_a_while() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order(items=1))
+        await cluster.always(ONE, lambda it: it.spec.items == 1, during=100)
+        assert cluster.now() - START == timedelta(seconds=100)
+        await cluster.never(PARCEL, during=100)
+        async with cluster.running(make_packing()):
+            with pytest.raises(AssertionError, match="did not stay so for 50 seconds"):
+                await cluster.always(ONE, lambda it: it.status is None or it.status.packed == 0, during=50)
+        await cluster.delete(PARCEL)
+        async with cluster.running(make_packing()):
+            with pytest.raises(AssertionError, match="it came within 100 seconds"):
+                await cluster.never(PARCEL, during=100)
+
+
+@virtual
+async def test_the_history_of_an_object_has_all_its_versions() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        await cluster.advance(5)
+        await cluster.patch(ONE, MergePatch({"spec": {"items": 2}}), manager="clerk")
+        await cluster.delete(ONE)
+        history = cluster.history(ONE)
+        assert [(one.at, one.writers) for one in history] == [(0.0, ["people"]), (5.0, ["clerk"]), (5.0, [])]
+        assert [str(one).split(" ", 1)[1] for one in history] == [
+            "created by people",
+            "changed by clerk: spec.items: 1 -> 2",
+            "removed",
+        ]
+        assert cluster.story(ONE).startswith("the history of Order/test/one:")
+
+
+@virtual
+async def test_a_killed_process_writes_nothing_more_and_gives_no_lease_up() -> None:
+    leader = LeaderElection(name="shop", identity="first")
+    async with open_cluster() as cluster:
+        first = cluster.process(make_packing(), leader=leader, name="first")
+        await first.start()
+        await cluster.settled()
+        await first.kill()
+        assert not first.is_alive
+        revision = cluster.storage.revision
+        await cluster.create(order())
+        second = LeaderElection(name="shop", identity="second")
+        async with cluster.running(make_packing(), leader=second, name="second"):
+            await cluster.settled()
+            assert cluster.now() - START > timedelta(seconds=15)
+            assert await cluster.find(PARCEL) is not None
+            assert cluster.storage.revision > revision
+
+
+@virtual
+async def test_a_stopped_process_gives_its_lease_up() -> None:
+    async with open_cluster() as cluster:
+        first = cluster.process(make_packing(), leader=LeaderElection(name="shop", identity="first"))
+        await first.start()
+        await cluster.settled()
+        await first.stop()
+        await cluster.create(order())
+        async with cluster.running(make_packing(), leader=LeaderElection(name="shop", identity="second")):
+            await cluster.settled()
+            assert cluster.now() - START < timedelta(seconds=15)
+            assert await cluster.find(PARCEL) is not None
+
+
+@virtual
+async def test_one_who_waits_to_lead_is_at_rest() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        leads = cluster.running(make_packing(), leader=LeaderElection(name="shop", identity="first"))
+        waits = cluster.running(make_packing(), leader=LeaderElection(name="shop", identity="second"))
+        async with leads as first, waits as second:
+            await cluster.settled()
+            assert (first.is_standby, second.is_standby) == (False, True)
+            await first.kill()
+            await cluster.patch(ONE, MergePatch({"spec": {"items": 4}}))
+            await cluster.settled()
+            assert not second.is_standby
+            assert (await cluster.get(PARCEL)).spec.items == 4
+
+
+@virtual
+async def test_a_process_that_fails_for_good_interrupts_its_block_or_keeps_its_error() -> None:
+    lost = [faults.lost_leadership(after=5.0)]
+    async with open_cluster() as cluster:
+        process = cluster.process(make_packing(), leader=LeaderElection(name="shop"), faults=lost)
+        await process.start()
+        await cluster.advance(60)
+        assert isinstance(process.error, Crashed)
+        assert not process.is_alive
+        with pytest.raises(Crashed):
+            async with cluster.running(make_packing(), leader=LeaderElection(name="another"), faults=lost):
+                await cluster.advance(60)
+
+
+@virtual
+async def test_faults_hurt_one_process_only() -> None:
+    async def cut(call: Call, send: Send) -> Answer:
+        raise Unreachable("no way", is_sent=False)
+
+    async with open_cluster() as cluster, cluster.running(make_packing(), faults=[cut]):
+        await cluster.create(order())
+        with pytest.raises(AssertionError, match="packing has not come up"):
+            await cluster.settled(within=5)
+
+
+@virtual
+async def test_people_may_have_bad_luck_of_their_own() -> None:
+    async with open_cluster(hooks=[faults.conflict(verbs=("create",)).hook()]) as cluster:
+        with pytest.raises(Exception, match="has been modified"):
+            await cluster.create(order())
+        await cluster.settled()
+
+
+def test_a_cluster_repeats_itself() -> None:
+    async def play(cluster: Cluster) -> list[bytes]:
+        async with cluster.running(make_packing(), faults=[faults.server_error(share=0.3, seed=2)]):
+            for number in range(5):
+                await cluster.create(order(f"order-{number}"))
+            await cluster.create(ConfigMap(metadata=ObjectMeta(generate_name="map-")))
+            await cluster.settled()
+            await cluster.advance(4000)
+        return [one.value for one in cluster.storage.list_nowait("/registry/").items]
+
+    @virtual
+    async def once(seed: int) -> list[bytes]:
+        async with open_cluster(seed=seed) as cluster:
+            return await play(cluster)
+
+    assert once(1) == once(1)
+    assert once(1) != once(2)
+
+
+def test_who_waits_for_ever_beside_controllers_is_told_too() -> None:
+    async def never() -> None:
+        async with open_cluster() as cluster, cluster.running(make_packing()):
+            await asyncio.Event().wait()
+
+    with pytest.raises(Stuck, match=r"(?s)1 days of virtual time have passed.*waits in .*never"):
+        run(never())
+
+
+@virtual
+async def test_objects_are_stamped_with_virtual_time() -> None:
+    async with open_cluster() as cluster:
+        await cluster.advance(60)
+        made = await cluster.create(order())
+        assert made.metadata.creation_timestamp == START + timedelta(seconds=60)
+
+
+@virtual
+async def test_so_are_leases_and_events() -> None:
+    async def look(found: Order, ctx: Context) -> None:
+        ctx.record(found, "Looked", "we have looked at it")
+
+    async with open_cluster() as cluster:
+        await cluster.advance(60)
+        await cluster.create(order())
+        leader = LeaderElection(name="shop", namespace=cluster.namespace)
+        async with cluster.running(Controller(Order, look), leader=leader):
+            await cluster.settled()
+            lease = await cluster.get(GroupVersionKind("coordination.k8s.io", "v1", "Lease"), "shop")
+            [event] = await cluster.list(GroupVersionKind("events.k8s.io", "v1", "Event"), namespace=cluster.namespace)
+    assert lease.tree["spec"]["acquireTime"] == "2026-01-01T00:01:00.000000Z"
+    assert event.tree["eventTime"] == "2026-01-01T00:01:00.000000Z"
+
+
+@virtual
+async def test_the_same_client_in_another_namespace_is_still_a_cluster() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+        other = cluster.using(namespace="other")
+        await other.create(order())
+        assert (await other.until(ONE)).namespace == "other"
+        assert await cluster.find(ONE) is None
+        assert (await cluster.until(Ref(Order, "one", "other"))).spec == OrderSpec(items=1)
+
+
+async def test_in_real_time_nothing_jumps_and_all_else_is_the_same() -> None:
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        async with cluster.running(make_packing()):
+            await cluster.until(PARCEL)
+            await cluster.settled()
+            with pytest.raises(ConfigError, match=r"advance\(5\) needs virtual time"):
+                await cluster.advance(5)
