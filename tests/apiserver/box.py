@@ -37,7 +37,7 @@ class Box:
     ) -> Response:
         headers = {"accept": accept, "content-type": kind}
         sent = Headers({name: value for name, value in headers.items() if value is not None})
-        data = b"" if body is None else json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, urlencode(query), sent, data, ApiServer.owner)
         made = self.server.handle(request)
         return made if isinstance(made, Response) else await made

@@ -71,6 +71,35 @@ def test_a_group_alone_is_nobody() -> None:
         Access(["one"]).caller(request(authorization="Bearer one", impersonate_group=MASTERS))
 
 
+def test_somebody_without_credentials_is_let_in_as_nobody_if_the_server_says_so() -> None:
+    access = Access(["one"])
+    access.admits_anonymous = True
+    assert access.caller(request("/api")) == ANONYMOUS
+    with pytest.raises(Unauthorized):
+        access.caller(request("/api", authorization="Bearer no"))
+
+
+def test_a_token_of_an_account_is_asked_for_every_time() -> None:
+    access, known = Access(["one"]), {"theirs": BOB}
+    access.accounts = known.get
+    sent = request(authorization="Bearer theirs")
+    assert (access.caller(sent), access.token_caller("theirs")) == (BOB, BOB)
+    known.clear()
+    with pytest.raises(Unauthorized):
+        access.caller(sent)
+
+
+def test_a_certificate_without_a_name_is_nobodys() -> None:
+    with pytest.raises(Unauthorized):
+        Access().caller(request(peer=Peer("", (MASTERS,))))
+
+
+def test_whose_credentials_came_is_known_whomever_they_speak_for() -> None:
+    access = Access({"two": BOB})
+    assert access.sender(request(authorization="Bearer two", impersonate_user="root")) == BOB
+    assert access.sender(request(authorization="Bearer no")) is None
+
+
 def test_a_token_can_be_asked_about() -> None:
     access = Access({"two": BOB})
     assert (access.token_caller("two"), access.token_caller("three")) == (BOB, None)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver import ApiServer
-from levelset.apiserver.admission import Chain
+from levelset.apiserver import ApiServer, writing
+from levelset.apiserver.access import OWNER
+from levelset.apiserver.admission import Asking, Chain
+from levelset.apiserver.options import WriteOptions
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
-from tests.apiserver.box import CONFIGMAPS, Box, configmap, widgets
+from tests.apiserver.box import CONFIGMAPS, Box, configmap, open_box, widgets
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 MERGE = "application/merge-patch+json"
@@ -400,3 +402,14 @@ async def test_the_server_itself_does_not_ask_before_it_collects_garbage() -> No
         await box.ask("DELETE", f"{WIDGETS}/a")
         await box.server.idle()
         assert (await box.ask("GET", f"{CONFIGMAPS}/c"))[0] == 404
+
+
+async def test_what_they_want_to_have_noted_is_collected_under_their_names() -> None:
+    asked = Asked(lambda _: {"auditAnnotations": {"checked": "twice"}}, plural="configmaps")
+    async with open_box() as box:
+        world = box.server.world
+        served = world.catalog.find("", "v1", "configmaps")
+        assert served is not None
+        asking = Asking(Chain([asked]), OWNER, [])
+        await writing.create(world, served, "default", configmap("a"), WriteOptions(asking=asking))
+    assert asking.annotations == {"asked.example.com/checked": "twice"}

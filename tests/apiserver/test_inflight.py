@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import Awaitable
 
 import pytest
@@ -27,6 +28,9 @@ async def test_too_many_requests_at_once_are_asked_to_come_again() -> None:
     await asyncio.sleep(0)
     busy = await answer(bounded, "/quick")
     assert (busy.status, dict(busy.headers)["Retry-After"]) == (429, "1")
+    assert isinstance(busy.body, bytes)
+    assert json.loads(busy.body)["reason"] == "TooManyRequests"
+    assert (await answer(bounded, "/readyz")).status == 200
     gate.set()
     assert [(await one).status for one in waiting] == [200, 200]
     assert (await answer(bounded, "/quick")).status == 200

@@ -7,6 +7,7 @@ from levelset.apiserver.builtins import builtin_kinds
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.reviews import answer_review, is_review
 from levelset.apiserver.world import World
+from levelset.errors import Invalid
 from levelset.storage import MemoryStorage
 
 STRANGER = Caller("somebody", ("system:authenticated",), "u-1")
@@ -27,15 +28,32 @@ def test_reviews_are_answered_and_all_else_is_stored() -> None:
 
 
 @pytest.mark.parametrize(("caller", "allowed"), [(OWNER, True), (STRANGER, False)])
-def test_a_master_may_do_everything_and_nobody_else_anything(caller: Caller, allowed: bool) -> None:
-    assert status("SelfSubjectAccessReview", {}, caller)["allowed"] is allowed
+def test_without_roles_a_master_may_do_everything_and_nobody_else_anything(caller: Caller, allowed: bool) -> None:
+    assert status("SelfSubjectAccessReview", {"resourceAttributes": {}}, caller)["allowed"] is allowed
     assert bool(status("SelfSubjectRulesReview", {}, caller)["resourceRules"]) is allowed
 
 
 def test_it_can_be_asked_for_somebody_else() -> None:
-    assert status("SubjectAccessReview", {"user": "x", "groups": ["system:masters"]})["allowed"]
-    assert not status("SubjectAccessReview", {"user": "x"})["allowed"]
-    assert not status("LocalSubjectAccessReview", {"user": "x", "groups": ["other"]})["allowed"]
+    asked: dict[str, Any] = {"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    assert status("SubjectAccessReview", {**asked, "groups": ["system:masters"]})["allowed"]
+    assert not status("SubjectAccessReview", asked)["allowed"]
+    assert not status("LocalSubjectAccessReview", {**asked, "groups": ["other"]})["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        ("SelfSubjectAccessReview", {}, "spec.resourceAttributes"),
+        ("SelfSubjectAccessReview", {"resourceAttributes": {}, "nonResourceAttributes": {}}, "spec.nonResource"),
+        ("SubjectAccessReview", {"resourceAttributes": {}}, "spec.user"),
+        ("LocalSubjectAccessReview", {"user": "x", "nonResourceAttributes": {}}, "spec.nonResource"),
+        ("LocalSubjectAccessReview", {"user": "x", "resourceAttributes": {"namespace": "b"}}, "attributes.namespace"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(kind: str, spec: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        status(kind, spec)
+    assert any(field.lower() in cause.field.lower() for cause in caught.value.causes)
 
 
 def test_a_caller_is_told_who_it_is() -> None:
@@ -47,4 +65,9 @@ def test_it_is_told_whose_a_token_is() -> None:
     found = status("TokenReview", {"token": "secret"}, OWNER, "authentication.k8s.io")
     assert (found["authenticated"], found["user"]["username"]) == (True, "somebody")
     for token in ("other", "", None):
-        assert status("TokenReview", {"token": token}, OWNER, "authentication.k8s.io") == {"authenticated": False}
+        assert not status("TokenReview", {"token": token}, OWNER, "authentication.k8s.io")["authenticated"]
+
+
+def test_a_token_of_a_person_is_for_this_server_alone() -> None:
+    found = status("TokenReview", {"token": "secret", "audiences": ["vault"]}, OWNER, "authentication.k8s.io")
+    assert found == {"authenticated": False, "error": "invalid bearer token"}

@@ -16,9 +16,9 @@ _PATIENCE = 15.0
 
 
 @contextmanager
-def serve(data: Path | None) -> Iterator[str]:
+def serve(data: Path | None, *, rbac: bool = False) -> Iterator[str]:
     """Serves an API over plain HTTP, kept in memory or in an SQLite file; gives its URL."""
-    serving = _Serving(data)
+    serving = _Serving(data, rbac=rbac)
     thread = threading.Thread(target=asyncio.run, args=(serving.main(),), name="apiserver", daemon=True)
     thread.start()
     try:
@@ -34,8 +34,9 @@ def serve(data: Path | None) -> Iterator[str]:
 class _Serving:
     """What the thread of the server and the thread of the tests say to each other."""
 
-    def __init__(self, data: Path | None) -> None:
+    def __init__(self, data: Path | None, *, rbac: bool) -> None:
         self.data = data
+        self.rbac = rbac
         self.error: BaseException | None = None
         self._url = ""
         self._ready = threading.Event()
@@ -48,7 +49,7 @@ class _Serving:
             storage: Storage = (
                 MemoryStorage() if self.data is None else await asyncio.to_thread(SqliteStorage, self.data)
             )
-            async with ApiServer(storage, token=TOKEN, tls=False) as server:
+            async with ApiServer(storage, token=TOKEN, tls=False, rbac=self.rbac) as server:
                 self._url = server.url
                 self._ready.set()
                 await self._over.wait()

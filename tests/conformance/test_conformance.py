@@ -2,6 +2,8 @@
 
 Scenarios do not depend on each other, and a few wait for seconds: they run several at a time, in the order of their
 tests, and each test waits for its own. Those that make the server forget its history run alone, after all others.
+Those about roles have a server of their own, on which roles count; all others show that they change nothing for its
+owner.
 """
 
 from collections.abc import Iterator
@@ -14,25 +16,28 @@ from tests.conformance import expected, scenarios, serving
 
 HELD = tuple(scenario for scenario in scenarios.load() if scenario.area not in expected.AREAS)
 AT_A_TIME = 4
+WITH_ROLES = ("rbac",)
 
 
 class Rehearsal:
     """The scenarios of one backend, under way."""
 
-    def __init__(self, url: str, pool: ThreadPoolExecutor, wanted: list[Any]) -> None:
-        self.url = url
+    def __init__(self, url: str, url_with_roles: str, pool: ThreadPoolExecutor, wanted: list[Any]) -> None:
+        self.urls = {False: url, True: url_with_roles}
         together = [scenario for scenario in wanted if not scenarios.is_forgetful(scenario)]
         self.under_way: dict[tuple[str, str], Future[list[str]]] = {
-            (scenario.area, scenario.name): pool.submit(scenarios.run, scenario, url, serving.TOKEN)
-            for scenario in together
+            (scenario.area, scenario.name): pool.submit(self.run, scenario) for scenario in together
         }
+
+    def run(self, scenario: Any) -> list[str]:
+        return scenarios.run(scenario, self.urls[scenario.area in WITH_ROLES], serving.TOKEN)
 
     def differences(self, scenario: Any) -> list[str]:
         found = self.under_way.get((scenario.area, scenario.name))
         if found is not None:
             return found.result()
         wait(self.under_way.values())
-        return scenarios.run(scenario, self.url, serving.TOKEN)
+        return self.run(scenario)
 
 
 @pytest.fixture(scope="module", params=["memory", "sqlite"])
@@ -40,9 +45,14 @@ def rehearsal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """One server for all scenarios of a backend that are to be tested now."""
     chosen = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
     wanted = [call.params["scenario"] for call in chosen if call and call.params.get("rehearsal") == request.param]
-    data = tmp_path_factory.mktemp("conformance") / "data.db" if request.param == "sqlite" else None
-    with serving.serve(data) as url, ThreadPoolExecutor(AT_A_TIME) as pool:
-        yield Rehearsal(url, pool, wanted)
+    folder = tmp_path_factory.mktemp("conformance")
+    data = [folder / name if request.param == "sqlite" else None for name in ("data.db", "roles.db")]
+    with (
+        serving.serve(data[0]) as url,
+        serving.serve(data[1], rbac=True) as url_with_roles,
+        ThreadPoolExecutor(AT_A_TIME) as pool,
+    ):
+        yield Rehearsal(url, url_with_roles, pool, wanted)
 
 
 @pytest.mark.parametrize("scenario", HELD, ids=lambda scenario: f"{scenario.area}: {scenario.name}")

@@ -69,6 +69,18 @@ def test_a_small_text_that_unfolds_into_a_huge_tree_is_refused():
         read_yaml(bomb)
 
 
+def test_a_long_text_that_is_named_often_counts_for_what_it_will_be_when_it_is_written():
+    with pytest.raises(BadObject, match="too large"):
+        read_yaml("a: &a " + "x" * 100_000 + "\nb: [" + "*a," * 1000 + "]")
+    assert len(read_yaml("a: &a [1, 2]\nb: [" + "*a," * 100 + "]")[0]["b"]) == 100
+
+
+def test_a_text_with_more_values_than_wanted_is_refused_before_it_is_built():
+    with pytest.raises(BadObject, match="too large"):
+        read_yaml("[" + "a," * 100 + "]", most_nodes=50)
+    assert len(read_yaml("[" + "a," * 100 + "]", most_nodes=101)[0]) == 100
+
+
 @pytest.mark.parametrize("text", ["[", "{a: ", "- ", "? ", "- ? "])
 @pytest.mark.parametrize("depth", [300, 5_000, 200_000])
 def test_deep_nesting_is_refused(text, depth):

@@ -2,7 +2,10 @@
 
 from levelset.apiserver.access import Access, Caller
 from levelset.apiserver.admission import Admitter
+from levelset.apiserver.audit import AuditLog
+from levelset.apiserver.flow import Shares
 from levelset.apiserver.kubeconfig import Contact, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.remote_targets import Targets
 from levelset.apiserver.served import Column, Rules, ScalePaths, Served
 from levelset.apiserver.server import ApiServer
 from levelset.apiserver.world import World
@@ -11,12 +14,15 @@ __all__ = [
     "Access",
     "Admitter",
     "ApiServer",
+    "AuditLog",
     "Caller",
     "Column",
     "Contact",
     "Rules",
     "ScalePaths",
     "Served",
+    "Shares",
+    "Targets",
     "World",
     "read_kubeconfig",
     "write_kubeconfig",

@@ -6,19 +6,21 @@ or a webhook at the other end of a connection.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
-from levelset.apiserver.access import Caller
+from levelset.apiserver.callers import Caller, user_info
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.served import Served
+from levelset.apiserver.views import VIEWS
 from levelset.apiserver.world import Tree
 
-__all__ = ["Admitter", "Asking", "Chain", "Form", "Operation", "Question", "request_tree"]
+__all__ = ["Admitter", "Asking", "Chain", "Form", "Operation", "Question", "equivalents", "request_tree"]
 
 Operation = Literal["CONNECT", "CREATE", "DELETE", "UPDATE"]
 
 _WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+_VIEWED: Final = frozenset(kind for _, _, kind in VIEWS)
 
 
 class Admitter(Protocol):
@@ -72,8 +74,7 @@ class Chain:
 
     def concerns(self, served: Served, subresource: str, catalog: Catalog) -> bool:
         """Whether anybody is to be asked about some write of this resource, in whatever version."""
-        versions = catalog.versions(served.group) if served.custom else [served.version]
-        places = [(served.group, version, served.plural) for version in versions]
+        places = [served.place, *(other.place for other in equivalents(catalog, served))]
         return any(
             one.matches(operation, place, subresource)
             for one in self.admitters
@@ -95,6 +96,16 @@ class Chain:
         return self if self.admitters else None
 
 
+def equivalents(catalog: Catalog, served: Served) -> list[Served]:
+    """The other places where the same objects are served, the preferred version first."""
+    if served.custom:
+        found = (catalog.find(served.group, version, served.plural) for version in catalog.versions(served.group))
+        return [one for one in found if one is not None and one is not served]
+    if served.kind not in _VIEWED:
+        return []
+    return [one for one in catalog.all() if one.prefix == served.prefix and one is not served]
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """What all questions about one request have in common: who is asked, and in whose name."""
@@ -104,6 +115,8 @@ class Asking:
     warnings: list[str]
     """Where the warnings go that the client is told of."""
     form: Form | None = None
+    annotations: dict[str, str] = field(default_factory=dict[str, str])
+    """What those who were asked want to have noted about the request, by their names: `webhook.example.com/key`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +149,7 @@ def request_tree(question: Question, seen: Served, new: Tree | None, old: Tree |
         tree["name"] = question.name
     if question.namespace:
         tree["namespace"] = question.namespace
-    tree |= {"operation": question.operation, "userInfo": _user(question.caller), "object": new, "oldObject": old}
+    tree |= {"operation": question.operation, "userInfo": user_info(question.caller), "object": new, "oldObject": old}
     return {**tree, "dryRun": question.dry_run, "options": question.options}
 
 
@@ -151,8 +164,3 @@ def _kind(question: Question, seen: Served, tree: Tree | None) -> Tree:
 
 def _resource(served: Served) -> Tree:
     return {"group": served.group, "version": served.version, "resource": served.plural}
-
-
-def _user(caller: Caller) -> Tree:
-    uid = {"uid": caller.uid} if caller.uid else {}
-    return {"username": caller.name, **uid, "groups": list(caller.groups)}

@@ -13,9 +13,9 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec.structs import replace
 
-from levelset.apiserver import conversion, decoding, strategy
+from levelset.apiserver import ahead, conversion, decoding, strategy
 from levelset.apiserver import metadata as meta
-from levelset.apiserver.admission import Admitter, Asking, Operation, Question, request_tree
+from levelset.apiserver.admission import Admitter, Asking, Operation, Question, equivalents, request_tree
 from levelset.apiserver.decoding import Decoded
 from levelset.apiserver.metadata import new_uid
 from levelset.apiserver.options import DeleteOptions, WriteOptions
@@ -122,18 +122,21 @@ class _Inquiry:
 
     async def _changed_by(self, admitter: Admitter, seen: Served, tree: Tree | None, old: Tree | None) -> Tree | None:
         """The object as one of them wants it; None if it stays as it is."""
-        shown = None if tree is None else self._shown(seen, tree)
+        shown = None if tree is None else await self._show(seen, tree)
         response = await self._ask(admitter, seen, shown, old)
         if tree is None or shown is None or not response.get("patch"):
             return None
-        return self._taken(admitter, seen, tree, _patched(admitter, shown, response))
+        if not self._served.awaits:
+            return self._taken(admitter, seen, tree, _patched(admitter, shown, response))
+        return await ahead.settle(lambda: self._taken(admitter, seen, tree, _patched(admitter, shown, response)))
 
     async def check(self, new: Tree | None, old: Tree | None) -> None:
         """Raises the first refusal of those who may only refuse."""
         wanted = self._wanted(self._asking.chain.validating)
         if not wanted:
             return
-        asked = [self._ask(one, seen, None if new is None else self._shown(seen, new), old) for one, seen in wanted]
+        shown = [None if new is None else await self._show(seen, new) for _, seen in wanted]
+        asked = [self._ask(one, seen, tree, old) for (one, seen), tree in zip(wanted, shown, strict=True)]
         if len(asked) == 1:
             await asked[0]
             return
@@ -154,22 +157,21 @@ class _Inquiry:
         question, served = self._question, self._served
         if admitter.matches(question.operation, served.place, question.subresource):
             return served
-        if not served.custom:
-            return None
         # Somebody who is for one version of a kind is asked about the others, too, and sees them as that one.
-        for version in self._world.catalog.versions(served.group):
-            other = self._world.catalog.find(served.group, version, served.plural)
-            if other is not None and admitter.matches(question.operation, other.place, question.subresource):
+        for other in equivalents(self._world.catalog, served):
+            if admitter.matches(question.operation, other.place, question.subresource):
                 return other
         return None
 
     async def _ask(self, admitter: Admitter, seen: Served, shown: Tree | None, old: Tree | None) -> Tree:
-        before = None if old is None else self._shown(seen, old)
+        before = None if old is None else await self._show(seen, old)
         request = request_tree(self._question, seen, shown, before)
         response = await admitter.review(request, await self._read_space())
         if response.get("uid") != self._question.uid:
             raise ServerFailed(f"{_failing(admitter)}: expected response.uid={self._question.uid!r}")
         self._asking.warnings.extend(response.get("warnings") or ())
+        notes: Tree = response.get("auditAnnotations") or {}
+        self._asking.annotations.update({f"{admitter.name}/{key}": str(value) for key, value in notes.items()})
         if response.get("allowed") is not True:
             raise _refusal(admitter, response.get("status"))
         return response
@@ -181,6 +183,12 @@ class _Inquiry:
             item = await self._world.storage.get(key) if reader is None else reader.get_nowait(key)
             self._space = None if item is None else cast("Tree", decode_tree(item.value))
         return self._space
+
+    async def _show(self, seen: Served, tree: Tree) -> Tree:
+        """The object as the one who is asked sees it."""
+        if not self._served.awaits:
+            return self._shown(seen, tree)
+        return await ahead.settle(lambda: self._shown(seen, tree))
 
     def _shown(self, seen: Served, tree: Tree) -> Tree:
         if self._asking.form is not None:

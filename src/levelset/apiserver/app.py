@@ -15,22 +15,24 @@ from typing import Final
 import msgspec
 
 from levelset.apiserver import handlers
-from levelset.apiserver.access import Caller
+from levelset.apiserver.access import is_public
 from levelset.apiserver.addresses import Address, read_address
+from levelset.apiserver.attempts import attempt_at, attempt_path, forbidden_attempt
+from levelset.apiserver.audit import AuditLog
+from levelset.apiserver.callers import Caller
+from levelset.apiserver.flow import Flow
 from levelset.apiserver.handlers import Action, Answer, Call, find_action, warning_text
+from levelset.apiserver.heavy_bodies import HEAVY, Lightening, is_heavy
 from levelset.apiserver.instant import Prompt, run_promptly
 from levelset.apiserver.rendering import JSON_HEADERS
 from levelset.apiserver.served import Served
 from levelset.apiserver.statuses import (
     as_api_error,
-    forbidden,
-    forbidden_path,
     no_such_resource,
     page_not_found,
     status_response,
     too_large,
 )
-from levelset.apiserver.unfolding import SHORT, is_long_yaml, unfold
 from levelset.apiserver.world import World
 from levelset.errors import ApiError, BadRequest, ServerFailed
 from levelset.web import Request, Response
@@ -48,6 +50,7 @@ _LONG_TO_PACK: Final = 1024 * 1024
 _MOST_KEPT: Final = 4096
 _LONGEST_KEPT: Final = 512
 _LONGEST: Final = 60.0
+_SELF_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
 _PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -72,21 +75,40 @@ class App:
         half = f"{world.random.getrandbits(80):020x}"
         self._audit = f"{half[:8]}-{half[8:12]}-{half[12:16]}-{half[16:]}-"
         self._numbers = count(1)
+        self.flow: Flow | None = None
+        """The shares of users; None if nobody but masters has any."""
+        self.journal: AuditLog | None = None
+        """Where it is written down who asked for what; None if nowhere."""
+        self._reading = Lightening()
         self._routes: dict[tuple[str, str], _Route] = {}
         world.catalog.listen(lambda _removed, _added: self._routes.clear())
 
     def handle(self, request: Request) -> Answer:
         """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
         audit = f"{self._audit}{next(self._numbers):012x}"
+        journal, access, caller = self.journal, self._world.access, None
+        began = None if journal is None else journal.now()
         try:
-            answer = self._answer(request)
+            caller = None if access is None else access.caller(request)
+            flow = self.flow
+            if flow is None or caller is None or caller.is_master or is_public(request.path):
+                answer = self._answer(request, caller)
+            else:
+                answer = flow.run(caller, lambda: self._answer(request, caller))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the client gets a Status and never a traceback
             answer = _failure(error, request, audit)
+        made: Answer
         if isinstance(answer, Response):
-            return _finish(request, answer, audit)
-        if isinstance(answer, Prompt) and "timeout" not in request.query:  # which interrupts a task, and so needs one
-            return run_promptly(self._later(request, answer.coroutine, audit))
-        return self._later(request, answer, audit)
+            made = _finish(request, answer, audit)
+        elif isinstance(answer, Prompt) and "timeout" not in request.query:  # which interrupts a task, and so needs one
+            made = run_promptly(self._later(request, answer.coroutine, audit))
+        else:
+            made = self._later(request, answer, audit)
+        if journal is None or began is None:
+            return made
+        if caller is None and access is not None:
+            caller = access.sender(request)  # somebody who may not speak for whom they name
+        return journal.observe(request, caller, audit, began, made)
 
     async def _later(self, request: Request, answer: Awaitable[Response], audit: str) -> Response:
         seconds = _timeout(request)  # was read before, when it could be refused
@@ -104,33 +126,31 @@ class App:
         finished = _finish(request, response, audit)
         return finished if isinstance(finished, Response) else await finished
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request, caller: Caller | None) -> Answer:
         world = self._world
-        caller = None if world.access is None else world.access.caller(request)
         route = self._routes.get((request.method, request.path))
         address = read_address(request.segments) if route is None else route.address
         if address is None:
             return self._page(request, caller)
+        if caller is not None and not caller.is_master:
+            self._authorize(request, address, caller)
         if len(request.body) > LARGEST_BODY:
             raise too_large(LARGEST_BODY)
         if request.query and "timeout" in request.query:
             _timeout(request)
+        if len(request.body) > HEAVY and is_heavy(request):
+            return self._answer_lighter(request, caller)
         served = world.catalog.find(address.group, address.version, address.plural) if route is None else route.served
         if served is None:
             return self._missing(address)
-        if caller is not None and not caller.is_master and not _is_about_self(served):
-            verb = handlers.verb_of(address, request) or request.method.lower()
-            raise forbidden(caller, verb, served, namespace=address.namespace, name=address.name)
-        if len(request.body) > SHORT and is_long_yaml(request):
-            return self._unfolded(request)
         call = Call(world, served, address, request)
         if route is None:
             route = self._keep(call)
         answer = (route.action or find_action(call))(call)
         return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
 
-    async def _unfolded(self, request: Request) -> Response:
-        answer = self._answer(await unfold(request))
+    async def _answer_lighter(self, request: Request, caller: Caller | None) -> Response:
+        answer = self._answer(await self._reading.lighten(request), caller)
         return answer if isinstance(answer, Response) else await answer
 
     def _keep(self, call: Call) -> "_Route":
@@ -145,9 +165,20 @@ class App:
             self._routes[method, path] = route
         return route
 
+    def _authorize(self, request: Request, address: Address, caller: Caller) -> None:
+        """Raises Forbidden unless the caller may do this, before anything else is told about what is there."""
+        attempt = attempt_at(address, request, handlers.verb_of(address, request))
+        if self._world.rbac is not None:
+            self._world.rbac.check(caller, attempt)
+        elif not _is_about_self(address):
+            raise forbidden_attempt(caller, attempt)
+
     def _page(self, request: Request, caller: Caller | None) -> Answer:
-        if request.method != "GET" and caller is not None and not caller.is_master:
-            raise forbidden_path(caller, request.method, request.path)
+        if caller is not None and not caller.is_master:
+            if self._world.rbac is not None:
+                self._world.rbac.check(caller, attempt_path(request))
+            elif request.method != "GET":
+                raise forbidden_attempt(caller, attempt_path(request))
         for page in self._pages:
             answer = page(request)
             if answer is not None:
@@ -160,9 +191,9 @@ class App:
         return page_not_found()
 
 
-def _is_about_self(served: Served) -> bool:
-    """Whether the kind is a question about the caller's own rights, which everybody who is known may ask."""
-    return not served.custom and served.plural.startswith("selfsubject")
+def _is_about_self(address: Address) -> bool:
+    """Whether it is a question about the caller's own rights, which everybody who is known may ask."""
+    return address.plural.startswith("selfsubject") and address.group in _SELF_GROUPS
 
 
 def _failure(error: Exception, request: Request, audit: str) -> Response:

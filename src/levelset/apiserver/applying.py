@@ -6,12 +6,12 @@ from typing import Any, cast
 from levelset.apiserver import admitting, refusals, scaling, strategy, writing
 from levelset.apiserver import metadata as meta
 from levelset.apiserver.decoding import check_place
+from levelset.apiserver.heavy_bodies import is_json
 from levelset.apiserver.isolation import reset_fields
 from levelset.apiserver.negotiation import JSON, YAML, read_text
 from levelset.apiserver.options import WriteOptions
 from levelset.apiserver.schemas import Compiled, wording
 from levelset.apiserver.served import Served
-from levelset.apiserver.unfolding import is_json
 from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import Written, get_item, rewrite
 from levelset.errors import AlreadyExists, ApplyConflict, BadPatch, BadRequest, NotFound
@@ -72,6 +72,8 @@ def _change(world: World, served: Served, name: str, config: Tree, options: Writ
 
 async def _create(world: World, served: Served, namespace: str | None, config: Tree, options: WriteOptions) -> Written:
     name = config["metadata"]["name"]
+    if options.permit is not None:
+        options.permit.check_create(name)
     given = config["metadata"].get("uid")
     if given:
         problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"

@@ -7,7 +7,9 @@ from datetime import datetime
 from random import Random
 
 from levelset.apiserver.access import Access
+from levelset.apiserver.accounts import Accounts
 from levelset.apiserver.app import App
+from levelset.apiserver.bootstrap_roles import restore_roles
 from levelset.apiserver.compaction import Compaction
 from levelset.apiserver.definition_cleanup import Cleanup
 from levelset.apiserver.discovery import DiscoveryPages
@@ -16,9 +18,17 @@ from levelset.apiserver.finalizing import finalize
 from levelset.apiserver.garbage import GarbageCollector
 from levelset.apiserver.health import Health
 from levelset.apiserver.kinds import Kinds
+from levelset.apiserver.match_conditions import evaluate
 from levelset.apiserver.namespaces import Namespaces
 from levelset.apiserver.openapi import OpenApiPages
+from levelset.apiserver.pod_logs import refuse_logs
 from levelset.apiserver.preloading import wait_data
+from levelset.apiserver.rbac import Rbac
+from levelset.apiserver.remote_conversion import RemoteConversion
+from levelset.apiserver.remote_hooks import RemoteHooks
+from levelset.apiserver.remote_targets import Targets
+from levelset.apiserver.role_aggregation import RoleAggregation
+from levelset.apiserver.token_requests import TokenRequests
 from levelset.apiserver.world import World
 from levelset.storage import Storage
 
@@ -36,6 +46,10 @@ class Parts:
     garbage: GarbageCollector
     namespaces: Namespaces
     expiry: EventExpiry
+    accounts: Accounts
+    webhooks: RemoteHooks
+    rbac: Rbac | None = None
+    aggregation: RoleAggregation | None = None
     cleanup: Cleanup | None = field(default=None, init=False)
     _cleaning: asyncio.Task[None] | None = field(default=None, init=False)
 
@@ -48,9 +62,17 @@ class Parts:
         await self.garbage.start()
         await self.namespaces.start()
         await self.expiry.start()
+        await self.accounts.load()
+        await self.webhooks.start()
+        if self.rbac is not None and self.aggregation is not None:
+            await self.rbac.load(self.world)
+            await restore_roles(self.world)
+            self.aggregation.start()
 
     async def stop(self) -> None:
         """Ends what works in the background."""
+        if self.aggregation is not None:
+            await self.aggregation.stop()
         await self.expiry.stop()
         await self.namespaces.stop()
         await self.garbage.stop()
@@ -61,7 +83,8 @@ class Parts:
 
     async def wait_idle(self) -> None:
         """Waits until nothing in the background has anything left to do."""
-        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker)
+        roles = () if self.aggregation is None else (self.aggregation.worker,)
+        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker, *roles)
         while True:
             if self.cleanup is not None:
                 await self.cleanup.settle()
@@ -72,11 +95,27 @@ class Parts:
                 await worker.wait_idle()
 
 
-def assemble(storage: Storage, *, access: Access, now: Callable[[], datetime], random: Random) -> Parts:
-    """A server's inside on top of a storage."""
-    kinds = Kinds(now=now)
+def assemble(
+    storage: Storage,
+    *,
+    access: Access,
+    now: Callable[[], datetime],
+    random: Random,
+    rbac: bool = False,
+    targets: Targets | None = None,
+) -> Parts:
+    """A server's inside on top of a storage; with `rbac`, roles decide what those may do who are not masters."""
+    kinds, called = Kinds(now=now), targets or Targets()
+    kinds.serve_logs("", "Pod", refuse_logs)
+    kinds.definitions.remote = lambda webhook: RemoteConversion(webhook, called, random)
     world = World(storage, kinds.catalog, access=access, now=now, random=random)
     world.special["", "namespaces", "finalize"] = finalize
+    world.accounts = accounts = Accounts(world)
+    access.accounts = accounts.caller
+    world.special["", "serviceaccounts", "token"] = TokenRequests(accounts).answer
+    if rbac:
+        world.rbac = Rbac()
+        access.allows, access.admits_anonymous = world.rbac.allows, True
     health = Health()
     discovery, openapi, compaction = DiscoveryPages(world.catalog), OpenApiPages(world.catalog), Compaction(world)
     app = App(world, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
@@ -88,4 +127,8 @@ def assemble(storage: Storage, *, access: Access, now: Callable[[], datetime], r
         garbage=GarbageCollector(world),
         namespaces=Namespaces(world),
         expiry=EventExpiry(world),
+        accounts=accounts,
+        webhooks=RemoteHooks(world, called, evaluate=evaluate),
+        rbac=world.rbac,
+        aggregation=None if world.rbac is None else RoleAggregation(world, world.rbac),
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from levelset.apiserver import data_rules, event_rules, pod_rules, workload_rules
+from levelset.apiserver import data_rules, event_rules, pod_rules, rbac_rules, webhook_checks, workload_rules
 from levelset.apiserver.default_rules import FILLERS
 from levelset.apiserver.members import part
 from levelset.apiserver.schemas import wording
@@ -61,8 +61,6 @@ CREATED_BY_UPDATE = frozenset(
 # Fields that stay as they were created, by kind; a dotted path.
 FIXED: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.nfs", "spec.volumeMode"),
-    (RBAC, "ClusterRoleBinding"): ("roleRef",),
-    (RBAC, "RoleBinding"): ("roleRef",),
     ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
     ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
     ("discovery.k8s.io", "EndpointSlice"): ("addressType",),
@@ -180,8 +178,14 @@ CHECKS: dict[tuple[str, str], Check] = {
     (APPS, "ReplicaSet"): workload_rules.check_workload,
     (APPS, "StatefulSet"): workload_rules.check_workload,
     (BATCH, "Job"): workload_rules.check_job,
+    (ADMISSION, "MutatingWebhookConfiguration"): webhook_checks.check_webhooks,
+    (ADMISSION, "ValidatingWebhookConfiguration"): webhook_checks.check_webhooks,
     ("coordination.k8s.io", "Lease"): event_rules.check_lease,
     ("events.k8s.io", "Event"): event_rules.check_newer_event,
+    (RBAC, "ClusterRole"): rbac_rules.check_cluster_role,
+    (RBAC, "ClusterRoleBinding"): rbac_rules.check_cluster_binding,
+    (RBAC, "Role"): rbac_rules.check_role,
+    (RBAC, "RoleBinding"): rbac_rules.check_role_binding,
 }
 STARTS: dict[tuple[str, str], Fill] = {
     ("", "Namespace"): data_rules.start_namespace,

@@ -75,7 +75,7 @@ TABLE: dict[str, tuple[Kind, ...]] = {
         Kind("ResourceQuota", "quota", status=True),
         Kind("Secret", selectable=("type",)),
         Kind("Service", "svc", categories=ALL, status=True, selectable=("spec.clusterIP", "spec.type")),
-        Kind("ServiceAccount", "sa"),
+        Kind("ServiceAccount", "sa", subresources=("token",)),
     ),
     "admissionregistration.k8s.io/v1": (
         Kind("MutatingAdmissionPolicy", plural="mutatingadmissionpolicies", cluster=True, categories=EXTENSIONS),

@@ -5,15 +5,33 @@ unless somebody converts them (`Served.convert`). An object that was written bef
 schema is pruned and defaulted when it is read. Some built-in kinds are views of another one: their fields are renamed.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 from levelset.apiserver.served import Object, Served
 from levelset.errors import ServerFailed
 
-__all__ = ["between", "serve", "store"]
+__all__ = ["Awaited", "NeedsConversion", "between", "serve", "store"]
 
 _MAY_CHANGE: Final = ("annotations", "labels")
+
+
+class Awaited(Protocol):
+    """Somebody who converts, and must be waited for."""
+
+    async def fulfil(self, needs: "Sequence[NeedsConversion]", /) -> None:
+        """Makes these conversions known."""
+        ...
+
+
+class NeedsConversion(Exception):
+    """An object must be converted before it can be read or stored; see `ahead` for those who wait for it."""
+
+    def __init__(self, by: Awaited, data: bytes, wanted: str) -> None:
+        super().__init__(f"a conversion to {wanted}")
+        self.by = by
+        self.data = data
+        self.wanted = wanted
 
 
 def serve(served: Served, tree: Object, revision: int) -> None:
@@ -49,7 +67,11 @@ def store(served: Served, tree: Object) -> None:
 
 
 def between(served: Served, other: Served, tree: Object) -> None:
-    """Turns a tree of one version into one of another version of the same custom resource, in place."""
+    """Turns a tree of one version into one of another version of the same resource, in place."""
+    if not served.custom:
+        store(served, tree)
+        serve(other, tree, 0)
+        return
     if served.convert is not None:
         _convert(served.convert, tree, other.api_version)
     tree["apiVersion"] = other.api_version
@@ -61,6 +83,8 @@ def _convert(convert: Callable[[Object, str], Object], tree: Object, wanted: str
     try:
         made = convert(tree, wanted)
         found = (made.get("kind"), made["metadata"].get("namespace"), made["metadata"].get("name"))
+    except NeedsConversion:
+        raise
     except Exception as error:
         # Whatever somebody else's function raises, the client is told whose fault it is.
         raise _failed(name, tree.get("apiVersion"), wanted, str(error) or type(error).__name__) from error

@@ -10,6 +10,7 @@ from levelset.apiserver.definition_versions import check_version
 from levelset.apiserver.members import items, part
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Object
+from levelset.apiserver.webhook_checks import check_client_config
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_subdomain
 
@@ -103,9 +104,7 @@ def _check_webhook(hook: Any) -> Iterator[Cause]:
     if not hook or not hook.get("clientConfig"):
         yield wording.required(f"{path}.clientConfig", "required when strategy is set to Webhook")
         return
-    config = hook["clientConfig"]
-    if bool(config.get("url")) == bool(config.get("service")):
-        yield wording.required(f"{path}.clientConfig", "exactly one of url or service is required")
+    yield from check_client_config(hook["clientConfig"], f"{path}.clientConfig")
     known = {"v1", "v1beta1"}
     if not known.intersection(items(hook, "conversionReviewVersions")):
         yield wording.invalid(f"{path}.conversionReviewVersions", hook.get("conversionReviewVersions"), "must have v1")

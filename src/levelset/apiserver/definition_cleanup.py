@@ -7,16 +7,17 @@ loses its objects, then its finalizer; a definition that waits for a name is loo
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import cast
 
 from levelset.apiserver import deleting, writing
 from levelset.apiserver.definition_names import has_all_names, is_terminating
 from levelset.apiserver.definitions import CLEANUP, GROUP, PLURAL, Definition, Definitions
 from levelset.apiserver.members import items
-from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import DeleteOptions
 from levelset.apiserver.served import Object, Served
 from levelset.apiserver.world import World
 from levelset.errors import ApiError, NotFound
+from levelset.objects import decode_tree
 
 __all__ = ["Cleanup"]
 
@@ -99,7 +100,7 @@ class Cleanup:
         await self._world.arrivals.wait_landed(served.prefix)
         page = await self._world.storage.list(served.prefix)
         for item in page.items:
-            metadata = served_tree(served, item)["metadata"]
+            metadata = cast("Object", decode_tree(item.value))["metadata"]
             if metadata.get("deletionTimestamp") and metadata.get("finalizers"):
                 continue
             try:

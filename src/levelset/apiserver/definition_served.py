@@ -31,11 +31,12 @@ def served_of(
     *,
     logs: Callable[..., Any] | None = None,
     convert: Callable[[Object, str], Object] | None = None,
+    awaits: bool = False,
 ) -> tuple[Served, ...]:
     """All versions of a definition, those that are not served included.
 
     `since` is the revision at which its schemas last changed, `logs` what answers its `log` subresource, `convert` what
-    makes of an object in one version the same object in another.
+    makes of an object in one version the same object in another, `awaits` whether that may have to be waited for.
     """
     versions = definition["spec"]["versions"]
     schemas = {one["name"]: _schema(one) for one in versions}
@@ -43,7 +44,7 @@ def served_of(
     made = [_served(definition, one, storage, schemas, since) for one in versions]
     if convert is not None:
         # What is not stored in the version that is asked for must be converted, however new it is.
-        made = [replace(one, convert=convert, since=_since_converted(one)) for one in made]
+        made = [replace(one, convert=convert, awaits=awaits, since=_since_converted(one)) for one in made]
     return tuple(made if logs is None else [replace(one, logs=logs) for one in made])
 
 

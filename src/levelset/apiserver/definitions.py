@@ -28,12 +28,15 @@ from levelset.apiserver.served import Object, Rules, Served
 from levelset.apiserver.world import World
 from levelset.objects.times import format_time
 
-__all__ = ["CLEANUP", "GROUP", "KIND", "PLURAL", "Definition", "Definitions"]
+__all__ = ["CLEANUP", "GROUP", "KIND", "PLURAL", "Converter", "Definition", "Definitions"]
 
 GROUP = "apiextensions.k8s.io"
 KIND = "CustomResourceDefinition"
 PLURAL = "customresourcedefinitions"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+Converter = Callable[[Object, str], Object]
+"""Makes of an object of any version of a kind one of the apiVersion that is wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,8 @@ class Definition:
     versions: tuple[Served, ...]
     served: tuple[Served, ...]
     """Those of them that are in the catalog."""
+    remote: Converter | None = None
+    """The webhook that converts between the versions; None if there is none."""
 
     @property
     def name(self) -> str:
@@ -70,7 +75,9 @@ class Definitions:
         self._known: dict[str, Definition] = {}
         self._names = Names()
         self._logs: dict[tuple[str, str], Callable[..., Any]] = {}
-        self._converters: dict[tuple[str, str], Callable[[Object, str], Object]] = {}
+        self._converters: dict[tuple[str, str], Converter] = {}
+        self.remote: Callable[[Object], Converter] | None = None
+        """Makes a converter of the `webhook` in a definition; None if none is called."""
         self.changed: Callable[[Definition | None, Definition | None], None] | None = None
         self.rules: Rules = replace(
             rules_of(GROUP, KIND),
@@ -169,11 +176,23 @@ class Definitions:
         same = former is not None and former.tree["spec"]["versions"] == tree["spec"]["versions"]
         since = former.since if former is not None and same else revision
         named = (tree["spec"]["group"], tree["spec"]["names"]["kind"])
-        versions = served_of(tree, since, logs=self._logs.get(named), convert=self._converters.get(named))
+        own, remote = self._converters.get(named), self._remote(tree, former)
+        versions = served_of(
+            tree, since, logs=self._logs.get(named), convert=own or remote, awaits=own is None and remote is not None
+        )
         listed = {one["name"] for one in tree["spec"]["versions"] if one.get("served")}
         is_shown = is_established(tree) and not self._names.are_contested(tree)
         shown = tuple(one for one in versions if one.version in listed) if is_shown else ()
-        return Definition(tree, since, versions, shown)
+        return Definition(tree, since, versions, shown, remote)
+
+    def _remote(self, tree: Object, former: Definition | None) -> Converter | None:
+        """The webhook that converts, if the definition names one; the former one if it is the same."""
+        conversion = part(tree["spec"], "conversion")
+        if self.remote is None or conversion.get("strategy") != "Webhook":
+            return None
+        if former is not None and former.remote is not None and former.tree["spec"] == tree["spec"]:
+            return former.remote
+        return self.remote(part(conversion, "webhook"))
 
     def _serve(self, former: Definition | None, present: tuple[Served, ...]) -> None:
         if self._catalog is not None:

@@ -1,11 +1,11 @@
 """Deleting objects: at once, or marked and left until their finalizers are gone."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver import admitting, committing, refusals, strategy
+from levelset.apiserver import admitting, ahead, committing, refusals, strategy
 from levelset.apiserver.metadata import is_deleting, time_text
 from levelset.apiserver.objects import served_tree, store_bytes
 from levelset.apiserver.options import DeleteOptions
@@ -14,6 +14,7 @@ from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import get_item
 from levelset.errors import NotFound
+from levelset.objects import decode_tree
 from levelset.storage import Item, Mismatch
 
 __all__ = ["Deleted", "answer", "delete", "delete_collection"]
@@ -66,6 +67,8 @@ async def delete(
         item = await get_item(world, key)
         if item is None:
             raise refusals.not_found(served, name)
+        if served.awaits:
+            await ahead.convert(served, [item])
         if options.asking is not None:
             await admitting.check_delete(world, served, served_tree(served, item), options)
         try:
@@ -88,11 +91,12 @@ async def delete_collection(
     An object that somebody else deletes meanwhile is passed over. With a limit, no more than so many are deleted.
     """
     page = await world.storage.list(served.prefix_in(namespace))
+    if served.awaits:
+        await ahead.convert(served, page.items)
     chosen = [item for item in page.items if selection is None or selection.matches(served, item)]
     deleted: list[Tree] = []
     for item in chosen if not limit else chosen[:limit]:
-        tree = served_tree(served, item)
-        metadata = tree["metadata"]
+        metadata = _metadata(item)
         try:
             found = await delete(world, served, metadata.get("namespace"), metadata["name"], options)
         except NotFound:
@@ -102,6 +106,8 @@ async def delete_collection(
 
 
 async def _delete_item(world: World, served: Served, name: str, item: Item, options: DeleteOptions) -> Deleted:
+    if served.awaits:
+        await ahead.convert(served, [item])
     old = served_tree(served, item)
     _check_conditions(served, name, old, options)
     tree = served_tree(served, item)
@@ -114,11 +120,16 @@ async def _delete_item(world: World, served: Served, name: str, item: Item, opti
         return Deleted(old, gone=True)
     if options.dry_run:
         return Deleted(tree, gone=False)
-    value = store_bytes(served, tree)
+    value = await ahead.settle(lambda: store_bytes(served, tree)) if served.awaits else store_bytes(served, tree)
     if value == item.value:
         return Deleted(old, gone=False)
     await committing.put(world, served, item.key, value, old=old, tree=tree)
     return Deleted(tree, gone=False)
+
+
+def _metadata(item: Item) -> Tree:
+    """The metadata as it is stored: whose object it is, is the same in all versions."""
+    return cast("Tree", cast("Tree", decode_tree(item.value))["metadata"])
 
 
 def _check_conditions(served: Served, name: str, tree: Tree, options: DeleteOptions) -> None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from levelset.apiserver.converted_watches import ConvertedWatch
 from levelset.apiserver.openings import Opening
 from levelset.apiserver.served import Served
 from levelset.apiserver.watchevents import Encoder, Topic, error_event
@@ -30,7 +31,7 @@ _LARGEST_BACKLOG: Final = 8 * 1024 * 1024
 class Watcher:
     """One open watch: where its events go, and what it wants besides them."""
 
-    __slots__ = ("bookmarks", "feed", "held", "is_headed", "sink", "timers")
+    __slots__ = ("bookmarks", "converted", "feed", "held", "is_headed", "sink", "timers")
 
     def __init__(self, sink: Sink, *, bookmarks: bool = False) -> None:
         self.sink = sink
@@ -40,11 +41,16 @@ class Watcher:
         """The bytes that were written since the client fell behind."""
         self.is_headed = False
         """Whether the columns of a table were sent; the first event carries them."""
-        self.timers: list[asyncio.TimerHandle] = []
+        self.timers: list[asyncio.TimerHandle | asyncio.Task[None]] = []
+        """What is called off when the watch ends."""
+        self.converted: ConvertedWatch | None = None
+        """What sends the events, if they must be converted first; there is no feed then."""
 
     def mark(self) -> None:
         """Sends a bookmark, if one is wanted."""
-        if self.feed is not None and self.bookmarks and not self.sink.is_closed:
+        if self.converted is not None and self.bookmarks:
+            self.converted.mark()
+        elif self.feed is not None and self.bookmarks and not self.sink.is_closed:
             self.feed.mark(self)
 
     def end(self) -> None:
@@ -247,6 +253,9 @@ class Feeds:
             watcher.end()
             return
         watcher.sink.when_closed(watcher.leave)
+        if topic.served.awaits:
+            self._convert(topic, watcher, after=after, ends_initial=ends_initial)
+            return
         if after is None or after < self._world.storage.revision:
             encoder, sink = self._encoder(topic), watcher.sink
             opening = Opening(self._reader, topic, encoder, sink, after=after, ends_initial=ends_initial)
@@ -291,6 +300,16 @@ class Feeds:
         self._feed(topic).add(watcher)
         if watcher.sink.is_closed:
             watcher.leave()
+
+    def _convert(self, topic: Topic, watcher: Watcher, *, after: int | None, ends_initial: bool) -> None:
+        """Has the watcher served by a task of its own, which can wait for a webhook."""
+        watch = ConvertedWatch(self._world, topic, watcher.sink, after=after, ends_initial=ends_initial)
+        watcher.converted = watch
+        name = f"converted watch of {topic.prefix}"
+        task = asyncio.get_running_loop().create_task(watch.run(bookmarks=watcher.bookmarks), name=name)
+        self._openings[watcher] = (topic, task)
+        task.add_done_callback(lambda _: self._openings.pop(watcher, None))
+        watcher.timers.append(task)
 
     async def _finish(self, opening: Opening, watcher: Watcher) -> None:
         """Sends the rest of what there is, no faster than it is taken, and then lets the watcher join the others."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final
 
-from levelset.apiserver import deleting, writing
+from levelset.apiserver import ahead, deleting, writing
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.garbage_warnings import warn_wrong_namespace
 from levelset.apiserver.metadata import is_deleting
@@ -18,7 +18,7 @@ from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import DeleteOptions, Propagation
 from levelset.apiserver.owners import OwnerIndex, owner_uids, references
 from levelset.apiserver.served import Object, Served
-from levelset.apiserver.spots import Spot, spot_of, stored_kinds
+from levelset.apiserver.spots import Spot, spot_of, stored_kind, stored_kinds
 from levelset.apiserver.worker import Worker
 from levelset.apiserver.world import World
 from levelset.errors import BadName, NotFound
@@ -68,6 +68,9 @@ class GarbageCollector:
         await self.worker.stop()
 
     def _stored(self, served: Served, before: Object | None, after: Object | None) -> None:
+        if served.awaits:
+            # A webhook that does not answer must not keep the collector from everything else.
+            served = stored_kind(self._world.catalog, served)
         if after is None:
             if before is not None:
                 self._removed(served, before)
@@ -143,6 +146,8 @@ class GarbageCollector:
 
     async def _read(self, spot: Spot) -> Object | None:
         item = await writing.get_item(self._world, spot.key)
+        if item is not None and spot.served.awaits:
+            await ahead.convert(spot.served, [item])
         return None if item is None else served_tree(spot.served, item)
 
     async def _orphan(self, spot: Spot, tree: Object) -> None:

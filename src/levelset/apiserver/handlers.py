@@ -26,15 +26,17 @@ from levelset.apiserver import (
 from levelset.apiserver.access import OWNER, Caller
 from levelset.apiserver.addresses import Address
 from levelset.apiserver.admission import Asking
+from levelset.apiserver.escalation import Permit
 from levelset.apiserver.instant import Prompt, run_at_once
 from levelset.apiserver.listing import Listing, parse_list
 from levelset.apiserver.negotiation import JSON, Chosen, media_type, negotiate, read_object
 from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import DeleteOptions, WriteOptions, delete_options, write_options
+from levelset.apiserver.rbac import Rbac
 from levelset.apiserver.rendering import render_item, render_listing, render_tree
 from levelset.apiserver.selecting import selection_of
 from levelset.apiserver.served import Served
-from levelset.apiserver.statuses import method_not_allowed, no_such_resource, not_found, page_not_found
+from levelset.apiserver.statuses import method_not_allowed, no_such_resource, not_found, page_not_found, too_large
 from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import Written
 from levelset.objects.fieldselectors import escape_field_value
@@ -85,6 +87,8 @@ def find_action(call: Call) -> Action:
     """
     world, served, address, request = call.world, call.served, call.address, call.request
     if address.watch:
+        if request.method != "GET":
+            raise method_not_allowed(request.method, request.path)
         return _watch_old
     verb = verb_of(address, request)
     if _is_misplaced(call, verb):
@@ -105,7 +109,7 @@ def _at_once(write: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
 
     def action(call: Call) -> Answer:
         world, made = call.world, write(call)
-        if world.reader is None or world.admission is not None:
+        if world.reader is None or world.admission is not None or call.served.awaits:
             return made
         return Prompt(made) if world.writer is None else run_at_once(made)
 
@@ -185,9 +189,11 @@ def _watch(call: Call) -> Answer:
 
 def _create(call: Call) -> Answer:
     world, chosen = call.world, call.chosen
-    body = read_object(call.request)
+    body = read_object(call.request, custom=call.served.custom)
     options = write_options(call.request, "CreateOptions", duplicates=body.duplicates)
-    if world.reader is None or world.admission is not None:
+    if world.rbac is not None:
+        options = _permitted(call, world.rbac, options)
+    if world.reader is None or world.admission is not None or call.served.awaits:
         return _create_later(call, chosen, body.tree, options)
     if world.writer is None:
         return Prompt(_create_later(call, chosen, body.tree, options))
@@ -201,12 +207,21 @@ async def _create_later(call: Call, chosen: Chosen, tree: Tree, options: WriteOp
 
 
 def _asking(call: Call, options: WriteOptions) -> WriteOptions:
-    """The same options, with those who are asked about the write, if there are any."""
-    chain = call.world.admission
+    """The same options, with those who are asked about the write, if there are any, and what the sender may do."""
+    chain, rbac = call.world.admission, call.world.rbac
+    if rbac is not None and options.permit is None:
+        options = _permitted(call, rbac, options)
     if chain is None or not chain.concerns(call.served, options.subresource, call.world.catalog):
         return options
     form = scaling.FORM if options.subresource == "scale" else None
     return replace(options, asking=Asking(chain, _caller(call), options.warnings, form))
+
+
+def _permitted(call: Call, rbac: Rbac, options: WriteOptions) -> WriteOptions:
+    caller = _caller(call)
+    if caller.is_master:
+        return options
+    return replace(options, permit=Permit(rbac, caller, call.served, call.namespace, call.address.name))
 
 
 def _caller(call: Call) -> Caller:
@@ -217,12 +232,17 @@ def _caller(call: Call) -> Caller:
 def _review(call: Call) -> Response:
     """Answers a question in the form of an object; nothing is stored."""
     world, served, request = call.world, call.served, call.request
+    if len(request.body) > reviews.LARGEST:
+        raise too_large(reviews.LARGEST)
     chosen = call.chosen
     body = read_object(request)
+    body.tree.pop("status", None)  # the answer is ours, and Go clients send an empty one along
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     decoded = strategy.begin_create(served, call.namespace, body.tree, options)
     if decoded.causes:
         raise refusals.invalid(served, "", decoded.causes)
+    if served.namespaced:
+        body.tree["metadata"]["namespace"] = call.namespace
     tree = reviews.answer_review(world, served, body.tree, _caller(call))
     made = render_tree(world, served, request, chosen=chosen, tree=tree, status=201)
     return _warned(made, options.warnings) if options.warnings else made
@@ -230,8 +250,8 @@ def _review(call: Call) -> Response:
 
 async def _update(call: Call) -> Response:
     chosen = call.chosen
-    body = read_object(call.request)
     part = call.address.subresource
+    body = read_object(call.request, custom=call.served.custom and part != "scale")
     options = write_options(call.request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
     options = _asking(call, options)
     change = scaling.update_scale if part == "scale" else writing.update
@@ -299,6 +319,8 @@ def _answer_part(call: Call) -> Answer:
         assert served.logs is not None  # or it would not be known
         made: Answer = served.logs(call.world, served, call.namespace, call.name, call.request)
         return made
+    if part == "token":
+        raise method_not_allowed(method, call.request.path)
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH"):

@@ -3,19 +3,21 @@
 from collections.abc import Awaitable
 from typing import Final
 
+from levelset.apiserver.access import is_public
+from levelset.apiserver.statuses import status_response
+from levelset.errors import TooManyRequests
 from levelset.web import Deferred, Handler, Request, Response
 
 __all__ = ["InFlight"]
 
-_BUSY: Final = Response(
-    429,
-    (("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "1")),
-    b"Too many requests, please try again later.\n",
-)
+_BUSY: Final = status_response(TooManyRequests("too many requests, please try again later", retry_after=1))
 
 
 class InFlight:
-    """A handler that answers 429 while `most` requests wait for another handler; watches do not count as waiting."""
+    """A handler that answers 429 while `most` requests wait for another handler; watches do not count as waiting.
+
+    Questions about the health of the server are answered all the same: a busy server is not a dead one.
+    """
 
     __slots__ = ("_handler", "_most", "waiting")
 
@@ -26,7 +28,7 @@ class InFlight:
 
     def handle(self, request: Request) -> Response | Awaitable[Response]:
         """As the other handler, within the bound."""
-        if self.waiting >= self._most:
+        if self.waiting >= self._most and not is_public(request.path):
             return _BUSY
         answer = self._handler(request)
         if isinstance(answer, Response):

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
+from levelset.apiserver.protobuf import PROTOBUF, read_protobuf
 from levelset.apiserver.statuses import not_acceptable, unsupported_media_type
 from levelset.apiserver.world import Tree
 from levelset.errors import BadObject, BadRequest
@@ -26,6 +27,7 @@ __all__ = [
     "media_type",
     "negotiate",
     "read_object",
+    "read_protobuf_body",
     "read_text",
 ]
 
@@ -127,8 +129,11 @@ def media_type(request: Request) -> str | None:
     return None if not given else given.partition(";")[0].strip().lower()
 
 
-def read_object(request: Request) -> Body:
-    """The object in the body of a create or replace; raises 415 for a media type that is none, 400 for nonsense."""
+def read_object(request: Request, *, custom: bool = False) -> Body:
+    """The object in the body of a create or replace; raises 415 for a media type that is none, 400 for nonsense.
+
+    Custom resources have no protobuf: their fields have names only, and no numbers.
+    """
     media = media_type(request) or JSON
     if media == JSON:
         try:
@@ -138,7 +143,17 @@ def read_object(request: Request) -> Body:
         return Body(tree if tree.__class__ is dict else _object(tree), find_duplicates(request.body, tree))
     if media == YAML:
         return Body(_object(read_text(request.body, media)))
-    raise unsupported_media_type(media, f"{JSON}, {YAML}")
+    if media == PROTOBUF and not custom:
+        return Body(read_protobuf_body(request.body))
+    raise unsupported_media_type(media, f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
+
+
+def read_protobuf_body(data: bytes) -> Tree:
+    """The object that a body in protobuf stands for; raises BadRequest."""
+    try:
+        return read_protobuf(data)
+    except BadObject as error:
+        raise BadRequest(f"the body of the request cannot be read: {error}") from error
 
 
 def read_text(data: bytes, media: str) -> Any:

@@ -5,7 +5,7 @@ document already costs the making of it.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 
@@ -13,7 +13,8 @@ from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.discovery_rows import resource_rows
 from levelset.apiserver.documents import Document, accepts, check_reading, make_document
 from levelset.apiserver.openapi_document import openapi_document
-from levelset.apiserver.openapi_v2 import JSON_DOCUMENT, PROTOBUF_DOCUMENT, PROTOBUF_TYPE
+from levelset.apiserver.openapi_v2 import PROTOBUF_TYPE
+from levelset.apiserver.openapi_whole import Form, WholeDocument
 from levelset.apiserver.versioninfo import VERSION
 from levelset.apiserver.world import utc_now
 from levelset.objects import encode_tree
@@ -36,9 +37,9 @@ class OpenApiPages:
         self._documents: dict[str, Document] = {}
         self._hashes: dict[tuple[str, str], str] = {}
         self._made_for = -1
-        self._empty = make_document(PROTOBUF_DOCUMENT), make_document(JSON_DOCUMENT)
+        self._whole = WholeDocument(lambda pair: openapi_document(catalog, *pair))
 
-    def respond(self, request: Request) -> Response | None:
+    def respond(self, request: Request) -> Response | Awaitable[Response] | None:
         """The answer to a request for a document; None if the path is none of these, or of nothing that is served."""
         if request.segments[:1] == ("openapi",):
             check_reading(request)
@@ -54,19 +55,33 @@ class OpenApiPages:
             case _:
                 return None
 
-    def _second(self, request: Request) -> Response:
-        protobuf, json = self._empty
+    def _second(self, request: Request) -> Response | Awaitable[Response]:
         for media, _ in accepts(request.headers.get("accept")):
             if media in PROTOBUF_SPELLINGS:
-                return protobuf.respond(request, content_type=PROTOBUF_TYPE, vary="Accept")
+                return self._answer_second(request, "protobuf", PROTOBUF_TYPE)
             if media in (JSON, "application/*", "*/*"):
-                return json.respond(request, vary="Accept")
+                return self._answer_second(request, "json", JSON)
         return Response(406)
 
-    def _index(self) -> object:
+    def _answer_second(self, request: Request, form: Form, media: str) -> Response | Awaitable[Response]:
+        hashes = {pair: self._hash(*pair) for pair in self._pairs()}
+        found = self._whole.find(form, hashes)
+        if found is not None:
+            return found.respond(request, content_type=media, vary="Accept")
+        return self._answer_later(request, form, media, hashes)
+
+    async def _answer_later(
+        self, request: Request, form: Form, media: str, hashes: dict[tuple[str, str], str]
+    ) -> Response:
+        made = await self._whole.make(form, hashes)
+        return made.respond(request, content_type=media, vary="Accept")
+
+    def _pairs(self) -> list[tuple[str, str]]:
         catalog = self._catalog
-        pairs = [(group, version) for group in catalog.groups() for version in catalog.versions(group)]
-        return {"paths": {_path(*pair): {"serverRelativeURL": self._url(*pair)} for pair in pairs}}
+        return [(group, version) for group in catalog.groups() for version in catalog.versions(group)]
+
+    def _index(self) -> object:
+        return {"paths": {_path(*pair): {"serverRelativeURL": self._url(*pair)} for pair in self._pairs()}}
 
     def _third(self, request: Request, group: str, version: str) -> Response | None:
         if version not in self._catalog.versions(group):

@@ -1,35 +1,109 @@
-"""OpenAPI v2: a document without content, which is all that clients need of it where v3 is served.
+"""OpenAPI v2: schemas and paths as clients read them that know no newer version.
 
-Old versions of kubectl ask for it in protobuf and give up without it; what they check there, they then do not check.
+It is made from the documents of version 3, and says less: a schema of that time has no alternatives, nothing nullable
+and no types that are two things at once. What it cannot say is left open, so that old clients refuse nothing that the
+server would take.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from levelset.apiserver.versioninfo import VERSION
+from levelset.apiserver.members import items, part
+from levelset.apiserver.served import Object
+from levelset.objects.trees import is_list, is_map
 
-__all__ = ["JSON_DOCUMENT", "PROTOBUF_DOCUMENT", "PROTOBUF_TYPE"]
+__all__ = ["PROTOBUF_TYPE", "older_document"]
 
 PROTOBUF_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-TITLE = b"Kubernetes"
-_VERSION = VERSION["gitVersion"].encode()
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A field of a protobuf message that holds bytes; its length must fit into one byte."""
-    return bytes([number << 3 | 2, len(content)]) + content
-
-
-# swagger (1), info (2) with title (1) and version (2), paths (8), definitions (9)
-PROTOBUF_DOCUMENT: Final = b"".join(
-    (
-        _field(1, b"2.0"),
-        _field(2, _field(1, TITLE) + _field(2, _VERSION)),
-        _field(8, b""),
-        _field(9, b""),
-    )
+_NEW: Final = "#/components/schemas/"
+_OLD: Final = "#/definitions/"
+_METHODS: Final = ("get", "put", "post", "delete", "patch")
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_KEPT: Final = frozenset(
+    {
+        *("type", "format", "title", "description", "default", "multipleOf", "maximum", "exclusiveMaximum", "minimum"),
+        *("exclusiveMinimum", "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
+        *("maxProperties", "minProperties", "required", "enum"),
+        *("x-kubernetes-group-version-kind", "x-kubernetes-list-map-keys", "x-kubernetes-list-type"),
+        *("x-kubernetes-map-type", "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy", _PRESERVE),
+        "x-kubernetes-embedded-resource",
+        _INT_OR_STRING,
+    }
 )
-JSON_DOCUMENT: Final = b'{"swagger":"2.0","info":{"title":"%b","version":"%b"},"paths":{},"definitions":{}}' % (
-    TITLE,
-    _VERSION,
-)
+
+
+def older_document(document: Object) -> Object:
+    """The paths and the definitions in a document of version 3, as version 2 says them."""
+    schemas: Object = document["components"]["schemas"]
+    definitions = {name: _schema(tree) for name, tree in schemas.items()}
+    return {"paths": {path: _path(item) for path, item in document["paths"].items()}, "definitions": definitions}
+
+
+def _schema(tree: Any) -> Object:
+    if not is_map(tree):
+        return {}
+    only: Any = items(tree, "allOf")
+    if len(only) == 1 and is_map(only[0]) and "$ref" in only[0]:
+        tree = {**{name: value for name, value in tree.items() if name != "allOf"}, **only[0]}
+    if "$ref" in tree:
+        return {"$ref": str(tree["$ref"]).replace(_NEW, _OLD)}
+    made: Object = {name: value for name, value in tree.items() if name in _KEPT}
+    if _is_open(tree):
+        # It would be a lie to give one type, or to list the members: what is not there would be refused.
+        return {name: value for name, value in made.items() if name.startswith("x-") or name == "description"}
+    if tree.get("properties"):
+        made["properties"] = {name: _schema(member) for name, member in tree["properties"].items()}
+    if "items" in tree:
+        made["items"] = _schema(tree["items"])
+    others = tree.get("additionalProperties")
+    if others is not None:
+        made["additionalProperties"] = others if isinstance(others, bool) else _schema(others)
+    return made
+
+
+def _is_open(tree: Mapping[str, Any]) -> bool:
+    if tree.get(_INT_OR_STRING) or tree.get("nullable"):
+        return True
+    if tree.get(_PRESERVE):
+        return True
+    return "type" not in tree and bool(tree.get("oneOf") or tree.get("anyOf"))
+
+
+def _path(item: Object) -> Object:
+    made: Object = {name: _operation(item[name]) for name in _METHODS if name in item}
+    parameters = [_parameter(one) for one in items(item, "parameters")]
+    return {**made, "parameters": parameters} if parameters else made
+
+
+def _operation(tree: Object) -> Object:
+    made: Object = {name: tree[name] for name in ("tags", "description", "operationId") if name in tree}
+    made |= {name: value for name, value in tree.items() if name.startswith("x-")}
+    parameters = [_parameter(one) for one in items(tree, "parameters")]
+    content = part(part(tree, "requestBody"), "content")
+    if content:
+        made["consumes"] = list(content)
+        schema = _schema(next(iter(content.values())).get("schema"))
+        parameters.insert(0, {"name": "body", "in": "body", "required": True, "schema": schema})
+    if parameters:
+        made["parameters"] = parameters
+    responses = part(tree, "responses")
+    media = next((list(part(one, "content")) for one in responses.values() if part(one, "content")), list[str]())
+    if media:
+        made["produces"] = media
+    made["responses"] = {code: _response(one) for code, one in responses.items()}
+    return made
+
+
+def _parameter(tree: Object) -> Object:
+    schema = part(tree, "schema")
+    made: Object = {name: tree[name] for name in ("name", "in", "required", "description") if name in tree}
+    return {**made, **{name: schema[name] for name in ("type", "format", "uniqueItems") if name in schema}}
+
+
+def _response(tree: Object) -> Object:
+    made: Object = {"description": tree.get("description", "")}
+    content = list(part(tree, "content").values())
+    schema: Any = content[0].get("schema") if is_list(content) and content else None
+    return made if schema is None else {**made, "schema": _schema(schema)}

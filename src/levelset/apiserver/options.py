@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import msgspec
 
 from levelset.apiserver import refusals
+from levelset.apiserver.protobuf import PROTOBUF, read_protobuf
 from levelset.apiserver.schemas import wording
+from levelset.apiserver.statuses import unsupported_media_type
 from levelset.errors import BadObject, BadRequest, Cause
 from levelset.objects import decode_tree
 from levelset.web.messages import Request
 
 if TYPE_CHECKING:
     from levelset.apiserver.admission import Asking
+    from levelset.apiserver.escalation import Permit
 
 __all__ = [
     "DeleteOptions",
@@ -31,6 +34,7 @@ VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
 MAX_MANAGER: Final = 128
 UNKNOWN: Final = "unknown"
+CBOR: Final = "application/cbor"
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
@@ -51,6 +55,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """Collects what the client is to be told although the write succeeds."""
     asking: "Asking | None" = None
     """Who is asked whether the write may happen, and in whose name; None if nobody is."""
+    permit: "Permit | None" = None
+    """What the sender may do beyond sending it; None if that is everything."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):
@@ -197,7 +203,12 @@ def _read_body(request: Request) -> dict[str, Any]:
 
 
 def _decoded(request: Request) -> Any:
-    if "yaml" not in (request.headers.find("content-type") or ""):
+    given = (request.headers.find("content-type") or "").partition(";")[0].strip().lower()
+    if given == PROTOBUF:
+        return read_protobuf(request.body)
+    if given == CBOR:
+        raise unsupported_media_type(given, f"application/json, application/yaml, {PROTOBUF}")
+    if "yaml" not in given:
         return decode_tree(request.body)
     from levelset.objects.yamltext import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
 

@@ -3,6 +3,7 @@
 import asyncio
 from functools import cache
 
+from levelset.apiserver import openapi_protobuf, protobuf
 from levelset.apiserver.schemas import preload
 from levelset.patch import builtin_shape
 
@@ -13,6 +14,8 @@ __all__ = ["read_data", "wait_data"]
 def read_data() -> None:
     """Reads the schemas and shapes of the built-in kinds; they are still decoded on demand."""
     preload()
+    protobuf.preload()
+    openapi_protobuf.preload()
     builtin_shape("", "v1", "ConfigMap")
 
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Generator
 from typing import Final, cast
 
+from levelset.apiserver import ahead
+from levelset.apiserver.conversion import NeedsConversion
 from levelset.apiserver.listing import Ask, Listing, ListQuery, parse_revision, read_steps
 from levelset.apiserver.served import Served
 from levelset.apiserver.statuses import not_found
@@ -22,14 +24,14 @@ _PATIENCE: Final = 3.0
 def get_item(
     world: World, served: Served, namespace: str | None, name: str, *, resource_version: str | None = None
 ) -> Item | Awaitable[Item]:
-    """The stored object: at once if the storage can; NotFound if there is none.
+    """The stored object: at once if the storage can, and nobody has to convert it; NotFound if there is none.
 
     A resource version is one that the answer may not be older than: it is waited for, a while.
     """
     key = served.key(namespace, name)
     not_older = parse_revision(resource_version) if resource_version else 0
     reader = world.reader
-    if reader is None or not_older > world.storage.revision:
+    if reader is None or not_older > world.storage.revision or served.awaits:
         return _get_later(world, served, key, name, not_older)
     item = reader.get_nowait(key)
     if item is None:
@@ -40,6 +42,8 @@ def get_item(
 def read_list(world: World, served: Served, namespace: str | None, query: ListQuery) -> Listing | Awaitable[Listing]:
     """The objects that a list request asks for: at once if the storage can."""
     reader = world.reader
+    if served.awaits:
+        return _list_converted(world, served, namespace, query)
     if reader is None or query.not_older > world.storage.revision:
         return _list_later(world, served, namespace, query)
     return _list_nowait(reader, read_steps(served, namespace, query))
@@ -65,7 +69,21 @@ async def _get_later(world: World, served: Served, key: str, name: str, not_olde
     item = await world.storage.get(key)
     if item is None:
         raise not_found(served, name)
+    if served.awaits:
+        await ahead.convert(served, [item])
     return item
+
+
+async def _list_converted(world: World, served: Served, namespace: str | None, query: ListQuery) -> Listing:
+    """As `_list_later`, with all objects converted, so that whoever shows them need not wait."""
+    try:
+        listing = await _list_later(world, served, namespace, query)
+    except NeedsConversion:
+        # A selector looks into the objects before it is known which of them are meant.
+        await ahead.convert(served, (await world.storage.list(served.prefix_in(namespace))).items)
+        listing = await _list_later(world, served, namespace, query)
+    await ahead.convert(served, listing.items)
+    return listing
 
 
 async def _list_later(world: World, served: Served, namespace: str | None, query: ListQuery) -> Listing:

@@ -119,6 +119,8 @@ class Served:
     to_stored: Callable[[Object], None] | None = None
     # Makes of an object of any version of a custom kind one of the given apiVersion; None if they differ in name only.
     convert: Callable[[Object, str], Object] | None = None
+    # Whether a webhook converts, so that reading and storing may have to wait; see `ahead`.
+    awaits: bool = False
     # The schema of the storage version, if that is another one.
     storage_schema: Callable[[], Compiled | None] = _no_schema
     # Objects written before this revision may not know today's schema; see `conversion`.

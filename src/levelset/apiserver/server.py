@@ -9,22 +9,26 @@ async with ApiServer() as server:
 import asyncio
 import secrets
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from random import Random
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, cast
 
-from levelset.apiserver.access import MASTERS, OWNER, Access
+from levelset.apiserver.access import Access
 from levelset.apiserver.admission import Admitter, Chain
 from levelset.apiserver.app import App
 from levelset.apiserver.assembly import Parts, assemble
+from levelset.apiserver.audit import AuditLog
+from levelset.apiserver.callers import MASTERS, OWNER, Caller
 from levelset.apiserver.feeds import feeds_of
+from levelset.apiserver.flow import Flow, Shares
 from levelset.apiserver.inflight import InFlight
+from levelset.apiserver.remote_targets import Targets
 from levelset.apiserver.world import Tree, World, utc_now
 from levelset.errors import ConfigError
 from levelset.storage import MemoryStorage, Storage
-from levelset.web import Authority, Limits, Peer, Request, Response, Server
+from levelset.web import Authority, Failure, Handler, Limits, Peer, Request, Response, Server, to_status
 
 __all__ = ["ApiServer"]
 
@@ -41,7 +45,12 @@ class ApiServer:
     Requests in the same process go to `handle`; they are the owner's if their `peer` is `ApiServer.owner`. Those over
     the network are answered with 429 while `in_flight` others wait.
 
-    `admission` are those who are asked before a client's write, in this order; `admit` adds more of them.
+    With `rbac` roles and bindings decide what others may do than the owner: users of `tokens` (a mapping from tokens to
+    callers), holders of certificates, service accounts, and anybody. `shares` bounds what each of them has under way;
+    the owner has no bound then. `audit` is the log of all requests, opened and closed with the server.
+
+    `admission` are those who are asked before a client's write, in this order; `admit` adds more of them. The webhooks
+    that configurations name are asked after them; `targets` says which addresses may be called, and where Services are.
     """
 
     owner: Final = Peer(OWNER.name, (MASTERS,))
@@ -55,24 +64,31 @@ class ApiServer:
         port: int = 0,
         tls: bool = True,
         token: str | None = None,
-        tokens: Iterable[str] = (),
+        tokens: Iterable[str] | Mapping[str, Caller] = (),
         authority: Authority | None = None,
         limits: Limits | None = None,
         in_flight: int = _IN_FLIGHT,
+        rbac: bool = False,
+        shares: Shares | None = None,
+        audit: AuditLog | None = None,
         now: Callable[[], datetime] = utc_now,
         random: Random | None = None,
         admission: Iterable[Admitter] = (),
+        targets: Targets | None = None,
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
         self.token = token or secrets.token_urlsafe(32)
-        access = Access([self.token, *tokens])
+        access = Access({**_callers(tokens), self.token: OWNER})
         random = random or Random()  # noqa: S311 - for what must differ, see World; the token above is the secret
-        self._parts: Parts = assemble(self._storage, access=access, now=now, random=random)
+        self._parts: Parts = assemble(self._storage, access=access, now=now, random=random, rbac=rbac, targets=targets)
         self._parts.health.ready["shutdown"] = lambda: not self._is_stopping
         self.admit(*admission)
         self._app: App = self._parts.app
-        self._bounded = InFlight(self._app.handle, in_flight)
+        # With roles there are users to be fair to, and the owner is never asked to wait for them.
+        self._app.flow = Flow(shares or Shares(in_flight=in_flight)) if rbac else None
+        self._handler: Handler = self._app.handle if rbac else InFlight(self._app.handle, in_flight).handle
+        self._audit = audit
         self._is_started = self._is_stopping = False
         self.authority = authority
         self._is_secure = tls
@@ -134,6 +150,8 @@ class ApiServer:
             return
         self._is_started = True
         try:
+            if self._audit is not None:
+                await self._open_log(self._audit)
             await self._parts.start()
             if listen:
                 await self._listen()
@@ -155,6 +173,9 @@ class ApiServer:
             await self._parts.stop()
             if self._owns_storage:
                 await self._storage.close()
+            if self._audit is not None:
+                self._app.journal = None
+                await asyncio.to_thread(self._audit.close)
 
     async def idle(self) -> None:
         """Waits until the garbage collector and the namespaces have nothing left to do."""
@@ -172,8 +193,25 @@ class ApiServer:
     async def _listen(self) -> None:
         # Making certificates takes a while and reads files: not on the loop.
         context = await asyncio.to_thread(self._context) if self._is_secure else None
-        self._server = Server(self._bounded.handle, host=self._host, port=self._port, tls=context, limits=self._limits)
+        self._server = Server(
+            self._handler,
+            host=self._host,
+            port=self._port,
+            tls=context,
+            limits=self._limits,
+            on_error=self._refuse,
+        )
         await self._server.start()
+
+    async def _open_log(self, audit: AuditLog) -> None:
+        audit.now = self.world.now
+        await asyncio.to_thread(audit.open)
+        self._app.journal = audit
+
+    def _refuse(self, failure: Failure) -> Response:
+        """What somebody is told whose request never came as far as to be one."""
+        answer = to_status(failure)
+        return answer if self._audit is None else self._audit.refuse(failure, answer)
 
     def _context(self) -> ssl.SSLContext:
         self.authority = authority = self.authority or Authority.create("levelset")
@@ -181,6 +219,12 @@ class ApiServer:
         names = ["localhost"] if _is_address(host) else ["localhost", host]
         addresses = {"127.0.0.1", "::1", *([host] if _is_address(host) else [])}
         return authority.server_context(authority.issue_server(names, sorted(addresses)))
+
+
+def _callers(tokens: Iterable[str] | Mapping[str, Caller]) -> dict[str, Caller]:
+    if isinstance(tokens, Mapping):
+        return dict(cast("Mapping[str, Caller]", tokens))
+    return dict.fromkeys(tokens, OWNER)
 
 
 def _is_address(host: str) -> bool:

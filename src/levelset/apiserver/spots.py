@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.served import Object, Served
 
-__all__ = ["Spot", "spot_of", "stored_kinds"]
+__all__ = ["Spot", "spot_of", "stored_kind", "stored_kinds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,20 @@ def spot_of(served: Served, tree: Object) -> Spot:
     return Spot(served.key(namespace, name), served, namespace, name)
 
 
+def stored_kind(catalog: Catalog, served: Served) -> Served:
+    """The same custom resource in the version that is stored, if that one is served: nobody has to convert it."""
+    if served.stored_as_served:
+        return served
+    return catalog.find(served.group, served.storage_version, served.plural) or served
+
+
 def stored_kinds(catalog: Catalog) -> list[Served]:
     """One resource for each place in the store, whatever the versions and views it is served in."""
     found: dict[str, Served] = {}
     for served in catalog.all():
         if "list" in served.verbs and "delete" in served.verbs:
-            found.setdefault(served.prefix, served)
+            known = found.get(served.prefix)
+            # One that is read just as it is stored needs nobody to convert it.
+            if known is None or (served.stored_as_served and not known.stored_as_served):
+                found[served.prefix] = served
     return list(found.values())

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from levelset.apiserver.access import Caller
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree
 from levelset.errors import (
@@ -10,7 +9,6 @@ from levelset.errors import (
     BadRequest,
     Cause,
     Expired,
-    Forbidden,
     Invalid,
     Malformed,
     NotFound,
@@ -24,8 +22,6 @@ __all__ = [
     "ExpiredToken",
     "as_api_error",
     "details_of",
-    "forbidden",
-    "forbidden_path",
     "invalid_options",
     "method_not_allowed",
     "no_such_resource",
@@ -105,19 +101,6 @@ def details_of(served: Served, name: str, *, kind: str | None = None) -> dict[st
 def not_found(served: Served, name: str) -> NotFound:
     """There is no object of this name."""
     return NotFound(f'{served.qualified} "{name}" not found', details=details_of(served, name))
-
-
-def forbidden(caller: Caller, verb: str, served: Served, *, namespace: str | None, name: str | None) -> Forbidden:
-    """The caller is known, and may not do this."""
-    what = f'{served.qualified} "{name}"' if name else served.qualified
-    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-    text = f'{what} is forbidden: User "{caller.name}" cannot {verb} resource "{served.plural}" in API group'
-    return Forbidden(f'{text} "{served.group}" {where}', details=details_of(served, name or ""))
-
-
-def forbidden_path(caller: Caller, method: str, path: str) -> Forbidden:
-    """The caller is known, and may not go there."""
-    return Forbidden(f'forbidden: User "{caller.name}" cannot {method.lower()} path "{path}"')
 
 
 def no_such_resource() -> NotFound:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from levelset.apiserver.authorities import load_authority
-from levelset.apiserver.tokens import load_tokens, new_token
+from levelset.apiserver.callers import OWNER, Caller
+from levelset.apiserver.tokens import load_users, new_token
 from levelset.errors import ConfigError
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
 from levelset.web import Authority
@@ -33,11 +34,14 @@ async def open_data(data: str) -> Storage:
     return await SqliteStorage.open(data)
 
 
-def secrets_of(data: str, token_file: Path | None = None) -> tuple[list[str], Authority | None]:
-    """The tokens and the authority: with data in a file they stay beside it, so that clients survive a restart."""
+def secrets_of(data: str, token_file: Path | None = None) -> tuple[dict[str, Caller], Authority | None]:
+    """Who is known by which token, and the authority.
+
+    With data in a file they stay beside it, so that clients survive a restart.
+    """
     if data == MEMORY:
-        return [new_token()] if token_file is None else load_tokens(token_file), None
-    return load_tokens(token_file or f"{data}.token"), load_authority(f"{data}.authority")
+        return {new_token(): OWNER} if token_file is None else load_users(token_file), None
+    return load_users(token_file or f"{data}.token"), load_authority(f"{data}.authority")
 
 
 def _revisions_before() -> int:

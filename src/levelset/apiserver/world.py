@@ -16,9 +16,11 @@ from levelset.storage import LandingWriter, NowaitReader, NowaitWriter, Storage
 
 if TYPE_CHECKING:
     from levelset.apiserver.access import Access
+    from levelset.apiserver.accounts import Accounts
     from levelset.apiserver.admission import Chain
     from levelset.apiserver.catalog import Catalog
     from levelset.apiserver.feeds import Feeds
+    from levelset.apiserver.rbac import Rbac
     from levelset.apiserver.served import Served
 
 __all__ = ["Claimant", "Listener", "Tree", "Validator", "World", "utc_now"]
@@ -53,6 +55,10 @@ class World:
     catalog: "Catalog"
     access: "Access | None" = None
     """Who asks, and whether they may; None lets everybody in (tests)."""
+    rbac: "Rbac | None" = None
+    """The roles that decide what those may do who are not masters; None if they may do nothing."""
+    accounts: "Accounts | None" = None
+    """The tokens of service accounts; None if nobody signs any."""
     now: Callable[[], datetime] = utc_now
     random: Random = field(default_factory=Random)
     """Where uids and generated names come from: give a seeded one for a world that repeats itself.

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver import admitting, committing, refusals, strategy
+from levelset.apiserver import admitting, ahead, committing, refusals, strategy
 from levelset.apiserver import metadata as meta
 from levelset.apiserver.decoding import Decoded, check_place
 from levelset.apiserver.instant import run_at_once
@@ -16,6 +16,7 @@ from levelset.apiserver.objects import served_tree, store_bytes, with_version
 from levelset.apiserver.options import WriteOptions
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Served
+from levelset.apiserver.statuses import too_large
 from levelset.apiserver.world import Tree, World
 from levelset.objects import encode_tree
 from levelset.patch.tracking import same_object
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 GENERATED_TRIES: Final = 8
+LARGEST: Final = 4 * 1024 * 1024
+"""What is stored of an object: more than any body may have, with room for what the server adds."""
 NAMESPACES: Final = "/registry/core/namespaces/"
 
 _AT_ONCE: Final = nullcontext()
@@ -83,9 +86,12 @@ def create_nowait(world: World, served: Served, namespace: str | None, tree: Tre
     if options.dry_run or "generateName" in metadata:
         return run_at_once(_complete(world, served, namespace, tree, decoded, options=options))
     strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    if options.permit is not None:
+        options.permit.check(tree, None)
     name = tree["metadata"]["name"]
+    value = _bounded(store_bytes(served, tree))
     try:
-        item = writer.put_nowait(served.key(namespace, name), store_bytes(served, tree), expected=0)
+        item = writer.put_nowait(served.key(namespace, name), value, expected=0)
     except Mismatch as error:
         _refuse_existing(served, name, error.current)
         raise
@@ -111,14 +117,19 @@ async def store_new(world: World, served: Served, namespace: str | None, tree: T
     """Writes an object that has passed everything; raises AlreadyExists."""
     name = tree["metadata"]["name"]
     key = served.key(namespace, name)
+    if options.permit is not None:
+        options.permit.check(tree, None)
     if options.dry_run:
         _refuse_existing(served, name, await get_item(world, key))
         return Written(tree, None, created=True)
+    value = await ahead.settle(lambda: store_bytes(served, tree)) if served.awaits else store_bytes(served, tree)
     try:
-        item = await committing.put(world, served, key, store_bytes(served, tree), old=None, tree=tree)
+        item = await committing.put(world, served, key, _bounded(value), old=None, tree=tree)
     except Mismatch as error:
         _refuse_existing(served, name, error.current)
         raise
+    if served.awaits:
+        await ahead.convert(served, [item])  # it is answered as it will be read
     return Written(tree, item, created=True)
 
 
@@ -135,6 +146,8 @@ async def update(
     if may_create and await get_item(world, key) is None and not _text(tree, "resourceVersion"):
         meta.read_metadata(tree)
         check_place(tree, namespace, name)
+        if options.permit is not None:
+            options.permit.check_create(name)
         return await create(world, served, namespace, tree, options)
     body = encode_tree(tree)
 
@@ -159,12 +172,16 @@ async def rewrite(
         item = await get_item(world, key)
         if item is None:
             raise refusals.not_found(served, name)
+        if served.awaits:
+            await ahead.convert(served, [item])
         old = served_tree(served, item)
         settled = change(old, item)
         if options.asking is not None:
             settled = await admitting.settle_update(world, served, old, settled, options)
         if not settled.changed:
             return Written(settled.tree, item)
+        if options.permit is not None:
+            options.permit.check(settled.tree, old)
         if options.dry_run:
             return Written(with_version(settled.tree, item.revision), None)
         try:
@@ -186,6 +203,8 @@ async def mutate(
         item = await get_item(world, key)
         if item is None:
             return None
+        if served.awaits:
+            await ahead.convert(served, [item])
         old = served_tree(served, item)
         new = change(served_tree(served, item))
         if new is None or (same_object(old, new) and not _is_free(served, new)):
@@ -207,11 +226,23 @@ async def _commit(world: World, served: Served, item: Item, old: Tree, tree: Tre
     if _is_free(served, tree):
         await committing.remove(world, served, item, old=old)
         return Written(tree, None)
-    value = store_bytes(served, tree)
+    value = await ahead.settle(lambda: store_bytes(served, tree)) if served.awaits else store_bytes(served, tree)
     if value == item.value:
         # Only what is not stored differs, such as a field that the storage version does not know.
         return Written(with_version(tree, item.revision), item)
-    return Written(tree, await committing.put(world, served, item.key, value, old=old, tree=tree))
+    if len(value) > len(item.value):  # one that is too large already may become smaller
+        _bounded(value)
+    stored = await committing.put(world, served, item.key, value, old=old, tree=tree)
+    if served.awaits:
+        await ahead.convert(served, [stored])  # it is answered as it will be read
+    return Written(tree, stored)
+
+
+def _bounded(value: bytes) -> bytes:
+    """The bytes, if they are not too many: patches, each small, could make an object of any size."""
+    if len(value) > LARGEST:
+        raise too_large(LARGEST)
+    return value
 
 
 def _is_free(served: Served, tree: Tree) -> bool:

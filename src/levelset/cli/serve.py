@@ -6,11 +6,15 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from levelset.cli.refusing import Refused
 from levelset.errors import ConfigError
+
+if TYPE_CHECKING:
+    from levelset.apiserver.audit import AuditLog
 
 __all__ = ["serve"]
 
@@ -28,23 +32,39 @@ KUBECONFIG = "levelset.kubeconfig"
 @click.option(
     "--token-file", type=click.Path(path_type=Path), help="A file with the tokens to accept; made if missing."
 )
-def serve(data: str, port: int, kubeconfig: Path, token_file: Path | None) -> None:
+@click.option("--rbac", is_flag=True, help="Let roles decide what others than the owner may do.")
+@click.option("--audit-log", metavar="FILE|-", help="Where to write down who asked for what, one line of JSON each.")
+def serve(
+    *, data: str, port: int, kubeconfig: Path, token_file: Path | None, rbac: bool, audit_log: str | None
+) -> None:
     """Runs a Kubernetes API server on this machine until it is stopped."""
     # Late: most of it takes a while to load, and the help needs none of it.
     from levelset.web.loops import run  # noqa: PLC0415
 
     began = time.perf_counter()
     try:
-        run(_serve(data, port, kubeconfig, token_file, began))
+        run(_serve(_Wanted(data, port, kubeconfig, token_file, rbac, audit_log), began))
     except ConfigError as error:
         raise Refused(str(error)) from error
 
 
-async def _serve(data: str, port: int, kubeconfig: Path, token_file: Path | None, began: float) -> None:
+class _Wanted(NamedTuple):
+    """What was typed."""
+
+    data: str
+    port: int
+    kubeconfig: Path
+    token_file: Path | None
+    rbac: bool
+    audit_log: str | None
+
+
+async def _serve(wanted: _Wanted, began: float) -> None:
     from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.stores import check_data, open_data, secrets_of  # noqa: PLC0415
 
+    data, port, kubeconfig = wanted.data, wanted.port, wanted.kubeconfig
     # Before anything is made or changed.
     await asyncio.to_thread(check_kubeconfig, kubeconfig)
     await asyncio.to_thread(_check_port, port)
@@ -52,18 +72,40 @@ async def _serve(data: str, port: int, kubeconfig: Path, token_file: Path | None
     storage = await open_data(data)
     try:
         stopped = _until_signal()
-        (first, *more), authority = await asyncio.to_thread(secrets_of, data, token_file)
-        async with ApiServer(storage, port=port, token=first, tokens=more, authority=authority) as server:
+        users, authority = await asyncio.to_thread(secrets_of, data, wanted.token_file)
+        first = next(token for token, caller in users.items() if caller.is_master)
+        audit = _audit_log(wanted.audit_log)
+        async with ApiServer(
+            storage, port=port, token=first, tokens=users, authority=authority, rbac=wanted.rbac, audit=audit
+        ) as server:
             contact = Contact(server.url, server.token, server.ca)
             await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
-            milliseconds = (time.perf_counter() - began) * 1000
-            click.echo(f"url         {server.url}")
-            click.echo(f"kubeconfig  {kubeconfig}")
-            click.echo(f"ready in {milliseconds:.0f} ms. Type next, in another terminal:")
-            click.echo(f"  kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces")
+            _tell(server.url, kubeconfig, (time.perf_counter() - began) * 1000, aside=wanted.audit_log == "-")
             await stopped.wait()
     finally:
         await storage.close()
+
+
+def _tell(url: str, kubeconfig: Path, milliseconds: float, *, aside: bool) -> None:
+    """Says where the server is; `aside` if standard output is for something else."""
+    for line in (
+        f"url         {url}",
+        f"kubeconfig  {kubeconfig}",
+        f"ready in {milliseconds:.0f} ms. Type next, in another terminal:",
+        f"  kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces",
+    ):
+        click.echo(line, err=aside)
+
+
+def _audit_log(path: str | None) -> "AuditLog | None":
+    """The log, which goes on in a new file when a SIGHUP says that the old one was moved away."""
+    from levelset.apiserver.audit import AuditLog  # noqa: PLC0415  # as above
+
+    if path is None:
+        return None
+    audit = AuditLog(path)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, audit.reopen)
+    return audit
 
 
 def _check_port(port: int) -> None:

@@ -18,14 +18,21 @@ __all__ = ["read_yaml", "write_yaml"]
 
 _MOST_NODES: Final = 1_000_000
 _MOST_DEPTH: Final = 200
+_MOST_REPEATED: Final = 100_000
+"""How many nodes all aliases together may stand for: a few words could name millions, which take seconds to build."""
 
 _TAG: Final = "tag:yaml.org,2002:"
 
 
-def read_yaml(text: str | bytes) -> list[Any]:
-    """The documents in a YAML (or JSON) text as trees; BadObject says in which line it goes wrong."""
+def read_yaml(text: str | bytes, *, most_nodes: int = _MOST_NODES) -> list[Any]:
+    """The documents in a YAML (or JSON) text as trees; BadObject says in which line it goes wrong.
+
+    A text with more than `most_nodes` values is refused as soon as that is known: a million take some seconds.
+    """
+    # Without this sign there is no alias, and nothing to be measured.
+    has_aliases = "*" in text if isinstance(text, str) else b"*" in text
     try:
-        return [_Builder().build(node, 0) for node in _documents(text) if node is not None]
+        return [_built(node, measure=has_aliases) for node in _documents(text, most_nodes) if node is not None]
     except yaml.MarkedYAMLError as error:
         raise _refusal(error.problem or "cannot be read", error.problem_mark or error.context_mark) from error
     except (yaml.YAMLError, UnicodeError, RecursionError) as error:
@@ -65,8 +72,11 @@ def _loader() -> Any:
 def _descend(loader: Any, parent: Any, _: Any) -> None:
     """Called for every node before it is read: libyaml's binding recurses in C, where nobody else stops it in time."""
     loader.depth += 1
+    loader.left -= 1
     if loader.depth > _MOST_DEPTH + 1:
         raise _refusal("is nested too deeply", parent.start_mark)
+    if loader.left < 0:
+        raise _refusal("becomes a tree that is too large", parent.start_mark)
 
 
 def _ascend(loader: Any) -> None:
@@ -76,8 +86,9 @@ def _ascend(loader: Any) -> None:
 _Loader: Final = _loader()
 
 
-def _documents(text: str | bytes) -> Iterator[Any]:
+def _documents(text: str | bytes, most_nodes: int) -> Iterator[Any]:
     loader: Any = _Loader(text)
+    loader.left = most_nodes
     try:
         while loader.check_node():
             yield loader.get_node()
@@ -85,6 +96,37 @@ def _documents(text: str | bytes) -> Iterator[Any]:
         dispose = getattr(loader, "dispose", None)
         if dispose is not None:
             dispose()
+
+
+def _built(node: Any, *, measure: bool) -> Any:
+    if measure:
+        _Measure().size(node)
+    return _Builder().build(node, 0)
+
+
+class _Measure:
+    """Tells how large a tree becomes before it is built; a node that is named many times is looked at once."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, int] = {}
+        self._repeated = 0
+
+    def size(self, node: Any) -> int:
+        known = self._sizes.get(id(node))
+        if known is None:
+            if isinstance(node, yaml.ScalarNode):
+                # A long text counts for more: it is one in memory, and as many as its aliases once it is written.
+                self._sizes[id(node)] = made = 1 + len(node.value) // 100
+                return made
+            self._sizes[id(node)] = _MOST_NODES  # for a node that is inside itself
+            pairs = isinstance(node, yaml.MappingNode)
+            children = (part for pair in node.value for part in pair) if pairs else iter(node.value)
+            self._sizes[id(node)] = made = 1 + sum(map(self.size, children))
+            return made
+        self._repeated += known
+        if self._repeated > _MOST_REPEATED:
+            raise _refusal("unfolds into a tree that is too large", node.start_mark)
+        return known
 
 
 class _Builder:

@@ -12,18 +12,21 @@ from levelset.web.failures import Failure, to_status
 from levelset.web.files import write_private
 from levelset.web.limits import Limits
 from levelset.web.messages import Handler, Headers, Peer, Push, Request, Response, Sink, Tunnel
+from levelset.web.posting import Destination, Posted, post
 from levelset.web.serving import Server
 from levelset.web.websocket import WebSocket, accept_websocket, is_websocket
 
 __all__ = [
     "Authority",
     "Deferred",
+    "Destination",
     "Failure",
     "Handler",
     "Headers",
     "Identity",
     "Limits",
     "Peer",
+    "Posted",
     "Push",
     "Request",
     "Response",
@@ -35,6 +38,7 @@ __all__ = [
     "is_websocket",
     "iterate",
     "load_identity",
+    "post",
     "read_all",
     "to_asgi",
     "to_status",

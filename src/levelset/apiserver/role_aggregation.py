@@ -1,0 +1,65 @@
+"""ClusterRoles that collect the rules of others: whenever one of those changes, so do they."""
+
+from levelset.apiserver import writing
+from levelset.apiserver.members import items, part
+from levelset.apiserver.rbac import GROUP, VERSION, Rbac
+from levelset.apiserver.served import Object, Served
+from levelset.apiserver.worker import Worker
+from levelset.apiserver.world import World
+from levelset.objects import LabelSelector, encode_tree
+
+__all__ = ["RoleAggregation", "collected_rules"]
+
+
+class RoleAggregation:
+    """Writes into every ClusterRole with an `aggregationRule` the rules of those that its selectors find."""
+
+    def __init__(self, world: World, rbac: Rbac) -> None:
+        self._world = world
+        self._rbac = rbac
+        self.worker: Worker[str] = Worker("aggregation of roles", self._collect)
+
+    def start(self) -> None:
+        """Looks at all roles that are there, and from then on whenever one is written."""
+        self._world.follow(self._kind().prefix, self._stored)
+        self._look()
+        self.worker.start()
+
+    async def stop(self) -> None:
+        """Ends the task."""
+        await self.worker.stop()
+
+    def _kind(self) -> Served:
+        found = self._world.catalog.find(GROUP, VERSION, "clusterroles")
+        assert found is not None  # built in
+        return found
+
+    def _stored(self, _served: Served, _before: Object | None, _after: Object | None) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        for name, tree in self._rbac.cluster_roles.items():
+            if tree.get("aggregationRule"):
+                self.worker.add(name)
+
+    async def _collect(self, name: str) -> None:
+        def change(tree: Object) -> Object | None:
+            if not tree.get("aggregationRule"):
+                return None
+            rules = collected_rules(tree, self._rbac.cluster_roles)
+            return None if rules == items(tree, "rules") else {**tree, "rules": rules}
+
+        await writing.mutate(self._world, self._kind(), None, name, change)
+
+
+def collected_rules(role: Object, others: dict[str, Object]) -> list[Object]:
+    """The rules of all roles that its selectors find, each once, in the order of selectors and names."""
+    own = role["metadata"]["name"]
+    found: dict[bytes, Object] = {}
+    for tree in items(part(role, "aggregationRule"), "clusterRoleSelectors"):
+        selector = LabelSelector.from_tree(tree)
+        for name in sorted(others):
+            if name != own and selector.matches(others[name]["metadata"].get("labels")):
+                for rule in items(others[name], "rules"):
+                    found.setdefault(encode_tree(rule), rule)
+    return list(found.values())

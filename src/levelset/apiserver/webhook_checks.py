@@ -1,0 +1,180 @@
+"""What must hold of a configuration of webhooks, so that whatever is stored can be asked; pure."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from levelset.apiserver.members import items, part
+from levelset.apiserver.schemas import wording
+from levelset.apiserver.served import Object
+from levelset.errors import BadSelector, Cause
+from levelset.objects import LabelSelector
+from levelset.objects.names import check_dns1123_subdomain, check_label_key
+
+__all__ = ["check_client_config", "check_webhooks"]
+
+_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_WORDS: Final = {
+    "failurePolicy": ("Fail", "Ignore"),
+    "matchPolicy": ("Equivalent", "Exact"),
+    "reinvocationPolicy": ("IfNeeded", "Never"),
+    "sideEffects": ("None", "NoneOnDryRun"),
+}
+_VERSIONS: Final = ("v1", "v1beta1")
+_MOST_CONDITIONS: Final = 64
+
+
+def check_webhooks(new: Object, _old: Object | None) -> list[Cause]:
+    """What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
+    causes: list[Cause] = []
+    seen: set[str] = set()
+    for index, hook in enumerate(items(new, "webhooks")):
+        at, name = f"webhooks[{index}]", str(hook.get("name") or "")
+        causes += _check_webhook(hook, at)
+        if name in seen:
+            causes.append(wording.duplicate(f"{at}.name", name))
+        seen.add(name)
+    return causes
+
+
+def check_client_config(config: Object, at: str) -> list[Cause]:
+    """What is wrong with how a webhook is to be reached."""
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        return [wording.required(at, "exactly one of url or service is required")]
+    if service is not None:
+        return _check_service(part(config, "service"), f"{at}.service")
+    return _check_url(str(url), f"{at}.url")
+
+
+def _check_webhook(hook: Object, at: str) -> list[Cause]:
+    causes = _check_name(str(hook.get("name") or ""), f"{at}.name")
+    for field, known in _WORDS.items():
+        value = hook.get(field)
+        if value is not None and value not in known:
+            causes.append(wording.not_supported(f"{at}.{field}", value, known))
+    seconds = hook.get("timeoutSeconds")
+    if isinstance(seconds, int) and not 1 <= seconds <= 30:
+        detail = "the timeout value must be between 1 and 30 seconds"
+        causes.append(wording.invalid(f"{at}.timeoutSeconds", seconds, detail))
+    causes += _check_versions(items(hook, "admissionReviewVersions"), f"{at}.admissionReviewVersions")
+    for word in ("namespaceSelector", "objectSelector"):
+        causes += _check_selector(hook.get(word), f"{at}.{word}")
+    causes += check_client_config(part(hook, "clientConfig"), f"{at}.clientConfig")
+    for index, rule in enumerate(items(hook, "rules")):
+        causes += _check_rule(rule, f"{at}.rules[{index}]")
+    return causes + _check_conditions(items(hook, "matchConditions"), f"{at}.matchConditions")
+
+
+def _check_name(name: str, at: str) -> list[Cause]:
+    if not name:
+        return [wording.required(at)]
+    causes = [wording.invalid(at, name, problem) for problem in check_dns1123_subdomain(name)]
+    if not causes and name.count(".") < 2:
+        causes.append(wording.invalid(at, name, "should be a domain with at least three segments separated by dots"))
+    return causes
+
+
+def _check_versions(versions: list[Any], at: str) -> list[Cause]:
+    if not versions:
+        return [wording.required(at, f"must specify one of {', '.join(_VERSIONS)}")]
+    if not any(one in _VERSIONS for one in versions):
+        return [wording.invalid(at, versions, f"must include at least one of {', '.join(_VERSIONS)}")]
+    return []
+
+
+def _check_selector(selector: Any, at: str) -> list[Cause]:
+    try:
+        LabelSelector.from_tree(selector or {})
+    except BadSelector as error:
+        return [wording.invalid(at, selector, str(error))]
+    return []
+
+
+def _check_url(url: str, at: str) -> list[Cause]:
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+        port = parts.port  # a port that is none is noticed only now
+    except ValueError as error:
+        return [wording.required(at, f"url must be a valid URL: {error}{form}")]
+    causes: list[Cause] = []
+    if parts.scheme != "https":
+        causes.append(wording.invalid(at, parts.scheme, f"'https' is the only allowed URL scheme{form}"))
+    if not parts.hostname or port == 0:
+        causes.append(wording.invalid(at, parts.netloc, f"host must be specified{form}"))
+    if parts.username is not None or parts.password is not None:
+        causes.append(wording.invalid(at, parts.netloc, f"user information is not permitted in the URL{form}"))
+    if parts.fragment:
+        causes.append(wording.invalid(at, parts.fragment, f"fragments are not permitted in the URL{form}"))
+    if parts.query:
+        causes.append(wording.invalid(at, parts.query, f"query parameters are not permitted in the URL{form}"))
+    return causes
+
+
+def _check_service(service: Object, at: str) -> list[Cause]:
+    causes = [
+        wording.required(f"{at}.{word}", f"service {word} is required")
+        for word in ("name", "namespace")
+        if not service.get(word)
+    ]
+    path = service.get("path")
+    if isinstance(path, str) and not path.startswith("/"):
+        causes.append(wording.invalid(f"{at}.path", path, "must start with a '/'"))
+    port = service.get("port")
+    if isinstance(port, int) and not 1 <= port <= 65535:
+        causes.append(wording.invalid(f"{at}.port", port, "port is not valid: must be between 1 and 65535, inclusive"))
+    return causes
+
+
+def _check_rule(rule: Object, at: str) -> list[Cause]:
+    causes: list[Cause] = []
+    for word, what in (("operations", "operations"), ("apiGroups", "group"), ("apiVersions", "version")):
+        causes += _check_names(items(rule, word), f"{at}.{word}", what)
+    for index, one in enumerate(items(rule, "operations")):
+        if one not in _OPERATIONS:
+            causes.append(wording.not_supported(f"{at}.operations[{index}]", one, _OPERATIONS))
+    resources = items(rule, "resources")
+    if not resources:
+        causes.append(wording.required(f"{at}.resources"))
+    elif "*/*" in resources and len(resources) > 1:
+        detail = "if '*/*' is present, must not specify other resources"
+        causes.append(wording.invalid(f"{at}.resources", resources, detail))
+    scope = rule.get("scope")
+    if scope is not None and scope not in ("*", "Cluster", "Namespaced"):
+        causes.append(wording.not_supported(f"{at}.scope", scope, ("*", "Cluster", "Namespaced")))
+    return causes
+
+
+def _check_names(names: list[Any], at: str, what: str) -> list[Cause]:
+    if not names:
+        return [wording.required(at)]
+    if "*" in names and len(names) > 1:
+        return [wording.invalid(at, names, f"if '*' is present, must not specify other {what}")]
+    if what == "version":
+        return [wording.required(f"{at}[{index}]") for index, one in enumerate(names) if not one]
+    return []
+
+
+def _check_conditions(conditions: list[Any], at: str) -> list[Cause]:
+    if len(conditions) > _MOST_CONDITIONS:
+        return [wording.too_many(at, len(conditions), _MOST_CONDITIONS)]
+    causes: list[Cause] = []
+    for index, one in enumerate(conditions):
+        name = str(one.get("name") or "")
+        causes += _check_condition_name(name, f"{at}[{index}].name")
+        if not str(one.get("expression") or "").strip():
+            causes.append(wording.required(f"{at}[{index}].expression"))
+    return causes + list(_duplicates([str(one.get("name") or "") for one in conditions], at))
+
+
+def _check_condition_name(name: str, at: str) -> list[Cause]:
+    if not name:
+        return [wording.required(at)]
+    return [wording.invalid(at, name, problem) for problem in check_label_key(name)]
+
+
+def _duplicates(names: list[str], at: str) -> Iterable[Cause]:
+    for index, name in enumerate(names):
+        if name and name in names[:index]:
+            yield wording.duplicate(f"{at}[{index}].name", name)

@@ -1,0 +1,55 @@
+from typing import Any
+
+from levelset.apiserver.role_aggregation import collected_rules
+from tests.apiserver.roles import RBAC, open_town, role, rule
+
+ROLES = f"{RBAC}/clusterroles"
+
+
+def part(name: str, *rules: Any, **labels: str) -> Any:
+    return role(name, *rules, cluster=True, metadata={"labels": labels})
+
+
+def summing(name: str, **labels: str) -> Any:
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {word: value}} for word, value in labels.items()]}
+    return role(name, cluster=True, aggregationRule=selectors)
+
+
+def test_rules_are_collected_by_name_each_once_and_never_its_own() -> None:
+    first, second = rule("get", "a"), rule("get", "b")
+    others = [part("z", first, sum="1"), part("b", second, first, sum="1"), part("c", rule("get", "c"))]
+    own = {**summing("sum", sum="1"), "metadata": {"name": "sum", "labels": {"sum": "1"}}, "rules": [rule("*", "*")]}
+    known = {tree["metadata"]["name"]: tree for tree in [*others, own]}
+    assert collected_rules(own, known) == [second, first]
+
+
+async def test_a_sum_follows_its_parts() -> None:
+    async with open_town() as town:
+        await town.own("POST", ROLES, summing("sum", sum="1"))
+        for name, more in (("a", rule("get", "pods")), ("b", rule("get", "secrets"))):
+            await town.own("POST", ROLES, part(name, more, sum="1"))
+        await town.server.idle()
+        assert (await town.own("GET", f"{ROLES}/sum"))["rules"] == [rule("get", "pods"), rule("get", "secrets")]
+        await town.own("DELETE", f"{ROLES}/a")
+        await town.server.idle()
+        assert (await town.own("GET", f"{ROLES}/sum"))["rules"] == [rule("get", "secrets")]
+
+
+async def test_sums_of_sums_settle() -> None:
+    async with open_town() as town:
+        outer = {**summing("a-outer", outer="1"), "metadata": {"name": "a-outer"}}
+        inner = {**summing("inner", inner="1"), "metadata": {"name": "inner", "labels": {"outer": "1"}}}
+        for tree in (outer, inner, part("leaf", rule("get", "pods"), inner="1")):
+            await town.own("POST", ROLES, tree)
+        await town.server.idle()
+        assert (await town.own("GET", f"{ROLES}/a-outer"))["rules"] == [rule("get", "pods")]
+
+
+async def test_a_custom_resource_joins_admin_edit_and_view_with_a_label() -> None:
+    async with open_town() as town:
+        more = rule("get", "widgets", group="example.com")
+        label = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+        await town.own("POST", ROLES, role("widgets-view", more, cluster=True, metadata={"labels": label}))
+        await town.server.idle()
+        for name in ("view", "edit", "admin"):
+            assert more in (await town.own("GET", f"{ROLES}/{name}"))["rules"], name
