@@ -18,7 +18,7 @@ tour: .venv/pyproject.installed ## a short tour of the library
 	@.venv/bin/levelset tour
 
 test: .venv/pyproject.installed ## the whole default test suite
-	@$(PY) -m pytest
+	@scripts/test
 
 test-clients: .venv/pyproject.installed ## kubectl and the other Python clients against our server (installs them)
 	@scripts/test-clients

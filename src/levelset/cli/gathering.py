@@ -105,7 +105,7 @@ def _value(target: str, value: Any) -> Any:
     others: tuple[type[Any], ...] = (type, Controller, Hook, Converts)
     if callable(value) and not isinstance(value, others):
         return call(target, value)
-    return cast(Any, value)
+    return cast("Any", value)
 
 
 def _is_kind(value: type[Any]) -> bool:

@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -33,9 +33,23 @@ KUBECONFIG = "levelset.kubeconfig"
     "--token-file", type=click.Path(path_type=Path), help="A file with the tokens to accept; made if missing."
 )
 @click.option("--rbac", is_flag=True, help="Let roles decide what others than the owner may do.")
+@click.option(
+    "--webhooks",
+    type=click.Choice(["any", "loopback", "none"]),
+    default="any",
+    show_default=True,
+    help="Where webhooks may be that others register: anywhere, on this machine, or nowhere.",
+)
 @click.option("--audit-log", metavar="FILE|-", help="Where to write down who asked for what, one line of JSON each.")
 def serve(
-    *, data: str, port: int, kubeconfig: Path, token_file: Path | None, rbac: bool, audit_log: str | None
+    *,
+    data: str,
+    port: int,
+    kubeconfig: Path,
+    token_file: Path | None,
+    rbac: bool,
+    webhooks: Literal["any", "loopback", "none"],
+    audit_log: str | None,
 ) -> None:
     """Runs a Kubernetes API server on this machine until it is stopped."""
     # Late: most of it takes a while to load, and the help needs none of it.
@@ -43,7 +57,7 @@ def serve(
 
     began = time.perf_counter()
     try:
-        run(_serve(_Wanted(data, port, kubeconfig, token_file, rbac, audit_log), began))
+        run(_serve(_Wanted(data, port, kubeconfig, token_file, rbac, webhooks, audit_log), began))
     except ConfigError as error:
         raise Refused(str(error)) from error
 
@@ -56,11 +70,13 @@ class _Wanted(NamedTuple):
     kubeconfig: Path
     token_file: Path | None
     rbac: bool
+    webhooks: Literal["any", "loopback", "none"]
     audit_log: str | None
 
 
 async def _serve(wanted: _Wanted, began: float) -> None:
     from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
+    from levelset.apiserver.remote_targets import Targets  # noqa: PLC0415
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.stores import check_data, open_data, secrets_of  # noqa: PLC0415
 
@@ -74,10 +90,9 @@ async def _serve(wanted: _Wanted, began: float) -> None:
         stopped = _until_signal()
         users, authority = await asyncio.to_thread(secrets_of, data, wanted.token_file)
         first = next(token for token, caller in users.items() if caller.is_master)
-        audit = _audit_log(wanted.audit_log)
-        async with ApiServer(
-            storage, port=port, token=first, tokens=users, authority=authority, rbac=wanted.rbac, audit=audit
-        ) as server:
+        options: dict[str, Any] = {"rbac": wanted.rbac, "audit": _audit_log(wanted.audit_log)}
+        options["targets"] = Targets(reach=wanted.webhooks)
+        async with ApiServer(storage, port=port, token=first, tokens=users, authority=authority, **options) as server:
             contact = Contact(server.url, server.token, server.ca)
             await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
             _tell(server.url, kubeconfig, (time.perf_counter() - began) * 1000, aside=wanted.audit_log == "-")
