@@ -9,6 +9,7 @@ Trees are plain JSON and are changed in place: hand in what was just decoded, ne
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.schemas.codegen import Function, Generator
@@ -19,7 +20,8 @@ from levelset.apiserver.schemas.patterns import Pattern, compile_pattern
 from levelset.apiserver.schemas.pruning import fill, prune, without_nulls
 from levelset.apiserver.schemas.trees import copy_tree
 from levelset.apiserver.schemas.writing import Mood
-from levelset.errors import Cause
+from levelset.errors import Cause, LevelsetError
+from levelset.objects import decode_tree, encode_tree
 
 __all__ = ["Admission", "Compiled", "Definitions", "compile_schema"]
 
@@ -180,4 +182,13 @@ def compile_schema(schema: Tree, *, definitions: Definitions | None = None, reso
     """
     if definitions is not None:
         return Compiled(read_schema(schema, builtin=True), definitions, resource=bool(resource))
-    return Compiled(read_schema(schema), Definitions(), resource=resource is not False)
+    try:
+        written = encode_tree(schema)
+    except LevelsetError:  # no tree that could have come over the wire
+        return Compiled(read_schema(schema), Definitions(), resource=resource is not False)
+    return _shared(written, is_resource=resource is not False)
+
+
+@lru_cache(maxsize=256)  # the servers of one process, such as those of its tests, have the same definitions
+def _shared(schema: bytes, *, is_resource: bool) -> Compiled:
+    return Compiled(read_schema(decode_tree(schema)), Definitions(), resource=is_resource)
