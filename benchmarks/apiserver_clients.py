@@ -9,6 +9,7 @@ import select
 import socket
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -26,7 +27,7 @@ def to_bytes(method: str, path: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-class Client:
+class Client(ABC):
     """One connection; a subclass says what to do with what comes in."""
 
     def __init__(self, port: int, tls: ssl.SSLContext | None) -> None:
@@ -48,8 +49,9 @@ class Client:
             return
         raise ConnectionError("the server closed the connection")
 
+    @abstractmethod
     def take(self, size: int) -> None:
-        raise NotImplementedError
+        """Looks at as many bytes of the buffer as have come."""
 
 
 class Asker(Client):

@@ -31,11 +31,11 @@ class Caller:
     """More about the user, for those who decide by it; each name with its values."""
     by: "Caller | None" = field(default=None, compare=False)
     """Who really sent it, and speaks for this one; None if they are the same."""
+    is_master: bool = field(init=False, compare=False, repr=False)
+    """Whether the caller may do everything; worked out once, for it is asked at every request."""
 
-    @property
-    def is_master(self) -> bool:
-        """Whether the caller may do everything."""
-        return MASTERS in self.groups
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_master", MASTERS in self.groups)
 
 
 OWNER: Final = Caller("levelset-admin", (MASTERS, AUTHENTICATED))

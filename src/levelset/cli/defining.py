@@ -8,12 +8,12 @@ from typing import Any, Final
 from levelset.cli.gathering import Gathered
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
-from levelset.objects import GroupVersionKind, Ref, Unstructured
+from levelset.manager.definitions import DEFINITION, is_established
+from levelset.objects import Ref, Unstructured
 from levelset.objects.yamltext import write_yaml
 
-__all__ = ["define", "is_established"]
+__all__ = ["define"]
 
-_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _MANAGER: Final = "levelset"
 
 
@@ -25,7 +25,7 @@ async def define(client: Client, found: Gathered) -> Sequence[str]:
     told: list[str] = []
     # In a thread, since it reads the classes' source files.
     for wanted in await asyncio.to_thread(crds_of, found.followed_kinds, hubs=found.hubs):
-        ref: Ref[Unstructured] = Ref(_DEFINITION, wanted["metadata"]["name"])
+        ref: Ref[Unstructured] = Ref(DEFINITION, wanted["metadata"]["name"])
         there = await client.find(ref)
         applied = await client.apply(wanted, force=True, manager=_MANAGER)
         await client.wait(ref, is_established)
@@ -40,9 +40,3 @@ def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) 
     old, new = (write_yaml([one["spec"]]).splitlines() for one in (before, after))
     lines = list(difflib.unified_diff(old, new, f"{name} (served before)", f"{name} (as it is now)", lineterm="", n=2))
     return [f"  {line}" for line in lines]
-
-
-def is_established(definition: Unstructured) -> bool:
-    """Whether the server serves what a definition defines."""
-    status: Any = definition.tree.get("status") or {}
-    return any(one["type"] == "Established" and one["status"] == "True" for one in status.get("conditions") or ())

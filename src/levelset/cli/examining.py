@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from levelset.cli.defining import is_established
 from levelset.cli.gathering import Gathered
 from levelset.client import Answer, Call, Client
 from levelset.codegen.crd import crds_of
 from levelset.codegen.permissions import Permission
 from levelset.codegen.rbac import infer_permissions
 from levelset.errors import ApiError, ConfigError, Forbidden, LevelsetError, NotFound, Unauthorized, Unreachable
-from levelset.objects import GroupVersionKind, Ref, Unstructured
+from levelset.manager.definitions import DEFINITION, is_established
+from levelset.objects import Ref, Unstructured
 from levelset.objects.definition import definition_of
 
 __all__ = ["Symptom", "examine"]
 
-_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _SKEW: Final = 5.0
 
 
@@ -105,7 +104,7 @@ async def _definitions(client: Client, project: Gathered) -> Symptoms:
     own = {definition_of(one).gvk.group for one in project.own_kinds}
     kinds = [*project.own_kinds, *project.followed_kinds]
     for wanted in await asyncio.to_thread(crds_of, kinds, hubs=project.hubs):  # reads the classes' source files
-        ref: Ref[Unstructured] = Ref(_DEFINITION, wanted["metadata"]["name"])
+        ref: Ref[Unstructured] = Ref(DEFINITION, wanted["metadata"]["name"])
         try:
             there = await client.find(ref)
         except Forbidden as error:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from levelset.cli.defining import is_established
 from levelset.client.client import Client
 from levelset.errors import ConfigError, Malformed, NotFound, UnknownKind
+from levelset.manager.definitions import is_established
 from levelset.objects import GroupVersionKind, Ref, Unstructured
 from levelset.objects.trees import is_list, is_map
 from levelset.objects.yamltext import read_yaml

@@ -21,11 +21,11 @@ from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.resource import Object
 from levelset.objects.unstructured import Unstructured
 
-__all__ = ["definitions_for", "install_definitions", "kinds_of"]
+__all__ = ["DEFINITION", "definitions_for", "install_definitions", "is_established", "kinds_of"]
 
 _log: Final = logging.getLogger("levelset.manager")
 
-_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 def kinds_of(controllers: Iterable[Controller[Any]]) -> Sequence[View[Any]]:
@@ -55,8 +55,8 @@ async def install_definitions(client: Client, views: Iterable[View[Any]]) -> Seq
     made = definitions_for(missing)
     for name, definition in made.items():
         await client.create(definition)
-        ref: Ref[Unstructured] = Ref(_DEFINITION, name)
-        await client.wait(ref, _is_established)
+        ref: Ref[Unstructured] = Ref(DEFINITION, name)
+        await client.wait(ref, is_established)
     for view in missing:
         await _is_served(client, view.gvk)  # so that the client forgets that it has heard otherwise
     return tuple(made)
@@ -99,6 +99,7 @@ async def _is_served(client: Client, gvk: GroupVersionKind) -> bool:
     return True
 
 
-def _is_established(definition: Unstructured) -> bool:
+def is_established(definition: Unstructured) -> bool:
+    """Whether the server serves what a definition defines."""
     status: Any = definition.tree.get("status") or {}
     return any(one["type"] == "Established" and one["status"] == "True" for one in status.get("conditions") or ())

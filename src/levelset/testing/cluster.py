@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from levelset.client.calls import Hook, Transport
 from levelset.client.client import Client
@@ -38,12 +38,24 @@ from levelset.testing.timelines import Looked
 from levelset.testing.wording import condition_words, object_words
 from levelset.webhook.group import Several, Webhooks
 
-__all__ = ["Cluster", "Condition"]
+__all__ = ["Cluster", "Condition", "ProcessOptions"]
 
 K = TypeVar("K")
 
 Condition = Callable[[K], object]
 """What should be so of an object: a function that is given it."""
+
+
+class ProcessOptions(TypedDict, total=False):
+    """How controllers run in a test; `Cluster.process` says what each means, and what it is unless given."""
+
+    faults: Sequence[Fault | Hook]
+    leader: LeaderElection | None
+    name: str
+    observers: Sequence[Observer]
+    everywhere: bool
+    grace: float | None
+    webhooks: Webhooks | Several
 
 
 class Cluster(IntroducingClient):
@@ -114,15 +126,7 @@ class Cluster(IntroducingClient):
 
     @asynccontextmanager
     async def running(
-        self,
-        *controllers: Controller[Any],
-        faults: Sequence[Fault | Hook] = (),
-        leader: LeaderElection | None = None,
-        name: str = "operator",
-        observers: Sequence[Observer] = (),
-        everywhere: bool = False,
-        grace: float | None = 30.0,
-        webhooks: Webhooks | Several = (),
+        self, *controllers: Controller[Any], **options: Unpack[ProcessOptions]
     ) -> AsyncGenerator[Process, None]:
         """These controllers at work for the length of a block, in a process of their own.
 
@@ -130,16 +134,7 @@ class Cluster(IntroducingClient):
         interrupts the block with Crashed. `webhooks` are asked before every write, whoever writes. On a real cluster
         controllers see only the namespace of the test, unless they are told to look `everywhere`.
         """
-        made = self.process(
-            *controllers,
-            faults=faults,
-            leader=leader,
-            name=name,
-            observers=observers,
-            everywhere=everywhere,
-            grace=grace,
-            webhooks=webhooks,
-        )
+        made = self.process(*controllers, **options)
         async with made.living():
             yield made
 
