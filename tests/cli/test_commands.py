@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli import tour
 from levelset.cli.commands import COMMANDS, levelset
+from tests.cli.screens import Screen
 
 
 def invoke(*arguments: str) -> Result:
@@ -54,3 +57,45 @@ def test_the_tour_makes_every_stop_and_says_what_to_type_next() -> None:
 
 def test_without_a_terminal_the_tour_has_no_colours() -> None:
     assert "\x1b" not in invoke("tour").output
+
+
+@pytest.mark.parametrize(("wish", "is_bold"), [("", True), ("1", False)])
+def test_a_terminal_has_bold_headings_unless_its_owner_wants_none(
+    monkeypatch: pytest.MonkeyPatch, wish: str, is_bold: bool
+) -> None:
+    screen = Screen(is_terminal=True)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("NO_COLOR", wish)
+    levelset.main(["tour"], standalone_mode=False)
+    assert ("\x1b[1m1. " in screen.getvalue(), "\x1b" in screen.getvalue()) == (is_bold, is_bold)
+
+
+def test_the_tour_speaks_json_to_programs() -> None:
+    shown = json.loads(invoke("tour", "-o", "json").output)
+    assert [stop["title"] for stop in shown] == [stop.title for stop in tour.STOPS]
+    assert all(stop["lines"] for stop in shown)
+
+
+def leaves(group: click.Group, *names: str) -> Iterator[tuple[str, click.Command]]:
+    """All commands that do something, by the words that name them."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        one = group.get_command(context, name)
+        assert one is not None
+        if isinstance(one, click.Group):
+            yield from leaves(one, *names, name)
+        else:
+            yield " ".join((*names, name)), one
+
+
+def test_every_command_speaks_json_but_for_those_that_only_people_and_shells_read() -> None:
+    without = [name for name, one in leaves(levelset) if "output" not in {option.name for option in one.params}]
+    assert without == ["dev", "completion"]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in leaves(levelset)])
+def test_every_command_refuses_an_option_that_it_does_not_have(name: str) -> None:
+    outcome = invoke(*name.split(), "--no-such-option")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert "No such option" in outcome.stderr
+    assert f"Try 'levelset {name} --help' for help." in outcome.stderr

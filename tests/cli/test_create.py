@@ -1,5 +1,6 @@
 """`levelset init` and `levelset create` make a project that works at once, and never lose what somebody changed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,44 @@ def test_a_mark_that_somebody_removed_is_told_with_the_line_to_add(shop: Path) -
     path.write_text(path.read_text().replace("# levelset: controllers", ""))
     told = type_("create", "kind", "Bill", "--api", "shop.example.dev/v1")
     assert "src/shop/operator.py has lost its mark; add this line yourself: bills," in told.stderr
+
+
+def test_programs_are_told_in_json_what_became_of_each_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = json.loads(type_("init", "shop", "-o", "json").stdout)
+    states = {one["file"]: one["state"] for one in told["files"]}
+    assert (set(states.values()), told["add"]) == ({"wrote"}, [])
+    assert {"shop/src/shop/greeting.py", "shop/src/shop/operator.py", "shop/Makefile"} <= set(states)
+    assert told["next"] == "cd shop && make install lint test"
+    monkeypatch.chdir(folder / "shop")
+    told = json.loads(type_("create", "webhook", "Greeting", "--output", "json").stdout)
+    states = {one["file"]: one["state"] for one in told["files"]}
+    assert states["src/shop/operator.py"] == "changed"
+    assert states["src/shop/greeting_webhooks.py"] == "wrote"
+
+
+def test_a_program_is_not_asked_and_what_somebody_changed_is_kept(shop: Path) -> None:
+    path = shop / "src/shop/web_order.py"
+    path.write_text("mine\n")
+    operator = shop / "src/shop/operator.py"
+    operator.write_text(operator.read_text().replace("    web_orders,\n    # levelset: controllers\n", ""))
+    words = ("create", "kind", "WebOrder", "--api", "shop.example.dev/v1", "-o", "json")
+    told = type_(*words)
+    states = {one["file"]: one["state"] for one in json.loads(told.stdout)["files"]}
+    assert (told.exit_code, states["src/shop/web_order.py"], path.read_text()) == (0, "kept", "mine\n")
+    assert json.loads(told.stdout)["add"] == ["web_orders,"]
+    states = {one["file"]: one["state"] for one in json.loads(type_(*words, "--force").stdout)["files"]}
+    assert states["src/shop/web_order.py"] == "changed"
+
+
+def test_who_goes_away_instead_of_answering_has_lost_nothing_and_is_not_asked_about_our_files(shop: Path) -> None:
+    mine = shop / "README.md"
+    mine.write_text("mine\n")
+    (shop / ".levelset/files.json").unlink()
+    words = ("init", ".", "--kind", "WebOrder", "--api", "shop.example.dev/v1")
+    assert type_(*words).exit_code == 1
+    record = json.loads((shop / ".levelset/files.json").read_text())
+    assert "README.md" not in record
+    assert mine.read_text() == "mine\n"
 
 
 def test_a_line_that_is_there_is_not_added_again() -> None:

@@ -50,6 +50,17 @@ def test_it_speaks_json_to_programs() -> None:
     assert json.loads(invoke(BROKEN, "--budget", "1", "-o", "json").output)[0]["name"] == "forgetful"
 
 
+def test_a_replay_speaks_json_to_programs_too() -> None:
+    plan = "crash-after:create.ConfigMap/test/one-~#1"
+    told = invoke(BROKEN, "--replay", plan, "-o", "json")
+    shown = json.loads(told.output)
+    assert (told.exit_code, shown["plan"], shown["ok"], shown["missed"]) == (1, plan, False, [])
+    assert "a.1      start" in shown["steps"][0]
+    assert "created twice" in {one["rule"] for one in shown["findings"]}
+    quiet = invoke(BROKEN, "--replay", "undisturbed", "-o", "json")
+    assert (quiet.exit_code, json.loads(quiet.output)["ok"]) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

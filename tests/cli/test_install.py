@@ -49,12 +49,13 @@ async def serving(folder: Path) -> AsyncGenerator[tuple[Client, list[str]], None
     await asyncio.to_thread(manifests.write_text, MANIFESTS)
     async with ApiServer(tls=False) as server, await Client.connect(server) as client:
         await asyncio.to_thread(write_kubeconfig, path, Contact(server.url, server.token, server.ca))
+        # Nobody runs Deployments on this server.
         yield client, [CONTROLLERS, "-f", str(manifests), "--kubeconfig", str(path)]
 
 
 async def test_all_is_made_in_an_order_that_works_and_unchanged_the_second_time(tmp_path: Path) -> None:
     async with serving(tmp_path) as (client, words):
-        first, second = await type_("install", *words), await type_("install", *words)
+        first, second = await type_("install", *words, "--no-wait"), await type_("install", *words, "--no-wait")
         await client.create(Site.new("blog", SiteSpec(image="blog:1"), namespace="default"))
     assert first.output.splitlines() == [
         "Namespace/systems: made",
@@ -74,7 +75,7 @@ async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
 
 async def test_uninstall_asks_before_objects_go_with_their_definition(tmp_path: Path) -> None:
     async with serving(tmp_path) as (client, words):
-        await type_("install", *words)
+        await type_("install", *words, "--no-wait")
         await client.create(Site.new("blog", SiteSpec(image="blog:1"), namespace="default"))
         told = await type_("uninstall", *words, answer="n\n")
         assert told.exit_code == 2
@@ -92,7 +93,7 @@ async def test_uninstall_asks_before_objects_go_with_their_definition(tmp_path: 
 
 async def test_with_yes_nobody_is_asked(tmp_path: Path) -> None:
     async with serving(tmp_path) as (client, words):
-        await type_("install", *words)
+        await type_("install", *words, "--no-wait")
         await client.create(Site.new("blog", SiteSpec(image="blog:1"), namespace="default"))
         told = await type_("uninstall", *words, "--yes")
     assert told.exit_code == 0

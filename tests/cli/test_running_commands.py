@@ -27,6 +27,32 @@ def test_completion_prints_what_a_shell_reads(shell: str, word: str) -> None:
     assert "_LEVELSET_COMPLETE" in told.output
 
 
+def complete(shell: str, words: list[str]) -> list[str]:
+    """What the shell is offered for the last of the words."""
+    code = "import sys; sys.argv = ['levelset']; import levelset.cli; levelset.cli.main()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "_LEVELSET_COMPLETE": f"{shell}_complete"}
+    environment["COMP_WORDS"] = " ".join(["levelset", *words])
+    environment["COMP_CWORD"] = words[-1] if shell == "fish" else str(len(words))
+    told = subprocess.run([sys.executable, "-c", code], env=environment, check=False, capture_output=True, text=True)
+    return told.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("shell", "commands", "options"),
+    [
+        ("bash", ["plain,install"], ["plain,--no-wait"]),
+        ("zsh", ["plain", "install"], ["plain", "--no-wait"]),
+        ("fish", ["plain,install"], ["plain,--no-wait"]),
+    ],
+)
+def test_a_shell_is_offered_commands_and_options(shell: str, commands: list[str], options: list[str]) -> None:
+    def begin(lines: list[str], several: list[str]) -> bool:
+        return all(any(line.startswith(one) for line in lines) for one in several)
+
+    assert begin(complete(shell, ["inst"]), commands)
+    assert begin(complete(shell, ["install", "--no"]), options)
+
+
 def test_a_shell_that_is_not_known_is_refused_with_those_that_are() -> None:
     told = invoke("completion", "tcsh")
     assert told.exit_code == 2

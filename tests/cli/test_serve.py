@@ -34,14 +34,16 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Generator[tuple[subprocess.Popen[str], list[str]], None, None]:
+def serving(
+    folder: Path, *arguments: str, lines: int = 4
+) -> Generator[tuple[subprocess.Popen[str], list[str]], None, None]:
     command = [sys.executable, "-c", START, "serve", *arguments]
     with subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
-            yield process, [process.stdout.readline() for _ in range(4)]
+            yield process, [process.stdout.readline() for _ in range(lines)]
         finally:
             process.kill()
 
@@ -61,6 +63,15 @@ def test_it_says_where_it_is_and_what_to_type_next_and_ends_when_told(tmp_path: 
         assert lines[2].startswith("ready in ")
         assert lines[3].strip() == "kubectl --kubeconfig levelset.kubeconfig get namespaces"
         assert stop(process, number) == (0, "")
+
+
+def test_programs_are_told_in_a_line_of_json_where_it_is(tmp_path: Path) -> None:
+    with serving(tmp_path, "--output", "json", "--data", "data.db", lines=1) as (process, lines):
+        told = json.loads(lines[0])
+        contact = read_kubeconfig(tmp_path / told["kubeconfig"])
+        assert (told["url"], told["data"], list(told)[-1]) == (contact.url, "data.db", "ready_ms")
+        assert 0 < told["ready_ms"] < 20_000
+        assert stop(process, signal.SIGTERM) == (0, "")
 
 
 def test_watches_end_properly_when_the_server_is_told_to_stop(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`levelset up` runs the whole of a project: what pyproject.toml names, on a server of its own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -38,6 +39,25 @@ def test_it_runs_what_the_project_names_and_says_what_to_type_next(tmp_path: Pat
         assert any(line.startswith("watches     Stranger") for line in lines)
         assert lines[-1].strip() == "kubectl --kubeconfig levelset.kubeconfig get strangers"
     assert (tmp_path / "shop.db").is_file()
+
+
+def test_programs_are_told_in_a_line_of_json_where_it_is_and_what_it_watches(tmp_path: Path) -> None:
+    words = [*COMMAND[:4], "tests.cli.operator:stranger", "--output", "json"]
+    paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
+    environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        rest, errors = process.communicate(timeout=15)
+        assert (process.returncode, rest) == (0, ""), errors
+    assert told["watches"] == ["Stranger (doctor.dev/v1)"]
+    assert told["serves"] == ["strangers.doctor.dev"]
+    assert told["kubeconfig"] == "levelset.kubeconfig"
+    assert told["url"].startswith("http")
+    assert told["ready_ms"] > 0
 
 
 def test_what_a_project_runs_is_said_in_its_pyproject(tmp_path: Path) -> None:

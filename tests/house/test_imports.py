@@ -25,6 +25,17 @@ import levelset
 print(json.dumps({"cpu": time.process_time() - before, "modules": sorted(sys.modules)}))
 """
 
+# What a program pays for one built-in kind, on a machine without what only developers have: msgspec takes
+# typing_extensions if it is there, which brings `inspect` and its friends along.
+KIND_PROBE = """
+import sys
+sys.modules["typing_extensions"] = None
+from levelset.kinds.apps_v1 import Deployment
+print(*(name for name, module in sys.modules.items() if module is not None))
+"""
+# Each of these takes as long to load as all kinds of a group.
+NOT_FOR_KINDS = ["ast", "asyncio", "dataclasses", "dis", "email", "fractions", "inspect", "json", "logging", "yaml"]
+
 
 def python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
@@ -91,6 +102,26 @@ def test_importing_levelset_loads_nothing_that_only_some_need() -> None:
 def test_importing_levelset_takes_little_time() -> None:
     # The best of five: a busy machine makes a run slower, never faster.
     assert min(probe["cpu"] for probe in probes()) <= 0.150
+
+
+def test_a_kind_is_cheap_to_import() -> None:
+    loaded = python(KIND_PROBE).split()
+    assert [name for name in NOT_FOR_KINDS if name in loaded] == []
+    # Counted rather than timed, for a busy machine: 29 of levelset, and what msgspec and typing bring along.
+    assert len([name for name in loaded if name.startswith("levelset")]) <= 32
+    assert len(loaded) <= 140
+
+
+def test_what_a_kind_loads_compiles_no_regular_expression_before_somebody_needs_it() -> None:
+    paths = {module_name(path): path for path in SOURCES}
+    found: list[str] = []
+    for name in python(KIND_PROBE).split():
+        if name not in paths:
+            continue
+        outside = [node for node in tree(paths[name]).body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        calls = [one for node in outside for one in ast.walk(node) if isinstance(one, ast.Attribute)]
+        found += [f"{name}:{one.lineno}" for one in calls if ast.unparse(one) == "re.compile"]
+    assert found == []
 
 
 @pytest.mark.parametrize("room", [*rooms(), "errors"])

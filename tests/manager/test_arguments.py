@@ -16,6 +16,7 @@ def test_all_words_are_understood_joined_or_apart():
         local=True, kubeconfig="a b", context="work", namespace="shop", health=("0.0.0.0", 8081), log_json=True
     )
     assert read_arguments(["-h"]).help
+    assert read_arguments(["-o", "json"]) == read_arguments(["--output=json"]) == Arguments(output="json")
     assert read_arguments(["--context=a=b"]).context == "a=b"
 
 
@@ -36,6 +37,7 @@ def test_a_port_alone_is_one_of_the_loopback_interface():
         (["--health", "here"], "--health here: give a port"),
         (["--health", "70000"], "--health 70000: give a port"),
         (["--health", "٣"], "give a port"),
+        (["-o", "yaml"], "-o yaml: choose text"),
     ],
 )
 def test_what_is_not_understood_is_refused_with_what_there_is(words, text):

@@ -1,3 +1,5 @@
+import inspect
+
 import pytest
 
 from levelset.errors import BadName, ConfigError
@@ -17,6 +19,24 @@ def test_a_class_tells_its_names_scope_and_subresources():
     assert definition.categories == ("all",)
     assert definition.scale == Scale(status=".status.ready")
     assert definition.columns[0].name == "Ready"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "A.",
+        "A.\n\n    B\n      C\n    ",
+        "\n    A\n\n\tB\n    \n",
+        "A\n  B\n C\n\n",
+        "  A  \n\n    B  \n\n\n",
+        "A\nB",
+        "\n\n",
+    ],
+)
+def test_the_description_has_lost_the_margin_of_the_code(text):
+    made = type(Settings)("Noted", (Object,), {"__doc__": text, "__module__": __name__}, api="notes.example.dev/v1")
+    assert definition_of(made).description == inspect.cleandoc(text)
 
 
 def test_the_docstring_is_the_description():

@@ -8,6 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 import click
 
+from levelset.cli.progress import working
 from levelset.cli.refusing import Failed, Refused
 from levelset.cli.showing import ago, mark, output_option, show_json, show_table
 from levelset.manager.records import Record, find_records
@@ -36,7 +37,7 @@ def status(pid: int | None, output: str) -> None:
 
     Example: levelset status
     """
-    found = [_ask(one, "GET", "/status") for one in _chosen(pid)]
+    found = _ask_all(pid, "GET", "/status", output)
     if output == "json":
         show_json(found)
         return
@@ -57,7 +58,7 @@ def why(thing: str, namespace: str | None, pid: int | None, output: str) -> None
     Example: levelset why website/blog -n default
     """
     query = _query(thing, namespace)
-    looks = [look for one in _chosen(pid) for look in _ask(one, "GET", f"/why?{query}")["looks"]]
+    looks = [look for one in _ask_all(pid, "GET", f"/why?{query}", output) for look in one["looks"]]
     if output == "json":
         show_json(looks)
         return
@@ -79,12 +80,21 @@ def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> 
     Example: levelset trigger website/blog -n default
     """
     query = _query(thing, namespace or "default")
-    asked = [name for one in _chosen(pid) for name in _ask(one, "POST", f"/trigger?{query}")["asked"]]
+    asked = [name for one in _ask_all(pid, "POST", f"/trigger?{query}", output) for name in one["asked"]]
     if output == "json":
         show_json({"asked": asked})
     else:
         where = f" -n {namespace}" if namespace else ""
         click.echo(f"asked {', '.join(asked)}; see what came of it: levelset why {thing}{where}")
+
+
+def _ask_all(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:
+    """What the managers answer; on a terminal it says whom it waits for."""
+    answers: list[Any] = []
+    for one in _chosen(pid):
+        with working(f"waits for the manager of process {one.pid}", output=output):
+            answers.append(_ask(one, method, path))
+    return answers
 
 
 def _chosen(pid: int | None) -> Sequence[Record]:

@@ -35,7 +35,7 @@ def check(targets: tuple[str, ...], released: Path | None, manifests: Path | Non
 
     Exit codes: 0 nothing (or only warnings), 1 something, 2 it was not understood.
     """
-    with speaking(), working("looks at the definitions, the code and the manifests"):
+    with speaking(), working("looks at the definitions, the code and the manifests", output=output):
         found = _check(targets, released, manifests)
     if output == "json":
         names = ("file", "line", "level", "problem", "next")

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from levelset.cli.showing import output_option, show_json
+from levelset.cli.showing import heading, output_option, show_json
 from levelset.cli.tour import STOPS
 
 __all__ = ["COMMANDS", "Table", "levelset", "tour", "version"]
@@ -92,10 +92,14 @@ def version(output: str) -> None:
 
 
 @levelset.command()
-def tour() -> None:
+@output_option
+def tour(output: str) -> None:
     """Shows in a minute what is there, by using it."""
+    if output == "json":
+        show_json([{"title": stop.title, "lines": list(stop.lines())} for stop in STOPS])
+        return
     for number, stop in enumerate(STOPS, 1):
-        click.secho(f"{number}. {stop.title}", bold=True)
+        click.echo(heading(f"{number}. {stop.title}"))
         for line in stop.lines():
             click.echo(f"   {line}")
         click.echo()

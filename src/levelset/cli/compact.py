@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from levelset.apiserver.kubeconfig import Contact, read_kubeconfig
+from levelset.cli.progress import working
 from levelset.cli.refusing import speaking
 from levelset.cli.showing import output_option, show_json
 
@@ -27,7 +28,9 @@ __all__ = ["compact"]
 def compact(kubeconfig: Path, output: str) -> None:
     """Makes a running server forget its history of changes up to now."""
     with speaking():
-        told = _post(read_kubeconfig(kubeconfig), "/levelset/compact")
+        contact = read_kubeconfig(kubeconfig)
+        with working(f"waits for the server at {contact.url}", output=output):
+            told = _post(contact, "/levelset/compact")
     if output == "json":
         show_json(told)
         return

@@ -18,6 +18,7 @@ import click
 
 from levelset.cli.defining import define
 from levelset.cli.gathering import Gathered, gather_controllers
+from levelset.cli.progress import working
 from levelset.cli.refusing import speaking
 from levelset.cli.sources import Stamp, code_below, forget_modules, modules_below, stamps, touched
 from levelset.client.client import Client
@@ -63,7 +64,7 @@ class Workshop:
 
     async def run(self) -> None:
         """Works until a signal comes; ConfigError if the code cannot be loaded the first time."""
-        found = await asyncio.to_thread(gather_controllers, self._targets)
+        found = await asyncio.to_thread(self._load)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stopped.set)
@@ -88,7 +89,8 @@ class Workshop:
     async def _until_saved(self, manager: Manager, found: Gathered) -> Gathered:
         names = ", ".join(one.name for one in found.controllers)
         asked = ", ".join(one.name for one in found.webhooks if isinstance(one, Hook))
-        await manager.wait_started()
+        with working("waits until all controllers run"):
+            await manager.wait_started()
         before = await asyncio.to_thread(self._look)
         if asked:
             click.echo(f"asks        {asked}")
@@ -117,16 +119,22 @@ class Workshop:
 
     async def _define(self, client: Client, found: Gathered) -> None:
         try:
-            for line in await define(client, found):
+            with working("applies the definitions"):
+                lines = await define(client, found)
+            for line in lines:
                 click.echo(line)
         except LevelsetError as error:
             click.echo(f"the definitions stay as they were: {error}", err=True)
+
+    def _load(self) -> Gathered:
+        with working("loads the code"):
+            return gather_controllers(self._targets)
 
     def _load_anew(self) -> Gathered | None:
         """What the code is now; None, with a word about it, if it cannot be loaded."""
         old = self._forget()
         try:
-            made = gather_controllers(self._targets)
+            made = self._load()
         except ConfigError as error:
             self._forget()
             sys.modules.update(old)

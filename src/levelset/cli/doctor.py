@@ -31,8 +31,9 @@ def doctor(targets: tuple[str, ...], kubeconfig: str | None, context: str | None
     Exit codes: 0 all is well, 1 something is wrong, 2 it was not understood.
     """
     with speaking():
-        project = gather(targets)
-        with working("asks the cluster"):
+        with working("loads the controllers", output=output):
+            project = gather(targets)
+        with working("asks the cluster", output=output):
             found = asyncio.run(examine(kubeconfig, context, project))
     _show(found, output)
     if any(one.how == "fail" for one in found):

@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from levelset.cli.loading import load
+from levelset.cli.progress import working
 from levelset.cli.refusing import Failed, Refused, speaking
 from levelset.cli.showing import output_option, show_json, show_table
-from levelset.exploring import Exploration, Plan, Report, junit
+from levelset.exploring import Exploration, Plan, Played, Report, junit
 from levelset.exploring import explore as play_all
 from levelset.exploring import replay as play
 from levelset.exploring.exploration import name_of
@@ -54,13 +55,14 @@ def explore(
     Exit codes: 0 nothing broke, 1 something did, 2 it was not understood.
     """
     with speaking():
-        found = _chosen(load(target, Exploration, what="Explorations"), target, only)
+        with working(f"loads {target}", output=output):
+            found = _chosen(load(target, Exploration, what="Explorations"), target, only)
         if replay is not None:
-            _replay(found, target, replay, seed)
+            _replay(found, target, replay, seed, output)
             return
         plans, within = read_budget(budget)
         reports = [
-            _explore(one, target, seed, command=_command(one, found, only), budget=plans, within=within)
+            _explore(one, target, seed, output, command=_command(one, found, only), budget=plans, within=within)
             for one in found
         ]
     if json_file is not None:
@@ -105,27 +107,52 @@ def _command(one: Exploration, found: Sequence[Exploration], only: str | None) -
     )
 
 
-def _explore(one: Exploration, target: str, seed: int, **limits: Any) -> Report:
-    with _progress(one.name or target) as progress:
+def _explore(one: Exploration, target: str, seed: int, output: str, **limits: Any) -> Report:
+    with _progress(one.name or target, output) as progress:
         return play_all(one, seed=seed, target=target, progress=progress, **limits)
 
 
-def _replay(found: Sequence[Exploration], target: str, replay: str, seed: int) -> None:
+def _replay(found: Sequence[Exploration], target: str, replay: str, seed: int, output: str) -> None:
     if len(found) != 1:
         names = ", ".join(map(name_of, found))
         raise Refused(f"{target} holds {len(found)} explorations ({names}); --replay needs one: add --only NAME")
-    played = play(found[0], replay, seed=seed)
-    click.echo(played.trace.text(), nl=False)
+    with working(f"plays {replay}", output=output):
+        played = play(found[0], replay, seed=seed)
+    if output == "json":
+        show_json(_run(played))
+    else:
+        click.echo(played.trace.text(), nl=False)
     for missed in played.missed:
         click.echo(f"this never came to pass: {missed}", err=True)
     if played.missed and played.ok:
         raise Failed("so this was another run: the scenario or the controllers are no longer those of the report")
+    if output == "text":
+        _tell_replay(found[0], target, played, seed)
+    if not played.ok:
+        raise SystemExit(1)
+
+
+def _tell_replay(one: Exploration, target: str, played: Played, seed: int) -> None:
     if played.ok:
         click.echo(f"nothing broke ({len(played.trace)} steps, {played.trace.digest})")
         return
     click.echo()
-    click.echo(tell(found[0].name or target, played, play(found[0], Plan(), seed=seed)), nl=False)
-    raise SystemExit(1)
+    with working("plays it undisturbed"):
+        undisturbed = play(one, Plan(), seed=seed)
+    click.echo(tell(one.name or target, played, undisturbed), nl=False)
+
+
+def _run(played: Played) -> dict[str, Any]:
+    """One run as plain data: every step of it, and what was wrong."""
+    return {
+        "plan": played.plan.id,
+        "seed": played.seed,
+        "ok": played.ok,
+        "digest": played.trace.digest,
+        "steps": [step.line() for step in played.trace],
+        "missed": list(played.missed),
+        "findings": [{"rule": one.rule, "sentence": one.sentence} for one in played.findings],
+    }
 
 
 def _show(report: Report) -> None:
@@ -143,9 +170,9 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _progress(name: str) -> Generator[Callable[[int, int, int], None] | None, None, None]:
+def _progress(name: str, output: str) -> Generator[Callable[[int, int, int], None] | None, None, None]:
     """A bar on a terminal, told of how many plans were played, of how many, and how many failed; nothing elsewhere."""
-    if not sys.stderr.isatty():
+    if output == "json" or not sys.stderr.isatty():
         yield None
         return
     # Late: only a terminal needs it.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -24,6 +24,8 @@ from levelset.codegen.models import models_from_crd
 __all__ = ["crds", "generate", "helm", "manifests", "models", "rbac"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_READING: Final = "loads the code and reads its types"
 
 
 def _places(default: str) -> Callable[[F], F]:
@@ -68,8 +70,9 @@ def crds(targets: tuple[str, ...], directory: Path, check: bool, output: str) ->
     Example: levelset generate crds website
     """
     with speaking():
-        project = gather(targets)
-        found = crds_of(project.own_kinds, hubs=project.hubs)
+        with working(_READING, output=output):
+            project = gather(targets)
+            found = crds_of(project.own_kinds, hubs=project.hubs)
         if not found:
             raise Refused(f"{', '.join(targets)}: no kind of your own is there to be defined")
         keep(
@@ -89,7 +92,8 @@ def rbac(directory: Path, check: bool, output: str, **program: Any) -> None:
     Example: levelset generate rbac website --name website
     """
     with speaking():
-        made = documents_of(_installation(program))
+        with working(_READING, output=output):
+            made = documents_of(_installation(program))
         names = [path for path in ("rbac.yaml", "service-account.yaml") if path in made]
         keep(directory, {path: write_file(made[path]) for path in names}, check=check, output=output)
 
@@ -104,8 +108,10 @@ def manifests(directory: Path, check: bool, output: str, kustomize: bool, **prog
     Example: levelset generate manifests website --name website --image registry.example.dev/website:1
     """
     with speaking():
-        made = _installation(program)
-        keep(directory, kustomize_tree(made) if kustomize else manifests_of(made), check=check, output=output)
+        with working(_READING, output=output):
+            made = _installation(program)
+            files = kustomize_tree(made) if kustomize else manifests_of(made)
+        keep(directory, files, check=check, output=output)
 
 
 @generate.command()
@@ -117,7 +123,9 @@ def helm(directory: Path, check: bool, output: str, **program: Any) -> None:
     Example: levelset generate helm website --name website --image registry.example.dev/website:1
     """
     with speaking():
-        keep(directory, helm_chart(_installation(program)), check=check, output=output)
+        with working(_READING, output=output):
+            files = helm_chart(_installation(program))
+        keep(directory, files, check=check, output=output)
 
 
 @generate.command()
@@ -139,9 +147,10 @@ def models(
     with speaking():
         if not files and not groups:
             raise Refused("say of what: files with CustomResourceDefinitions, or --group GROUP/VERSION of a cluster")
-        made = dict(_from_files(files, descriptions=not how["plain"]))
+        with working("makes classes of the definitions", output=output):
+            made = dict(_from_files(files, descriptions=not how["plain"]))
         if groups:
-            with working(f"asks the cluster for {', '.join(groups)}"):
+            with working(f"asks the cluster for {', '.join(groups)}", output=output):
                 made |= asyncio.run(_from_cluster(groups, how))
         keep(directory, made, check=check, output=output)
 

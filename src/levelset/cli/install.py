@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from levelset.cli.awaiting import Doing
 from levelset.cli.gathering import gather
 from levelset.cli.installing import Step, install_all, objects_at_stake, read_manifests, uninstall_all
 from levelset.cli.progress import working
@@ -35,7 +36,14 @@ def _options(function: F) -> F:
 
 @click.command()
 @_options
-@click.option("--within", default=60.0, show_default=True, help="Seconds to wait until definitions are served.")
+@click.option(
+    "--timeout",
+    "within",
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait until definitions are served and programs run.",
+)
+@click.option("--wait/--no-wait", default=True, help="Wait until Deployments and the like run; on unless --no-wait.")
 @click.option("--dry-run", is_flag=True, help="Ask the server, and change nothing.")
 @output_option
 def install(
@@ -47,15 +55,19 @@ def install(
     output: str,
     **how: Any,
 ) -> None:
-    """Applies the definitions of controllers' kinds, and manifests. Waits until they are served.
+    """Applies the definitions of controllers' kinds, and manifests. Waits until they are served, and run.
+
+    Deployments, StatefulSets, DaemonSets and Jobs are waited for after all is applied, until they run what was applied.
 
     Example: levelset install website:controllers -f manifests/
+
+    Exit codes: 0 done, 1 something failed or did not run in time, 2 it was not understood.
     """
     with speaking():
-        documents = _documents(targets, files)
+        documents, doing = _documents(targets, files, output), Doing()
 
         async def work(client: Client) -> None:
-            await _tell(install_all(client, documents, **how), len(documents), output)
+            await _tell(install_all(client, documents, doing=doing, **how), doing, output)
 
         asyncio.run(_on(kubeconfig, context, work))
 
@@ -63,7 +75,7 @@ def install(
 @click.command()
 @_options
 @click.option("--yes", is_flag=True, help="Do not ask, although objects of these kinds go with their definitions.")
-@click.option("--within", default=60.0, show_default=True, help="Seconds to wait until they are gone.")
+@click.option("--timeout", "within", default=60.0, show_default=True, help="Seconds to wait until each is gone.")
 @output_option
 def uninstall(
     *,
@@ -82,23 +94,24 @@ def uninstall(
     Example: levelset uninstall website:controllers
     """
     with speaking():
-        documents = _documents(targets, files)
+        documents, doing = _documents(targets, files, output), Doing()
 
         async def work(client: Client) -> None:
-            stake = await objects_at_stake(client, documents)
+            with working("looks which objects there are", output=output):
+                stake = await objects_at_stake(client, documents)
             if stake and not yes:
                 await asyncio.to_thread(_confirm, stake)
-            await _tell(uninstall_all(client, documents, within=within), len(documents), output)
+            await _tell(uninstall_all(client, documents, within=within, doing=doing), doing, output)
 
         asyncio.run(_on(kubeconfig, context, work))
 
 
-def _documents(targets: Sequence[str], files: Sequence[str]) -> list[dict[str, Any]]:
-
+def _documents(targets: Sequence[str], files: Sequence[str], output: str) -> list[dict[str, Any]]:
     if not targets and not files:
         raise Refused("say what: MODULE:CONTROLLERS for the definitions of their kinds, or -f PATH for manifests")
-    project = gather(targets)
-    found = crds_of(project.own_kinds, hubs=project.hubs)
+    with working("loads the controllers", output=output):
+        project = gather(targets)
+        found = crds_of(project.own_kinds, hubs=project.hubs)
     if targets and not found:
         raise Refused(f"{', '.join(targets)}: no kind of your own is there to be defined")
     for path in files:
@@ -106,19 +119,24 @@ def _documents(targets: Sequence[str], files: Sequence[str]) -> list[dict[str, A
     return found
 
 
-async def _tell(steps: AsyncGenerator[Step, None], count: int, output: str) -> None:
-    """Shows each step when it is done, or all of them as JSON; and on a terminal which one is waited for."""
+async def _tell(steps: AsyncGenerator[Step, None], doing: Doing, output: str) -> None:
+    """Shows each step when it is done, or all of them as JSON at the end, also if that is a failure.
+
+    On a terminal it shows what is waited for.
+    """
     done: list[Step] = []
-    while True:
-        with working(f"{len(done) + 1} of {count}: waits for the server"):
-            step = await anext(steps, None)
-        if step is None:
-            break
-        done.append(step)
-        if output == "text":
-            click.echo(str(step))
-    if output == "json":
-        show_json([{"object": one.object, "change": one.change} for one in done])
+    try:
+        while True:
+            with working(lambda: f"{len(done) + 1} of {doing.steps}: {doing.what}", output=output):
+                step = await anext(steps, None)
+            if step is None:
+                return
+            done.append(step)
+            if output == "text":
+                click.echo(str(step))
+    finally:
+        if output == "json":
+            show_json([{"object": one.object, "change": one.change} for one in done])
 
 
 def _confirm(stake: Sequence[str]) -> None:
@@ -128,6 +146,5 @@ def _confirm(stake: Sequence[str]) -> None:
 
 
 async def _on(kubeconfig: str | None, context: str | None, work: Callable[[Client], Any]) -> None:
-
     async with await Client.connect(kubeconfig, context=context) as client:
         await work(client)

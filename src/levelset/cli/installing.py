@@ -1,10 +1,13 @@
 """Applies manifests in an order that works, and deletes them in the other; tells line by line what came of each."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from levelset.cli.awaiting import Doing, seconds_left, wait_rollout
+from levelset.cli.rollouts import is_rolled_out
 from levelset.client.client import Client
 from levelset.errors import ConfigError, Malformed, NotFound, UnknownKind
 from levelset.manager.definitions import is_established
@@ -84,22 +87,48 @@ def in_order(documents: Sequence[Document]) -> list[Document]:
 
 
 async def install_all(
-    client: Client, documents: Sequence[Document], *, within: float, dry_run: bool = False
+    client: Client,
+    documents: Sequence[Document],
+    *,
+    within: float,
+    dry_run: bool = False,
+    wait: bool = True,
+    doing: Doing | None = None,
 ) -> AsyncGenerator[Step, None]:
-    """Applies all; after each, a step that says whether it was made, changed or as it should be already."""
+    """Applies all; after each, a step that says whether it was made, changed or as it should be already.
+
+    Then, if it is to `wait`, a step for each Deployment and the like that has come to run; Failed if that takes
+    longer than `within` seconds in all, or never will. Deadline if a definition is not served by then.
+    """
+    now = doing or Doing()
+    until = asyncio.get_running_loop().time() + within
+    rollouts: list[Ref[Unstructured]] = []
+    now.steps = len(documents)
     for document in in_order(documents):
         ref = _ref(document)
+        now.what = f"applies {ref}"
         before = await _find(client, ref)
         after = await client.apply(document, force=True, manager=_MANAGER, dry_run=dry_run)
         if document["kind"] == _DEFINITION and not dry_run:
-            await client.wait(ref, is_established, within=within)
+            now.what = f"waits until {ref} is served"
+            await client.wait(ref, is_established, within=seconds_left(until))
+        elif wait and not dry_run and is_rolled_out(document["apiVersion"], document["kind"]):
+            rollouts.append(Ref(ref.gvk, ref.name, after.metadata.namespace))
         yield Step(str(ref), _change(before, after) + (" (dry run)" if dry_run else ""))
+    now.steps += len(rollouts)
+    for ref in rollouts:
+        yield Step(str(ref), await wait_rollout(client, ref, doing=now, until=until, within=within))
 
 
-async def uninstall_all(client: Client, documents: Sequence[Document], *, within: float) -> AsyncGenerator[Step, None]:
+async def uninstall_all(
+    client: Client, documents: Sequence[Document], *, within: float, doing: Doing | None = None
+) -> AsyncGenerator[Step, None]:
     """Deletes all, the last first; after each, a step that says whether it was there."""
+    now = doing or Doing()
+    now.steps = len(documents)
     for document in reversed(in_order(documents)):
         ref = _ref(document)
+        now.what = f"waits until {ref} is gone"
         try:
             await client.delete(ref, propagation="Background")
         except (NotFound, UnknownKind):

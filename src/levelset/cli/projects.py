@@ -27,8 +27,11 @@ _RECORD: Final = ".levelset/files.json"
 class Project:
     """A folder that commands write into."""
 
-    def __init__(self, folder: Path, ask: Answer) -> None:
+    def __init__(self, folder: Path, ask: Answer, *, is_quiet: bool = False) -> None:
         self.folder = folder
+        self.told: dict[str, str] = {}
+        """What became of each file so far, by path: `wrote`, `changed`, `kept` or `as it was`."""
+        self._is_quiet = is_quiet
         self._ask = ask
         self._written: dict[str, str] = self._read_record()
 
@@ -42,19 +45,12 @@ class Project:
             raise Failed(f"{self.folder / path} cannot be read: {error}") from error
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Writes files, with a line for each; those that somebody changed only if they agree."""
-        for path, text in files.items():
-            there = self.read(path)
-            if there == text:
-                self._say("as it was", path)
-            elif there is None or self._is_ours(path, there) or self._ask(path, _difference(path, there, text)):
-                self._put(path, text)
-                self._say("wrote" if there is None else "changed", path)
-            else:
-                self._say("kept", path)
-                continue
-            self._written[path] = _hash(text)
-        self._save_record()
+        """Writes files, with a line for each unless quiet; those that somebody changed only if they agree."""
+        try:
+            for path, text in files.items():
+                self._write(path, text)
+        finally:  # also when somebody goes away instead of answering
+            self._save_record()
 
     def change(self, path: str, text: str) -> None:
         """Writes a file that we have added to; what somebody else wrote in it is still there."""
@@ -64,6 +60,18 @@ class Project:
             self._written[path] = _hash(text)
             self._save_record()
         self._say("changed", path)
+
+    def _write(self, path: str, text: str) -> None:
+        there = self.read(path)
+        if there == text:
+            self._say("as it was", path)
+        elif there is None or self._is_ours(path, there) or self._ask(path, _difference(path, there, text)):
+            self._put(path, text)
+            self._say("wrote" if there is None else "changed", path)
+        else:
+            self._say("kept", path)
+            return
+        self._written[path] = _hash(text)
 
     def _is_ours(self, path: str, text: str) -> bool:
         return self._written.get(path) == _hash(text)
@@ -88,7 +96,10 @@ class Project:
         self._put(_RECORD, json.dumps(self._written, indent=2, sort_keys=True) + "\n")
 
     def _say(self, what: str, path: str) -> None:
-        click.echo(f"{what:<9} {self.folder / path}")
+        where = str(self.folder / path)
+        self.told[where] = "wrote" if self.told.get(where) == "wrote" else what
+        if not self._is_quiet:
+            click.echo(f"{what:<9} {where}")
 
 
 def _hash(text: str) -> str:

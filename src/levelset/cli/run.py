@@ -1,11 +1,14 @@
 """`levelset run module:controllers`: runs controllers on a cluster, or on a server of their own."""
 
+from functools import partial
 from typing import Any
 
 import click
 
 from levelset.cli.gathering import gather_controllers
+from levelset.cli.progress import working
 from levelset.cli.refusing import speaking
+from levelset.cli.showing import output_option
 from levelset.manager import LeaderElection
 from levelset.manager import run as run_all
 
@@ -23,18 +26,25 @@ __all__ = ["run"]
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @click.option("--leader", metavar="NAME", help="Run only while this replica holds the Lease of that name.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON, one object on each line.")
+@output_option
 def run(*, targets: tuple[str, ...], leader: str | None, **options: Any) -> None:
     """Runs controllers until they are told to stop.
 
     MODULE:CONTROLLERS names a Controller, a list of them, or a function that makes them; a module alone means all
     Controllers and webhooks that it holds.
 
+    With --output json it says where it is and what it watches in a line of JSON, as soon as it is ready.
+
     Example: levelset run website.py --local
     """
+    output = "json" if options["log_json"] else options["output"]
     with speaking():
-        found = gather_controllers(targets)
+        with working("loads the controllers", output=output):
+            found = gather_controllers(targets)
         election = None if leader is None else LeaderElection(name=leader)
-    run_all(*found.controllers, webhooks=found.webhooks, leader=election, arguments=_words(options))
+    own: dict[str, Any] = {"webhooks": found.webhooks, "leader": election}
+    own["waiting"] = partial(working, output=output)
+    run_all(*found.controllers, arguments=_words(options), **own)
 
 
 def _words(options: dict[str, Any]) -> list[str]:

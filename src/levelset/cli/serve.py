@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from levelset.cli.progress import working
 from levelset.cli.refusing import Refused
+from levelset.cli.showing import output_option, show_line
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ KUBECONFIG = "levelset.kubeconfig"
     help="Where webhooks may be that others register: anywhere, on this machine, or nowhere.",
 )
 @click.option("--audit-log", metavar="FILE|-", help="Where to write down who asked for what, one line of JSON each.")
+@output_option
 def serve(
     *,
     data: str,
@@ -50,14 +53,18 @@ def serve(
     rbac: bool,
     webhooks: Literal["any", "loopback", "none"],
     audit_log: str | None,
+    output: str,
 ) -> None:
-    """Runs a Kubernetes API server on this machine until it is stopped."""
+    """Runs a Kubernetes API server on this machine until it is stopped.
+
+    With --output json it says where it is in a line of JSON, as soon as it is ready.
+    """
     # Late: most of it takes a while to load, and the help needs none of it.
     from levelset.web.loops import run  # noqa: PLC0415
 
     began = time.perf_counter()
     try:
-        run(_serve(_Wanted(data, port, kubeconfig, token_file, rbac, webhooks, audit_log), began))
+        run(_serve(_Wanted(data, port, kubeconfig, token_file, rbac, webhooks, audit_log, output), began))
     except ConfigError as error:
         raise Refused(str(error)) from error
 
@@ -72,6 +79,7 @@ class _Wanted(NamedTuple):
     rbac: bool
     webhooks: Literal["any", "loopback", "none"]
     audit_log: str | None
+    output: str
 
 
 async def _serve(wanted: _Wanted, began: float) -> None:
@@ -85,7 +93,8 @@ async def _serve(wanted: _Wanted, began: float) -> None:
     await asyncio.to_thread(check_kubeconfig, kubeconfig)
     await asyncio.to_thread(_check_port, port)
     await asyncio.to_thread(check_data, data)
-    storage = await open_data(data)
+    with working(f"opens {data}", output=wanted.output):
+        storage = await open_data(data)
     try:
         stopped = _until_signal()
         users, authority = await asyncio.to_thread(secrets_of, data, wanted.token_file)
@@ -95,14 +104,19 @@ async def _serve(wanted: _Wanted, began: float) -> None:
         async with ApiServer(storage, port=port, token=first, tokens=users, authority=authority, **options) as server:
             contact = Contact(server.url, server.token, server.ca)
             await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
-            _tell(server.url, kubeconfig, (time.perf_counter() - began) * 1000, aside=wanted.audit_log == "-")
+            _tell(wanted, server.url, (time.perf_counter() - began) * 1000)
             await stopped.wait()
     finally:
         await storage.close()
 
 
-def _tell(url: str, kubeconfig: Path, milliseconds: float, *, aside: bool) -> None:
-    """Says where the server is; `aside` if standard output is for something else."""
+def _tell(wanted: _Wanted, url: str, milliseconds: float) -> None:
+    """Says where the server is; aside if standard output is for the audit log."""
+    kubeconfig, aside = wanted.kubeconfig, wanted.audit_log == "-"
+    if wanted.output == "json":
+        told = {"url": url, "kubeconfig": str(kubeconfig), "data": wanted.data, "ready_ms": round(milliseconds, 1)}
+        show_line(told, err=aside)
+        return
     for line in (
         f"url         {url}",
         f"kubeconfig  {kubeconfig}",

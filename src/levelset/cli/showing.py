@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ["Mark", "ago", "mark", "output_option", "show_json", "show_table", "with_colours"]
+__all__ = ["Mark", "ago", "heading", "mark", "output_option", "show_json", "show_line", "show_table", "with_colours"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,9 +36,19 @@ def mark(word: Mark) -> str:
     return click.style(text, fg=_COLOURS[word]) if with_colours() else text
 
 
+def heading(text: str) -> str:
+    """The text, in bold where there may be colours."""
+    return click.style(text, bold=True) if with_colours() else text
+
+
 def show_json(value: Any) -> None:
     """Prints a value as JSON, indented, with the keys in the order in which they are."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def show_line(value: Any, *, err: bool = False) -> None:
+    """Prints a value as JSON in a line: for a command that goes on, whose reader reads line by line."""
+    click.echo(json.dumps(value, ensure_ascii=False), err=err)
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

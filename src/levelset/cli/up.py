@@ -1,13 +1,16 @@
 """`levelset up`: the whole of a project on this machine: an API server, its controllers and its webhooks."""
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from levelset.cli.gathering import gather
+from levelset.cli.progress import working
 from levelset.cli.refusing import Refused, speaking
+from levelset.cli.showing import output_option
 from levelset.manager import run as run_all
 
 __all__ = ["targets_here", "up"]
@@ -22,23 +25,29 @@ _TABLE: Final = "[tool.levelset]"
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON, one object on each line.")
-def up(*, targets: tuple[str, ...], data: str, port: int, log_json: bool, **options: str | None) -> None:
+@output_option
+def up(*, targets: tuple[str, ...], data: str, port: int, log_json: bool, output: str, **options: str | None) -> None:
     """Runs an API server and all controllers of a project, until they are told to stop.
 
     Modules may be named; otherwise those that pyproject.toml names in its table [tool.levelset] are taken:
 
     up = ["shop.operator"]
 
+    With --output json it says where it is and what it watches in a line of JSON, as soon as it is ready.
+
     Example: levelset up --data shop.db
     """
+    shown = "json" if log_json else output
     with speaking():
-        found = gather(targets or targets_here(Path("pyproject.toml")))
+        with working("loads the controllers", output=shown):
+            found = gather(targets or targets_here(Path("pyproject.toml")))
         if not found.controllers:
             raise Refused(f"{', '.join(targets) or 'pyproject.toml'}: there are no Controllers to run")
-    words = ["--local", "--port", str(port), *(["--log-json"] if log_json else [])]
+    words = ["--local", "--port", str(port), "--output", output, *(["--log-json"] if log_json else [])]
     for name, value in {**options, "data": None if data == "memory" else data}.items():
         words += [f"--{name}", value] if value else []
-    run_all(*found.controllers, webhooks=found.webhooks, arguments=words)
+    waiting = partial(working, output=shown)
+    run_all(*found.controllers, webhooks=found.webhooks, arguments=words, waiting=waiting)
 
 
 def targets_here(path: Path) -> list[str]:

@@ -9,6 +9,7 @@ from levelset.controller.controller import Controller
 from levelset.errors import ConfigError
 from levelset.exploring.states import State
 from levelset.testing.cluster import Cluster
+from levelset.webhook.group import Several, Webhooks
 
 __all__ = ["Controllers", "Exploration", "Invariant", "Scenario", "name_of"]
 
@@ -28,7 +29,9 @@ class Exploration:
     - `outside` makes what is outside of the API (a cloud, say) once for each run; it survives crashes, is given to
       `controllers`, and invariants see it as `state.outside`.
     - `leader` runs two processes, of which one leads.
-    - `kinds` are served besides those that the controllers name.
+    - `webhooks` are asked by the server before every write, whoever writes, and also while processes are away: as those
+      of a cluster with other replicas, or that refuses what nobody can be asked about.
+    - `kinds` are served besides those that the controllers and the webhooks name.
     - `ignored` are kinds that do not matter in the end, or fields of theirs: `Website.status.attempts`. Events and
       Leases never matter, nor do times, uids, versions, made-up names, and what differs between undisturbed runs.
     - `within` is how many virtual seconds after everything it may take until all is as in the undisturbed run.
@@ -41,6 +44,7 @@ class Exploration:
     invariants: Sequence[Invariant] = ()
     outside: Callable[[], Any] | None = None
     leader: bool = False
+    webhooks: Webhooks | Several = ()
     kinds: Sequence[Kind[Any]] = ()
     ignored: Sequence[str] = ()
     within: float = 600.0
@@ -48,10 +52,11 @@ class Exploration:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be called."""
+        """Refuses what cannot be called, and what is no webhook."""
         for one in (self.scenario, *self.invariants):
             if not callable(one):
                 raise ConfigError(f"{one!r} cannot be called; give functions: the scenario, and a list of invariants")
+        Webhooks(self.webhooks)
 
     def make_outside(self) -> Any:
         """What is outside of the API in one run."""

@@ -35,6 +35,7 @@ from levelset.testing.process import Process, Wire
 from levelset.testing.settling import wait_settled
 from levelset.testing.stuck import Stuck
 from levelset.testing.watches import WatchedEvent, Watches
+from levelset.webhook.group import Webhooks
 
 __all__ = ["play"]
 
@@ -162,9 +163,14 @@ class _Game:
         )
         self._first = first = exploration.make_controllers(self._outside)
         self.run.leading = frozenset(one.name for one in first if one.leader_only and exploration.leader)
-        await cluster.stage.define([*kinds_of(first), *map(view_of, exploration.kinds)])
+        hooked = Webhooks(exploration.webhooks)
+        # Those of the webhooks first: of several versions the hub is the one that is stored.
+        wanted = [*map(view_of, hooked.kinds), *kinds_of(first), *map(view_of, exploration.kinds)]
+        await cluster.stage.define(wanted)
         assert cluster.stage.inside is not None
-        cluster.stage.inside.server.world.listeners.append(self.following)
+        server = cluster.stage.inside.server
+        hooked.attach(server, client=cluster)
+        server.world.listeners.append(self.following)
         names = ("a", "b") if exploration.leader else ("a",)
         self.places = [Place(name, self, self._make_process) for name in names]
 

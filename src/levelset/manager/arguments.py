@@ -16,6 +16,7 @@ USAGE: Final = """\
   --context NAME     the context in it
   --namespace NAME   look at this namespace only
   --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
+  --output text|json say where it is and what it watches in lines for people, or in a line of JSON for programs
   --log-json         write logs as JSON, one object on each line; LEVELSET_LOG=json does the same
   --help             show this"""
 
@@ -31,6 +32,7 @@ class Arguments:
     data: str | None = None
     port: int | None = None
     health: tuple[str, int] | None = None
+    output: str | None = None
     log_json: bool = False
     help: bool = False
 
@@ -44,7 +46,10 @@ _VALUES: Final = {
     "--namespace": "namespace",
     "-n": "namespace",
     "--health": "health",
+    "--output": "output",
+    "-o": "output",
 }
+_OUTPUTS: Final = ("text", "json")
 
 
 def read_arguments(words: Sequence[str]) -> Arguments:
@@ -70,6 +75,8 @@ def _read_value(word: str, value: str) -> str | int | tuple[str, int]:
         raise ConfigError(f"{word} needs a value; there is\n{USAGE}")
     if word == "--port":
         return _read_port(value)
+    if _VALUES[word] == "output" and value not in _OUTPUTS:
+        raise ConfigError(f"{word} {value}: choose text (for people) or json (for programs)")
     return _read_address(value) if word == "--health" else value
 
 

@@ -7,6 +7,7 @@ if __name__ == "__main__":
 """
 
 import asyncio
+import json
 import logging
 import os
 import shlex
@@ -14,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from typing import Any, Final
 
 from levelset.client.client import Client
@@ -33,7 +34,10 @@ from levelset.objects.identity import GroupVersionKind
 from levelset.web import loops
 from levelset.webhook.group import Several, Webhooks
 
-__all__ = ["run"]
+__all__ = ["Waiting", "run"]
+
+Waiting = Callable[[Callable[[], str]], AbstractContextManager[None]]
+"""Is entered while something is waited for, and given a function that says what that is just now."""
 
 _log: Final = logging.getLogger("levelset.manager")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -52,14 +56,16 @@ def run(
     arguments: Sequence[str] | None = None,
     setup: Callable[[Manager], object] | None = None,
     webhooks: Webhooks | Several = (),
+    waiting: Waiting | None = None,
 ) -> None:
     """Runs controllers until SIGINT or SIGTERM comes; what is under way may finish then, unless a second one comes.
 
     The command line may say the same as the keywords, and wins (`arguments` are its words, those of this process unless
-    given): `--local`, `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--log-json`. With
-    `local` an API server of its own is brought along, which serves the kinds in use and asks the `webhooks` itself; any
-    other server is told where to ask them (see `Manager`). `setup` is called with the manager before it starts, to add
-    tasks, hooks and checks. Returns after an orderly end; raises SystemExit otherwise, with 2 if it could not begin
+    given): `--local`, `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--output`,
+    `--log-json`. With `local` an API server of its own is brought along, which serves the kinds in use and asks the
+    `webhooks` itself; any other server is told where to ask them (see `Manager`). `setup` is called with the manager
+    before it starts, to add tasks, hooks and checks; `waiting` is entered while it connects, and until all controllers
+    have their first lists. Returns after an orderly end; raises SystemExit otherwise, with 2 if it could not begin
     because of what it was told, and with 1 if something failed later. If uvloop is installed, its event loop is used.
     """
     began = time.perf_counter()
@@ -73,7 +79,8 @@ def run(
         _require_controllers(controllers)
         options: dict[str, Any] = {"leader": leader, "grace": grace, "health": said.health or health, "admin": True}
         options["webhooks"] = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-        loops.run(_Program(controllers, _merged(given, said), options, setup, began).run())
+        program = _Program(controllers, _merged(given, said), options, setup, began, waiting=waiting or _quietly)
+        loops.run(program.run())
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(2) from error
@@ -94,6 +101,8 @@ class _Program:
         options: dict[str, Any],
         setup: Callable[[Manager], object] | None,
         began: float,
+        *,
+        waiting: Waiting,
     ) -> None:
         self._arguments = arguments
         self._controllers = [_confined(one, arguments.namespace) for one in controllers]
@@ -101,12 +110,15 @@ class _Program:
         self._webhooks: Webhooks = options["webhooks"]
         self._setup = setup
         self._began = began
-        self._lines: list[str] = []
+        self._waiting = waiting
+        self._facts: dict[str, str | list[str]] = {}
+        """What is said when it has begun, by the word before it."""
         self._hint = ""
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
-            client = await self._open(stack)
+            with self._waiting(lambda: "opens the server" if self._arguments.local else "connects to the cluster"):
+                client = await self._open(stack)
             manager = Manager(client, **self._options)
             hosted = [manager.add(one) for one in self._controllers]
             manager.add_task("the ready line", lambda: self._announce(manager, hosted), leader_only=False)
@@ -121,9 +133,9 @@ class _Program:
         said = self._arguments
         views = kinds_of(self._controllers)
         if self._webhooks.hooks:
-            self._lines.append(f"asks        {', '.join(one.name for one in self._webhooks.hooks)}")
+            self._facts["asks"] = [one.name for one in self._webhooks.hooks]
         if self._webhooks.conversions:
-            self._lines.append(f"converts    {', '.join(_shown(one.gvk) for one in self._webhooks.conversions)}")
+            self._facts["converts"] = [_shown(one.gvk) for one in self._webhooks.conversions]
         if not said.local:
             client = await Client.connect(said.kubeconfig, context=said.context, namespace=said.namespace)
             await stack.enter_async_context(client)
@@ -135,28 +147,44 @@ class _Program:
             others = [view_of(one) for one in self._webhooks.kinds]
             known = {view.gvk for view in others}
             made = await install_definitions(client, [*others, *(one for one in views if one.gvk not in known)])
-            self._lines += [f"url         {box.server.url}", f"kubeconfig  {box.kubeconfig}"]
-            self._lines += [f"serves      {', '.join(made)}"] if made else []
+            self._facts |= {"url": box.server.url, "kubeconfig": str(box.kubeconfig)}
+            self._facts |= {"serves": list(made)} if made else {}
             path = shlex.quote(str(box.kubeconfig))
             self._hint = f"  kubectl --kubeconfig {path} get {_resource(self._controllers[0])}"
-        self._lines.append(f"watches     {', '.join(_shown(view.gvk) for view in views)}")
+        self._facts["watches"] = [_shown(view.gvk) for view in views]
         return client
 
     async def _announce(self, manager: Manager, hosted: Sequence[Hosted]) -> None:
-        self._lines += [f"{name:<11} {url}" for name, url in manager.urls.items()]
-        for line in self._lines:
-            _say(line)
+        self._facts |= manager.urls
+        is_json = self._arguments.output == "json"
+        if not is_json:
+            for name, value in self._facts.items():
+                _say(f"{name:<11} {value if isinstance(value, str) else ', '.join(value)}")
         try:
-            for one in hosted:
-                await (await one.wait_running()).wait_ready()
+            with self._waiting(lambda: _late(hosted)):
+                for one in hosted:
+                    await (await one.wait_running()).wait_ready()
         except NotReady:
             if manager.is_stopping:
                 return  # somebody did not want to wait any longer, which is no failure
             raise
         milliseconds = (time.perf_counter() - self._began) * 1000
+        if is_json:
+            _say(json.dumps({**self._facts, "ready_ms": round(milliseconds, 1)}, ensure_ascii=False))
+            return
         _say(f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if self._hint else ''}")
         if self._hint:
             _say(self._hint)
+
+
+def _quietly(_: Callable[[], str]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def _late(hosted: Sequence[Hosted]) -> str:
+    """The words for what is waited for until all have begun."""
+    late = [one.name for one in hosted if one.running is None or not one.running.is_ready]
+    return f"waits for the first lists of {', '.join(late)}"
 
 
 def _heed_signals(manager: Manager) -> None:
@@ -181,6 +209,7 @@ def _merged(given: Arguments, said: Arguments) -> Arguments:
         context=said.context or given.context,
         namespace=said.namespace or given.namespace,
         data=said.data,
+        output=said.output,
         port=said.port,
     )
 

@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from levelset.errors import BadName, ConfigError
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource, parse_api_version
+from levelset.objects.patterns import Pattern
 
 __all__ = ["Column", "Definition", "Scale", "Scope", "define", "definition_of", "plural_of"]
 
 Scope = Literal["Namespaced", "Cluster"]
 
-_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
-_WORD: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_KIND: Final = Pattern(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
+_WORD: Final = Pattern(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
 class Column(Struct, frozen=True):

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
 from levelset.errors import BadName, ConfigError
+from levelset.objects.patterns import Pattern
 
 __all__ = ["GroupVersionKind", "GroupVersionResource", "Ref", "parse_api_version", "ref_to"]
 
 K_co = TypeVar("K_co", covariant=True)
 
-_GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_VERSION: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_GROUP: Final = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_VERSION: Final = Pattern(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
 class GroupVersionKind(NamedTuple):
@@ -64,7 +65,7 @@ def parse_api_version(text: str) -> tuple[str, str]:
     return group, version
 
 
-def _fits(pattern: re.Pattern[str], text: str, most: int) -> bool:
+def _fits(pattern: Pattern, text: str, most: int) -> bool:
     return len(text) <= most and pattern.fullmatch(text) is not None
 
 

@@ -5,7 +5,7 @@ there are none; each `is_` function only answers whether there are any. All of t
 that grows with its length and no faster.
 """
 
-import re
+from levelset.objects.patterns import Pattern
 
 __all__ = [
     "check_dns1123_label",
@@ -24,9 +24,9 @@ MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
 
 _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_dns_label = re.compile(_DNS_LABEL)
-_dns_subdomain = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
-_word = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_dns_label = Pattern(_DNS_LABEL)
+_dns_subdomain = Pattern(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_word = Pattern(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 _WORD_RULE = "must be letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
 

@@ -5,14 +5,17 @@ zero when it is read, so whoever asks for a little never gets nothing.
 """
 
 import math
-import re
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import total_ordering
+from typing import TYPE_CHECKING
 
 from levelset.errors import BadQuantity
 from levelset.objects.names import quote
+from levelset.objects.patterns import Pattern
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["Notation", "Quantity"]
 
@@ -57,7 +60,7 @@ class Quantity:
         return cls(text)
 
     @classmethod
-    def of(cls, number: float | Decimal | Fraction, notation: Notation = Notation.DECIMAL) -> "Quantity":
+    def of(cls, number: "float | Decimal | Fraction", notation: Notation = Notation.DECIMAL) -> "Quantity":
         """The quantity of this number; a float counts as the decimal it prints as, so 0.1 is 100m.
 
         Raises BadQuantity for what is infinite, no number, or above the limit for texts, which is 1e300.
@@ -66,8 +69,7 @@ class Quantity:
             return cls(str(number)).written_in(notation)
         if abs(number) >= 10**_MAX_DIGITS:
             raise BadQuantity(f"a quantity must be below 1e{_MAX_DIGITS}")
-        exact = Fraction(number)
-        return _make(_divide(exact.numerator * _NANOS, exact.denominator), notation)
+        return _make(_divide(number.numerator * _NANOS, number.denominator), notation)
 
     @classmethod
     def from_tree(cls, tree: object) -> "Quantity":
@@ -137,8 +139,11 @@ class Quantity:
         """The number of thousandths, rounded away from zero: 1500 for 1.5."""
         return _divide(self.nanos, 10**6)
 
-    def to_fraction(self) -> Fraction:
+    def to_fraction(self) -> "Fraction":
         """The exact number."""
+        # Late: few need it, and it takes a while to load.
+        from fractions import Fraction  # noqa: PLC0415
+
         return Fraction(self.nanos, _NANOS)
 
     def written_in(self, notation: Notation) -> "Quantity":
@@ -156,8 +161,8 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0: ""}
 
-_number = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
-_exponent = re.compile(r"[eE]([+-]?[0-9]{1,18})")
+_number = Pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
+_exponent = Pattern(r"[eE]([+-]?[0-9]{1,18})")
 
 
 def _parse(text: str) -> tuple[int, Notation]:

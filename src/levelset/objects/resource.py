@@ -5,7 +5,7 @@ objects are frozen values: a change is a new object. What an object was decoded 
 that writing it back keeps the fields that the class does not know; see docs/decisions/0003.
 """
 
-import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform, get_args, get_origin
 
@@ -66,7 +66,7 @@ class KindType(ModelType):
             columns=columns,
             status=_has_status(namespace) if status is None else status,
             scale=scale,
-            description=inspect.cleandoc(namespace.get("__doc__") or ""),
+            description=_clean(namespace.get("__doc__") or ""),
             selectable=selectable,
             served=served,
             stored=stored,
@@ -76,6 +76,12 @@ class KindType(ModelType):
         made = super().__new__(mcls, name, bases, namespace, **options)
         setattr(made, "__definition__", definition)  # noqa: B010  # the metaclass knows no attributes of its classes
         return made
+
+
+def _clean(text: str) -> str:
+    """A docstring without the margin of the code around it, as `inspect` has it, which takes long to load."""
+    first, *rest = text.expandtabs().split("\n")
+    return "\n".join([first.lstrip(), *textwrap.dedent("\n".join(rest)).split("\n")]).strip("\n")
 
 
 def _has_status(namespace: Mapping[str, Any]) -> bool:

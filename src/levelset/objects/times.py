@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from levelset.errors import BadTime
+from levelset.objects.patterns import Pattern
 
 __all__ = ["MicroTime", "format_time", "parse_time", "seconds_precision"]
 
-_RFC3339: Final = re.compile(
+_RFC3339: Final = Pattern(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
 

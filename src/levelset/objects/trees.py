@@ -5,12 +5,12 @@ and share the rest, so nobody who holds the old tree sees a difference. Nothing 
 memory allows.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias, TypeGuard
 
 from levelset.errors import BadPointer
 from levelset.objects.names import quote
+from levelset.objects.patterns import Pattern
 
 __all__ = [
     "Path",
@@ -217,9 +217,9 @@ def is_list(tree: Any) -> TypeGuard[list[Any]]:
     return isinstance(tree, list)
 
 
-_plain = re.compile(r"[A-Za-z_$][-A-Za-z0-9_$]*")
-_bad_escape = re.compile(r"~(?![01])")
-_index = re.compile(r"0|[1-9][0-9]{0,17}")  # as long as no list is
+_plain = Pattern(r"[A-Za-z_$][-A-Za-z0-9_$]*")
+_bad_escape = Pattern(r"~(?![01])")
+_index = Pattern(r"0|[1-9][0-9]{0,17}")  # as long as no list is
 
 
 def _member(tree: Tree, steps: Pointer, depth: int) -> Tree:

@@ -4,6 +4,8 @@ import keyword
 import re
 from typing import Final
 
+from levelset.objects.patterns import Pattern
+
 __all__ = ["python_name", "wire_name"]
 
 # Words that Kubernetes writes in capitals unless they come first. Every field of the built-in kinds follows this
@@ -23,7 +25,7 @@ _ODD_BACK: Final = {wire: name for name, wire in _ODD.items()}
 # Names that Python keeps for itself get an underscore behind them: `continue_`, `from_`, `not_`.
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 
-_WORDS: Final = re.compile(
+_WORDS: Final = Pattern(
     r"(?:CIDR|ID|IP|UID|URI|URL|UUID|WWN)s(?![a-z])"  # the plurals of capitals: clusterIPs
     r"|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+"
 )
@@ -31,6 +33,8 @@ _WORDS: Final = re.compile(
 
 def wire_name(name: str) -> str:
     """The JSON name of a Python attribute: `cluster_ips` gives `clusterIPs`, `continue_` gives `continue`."""
+    if "_" not in name:  # most of them
+        return name
     if name in _ODD:
         return _ODD[name]
     first, *rest = name.strip("_").split("_") if name.strip("_") else [name]
