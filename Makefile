@@ -20,7 +20,7 @@ tour: .venv/pyproject.installed ## a short tour of the library
 test: .venv/pyproject.installed ## the whole default test suite
 	@scripts/test
 
-test-clients: .venv/pyproject.installed ## kubectl and the other Python clients against our server (installs them)
+test-clients: .venv/pyproject.installed ## the clients of others (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients
 
 test-cluster: .venv/pyproject.installed ## client, watch and cache against the cluster of LEVELSET_TEST_KUBECONFIG

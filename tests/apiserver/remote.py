@@ -29,6 +29,12 @@ class Webhook:
     queries: list[str] = field(default_factory=list[str])
     gate: asyncio.Event | None = None
     """If there is one, no question is answered before it is set."""
+    server: Server | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open to it."""
+        return 0 if self.server is None else self.server.connections
 
     @property
     def client(self) -> dict[str, str]:
@@ -70,6 +76,7 @@ async def open_webhook(answer: Answer | None = None) -> AsyncGenerator[Webhook, 
     made = Webhook(answer or (lambda _request: {"allowed": True}))
     server = Server(made.handle, host="127.0.0.1", port=0, tls=await asyncio.to_thread(_context))
     await server.start()
+    made.server = server
     made.url = f"{server.url}/review"
     try:
         yield made

@@ -114,6 +114,25 @@ async def test_what_cannot_be_applied_here_is_a_bad_request(config: Any) -> None
         await apply(world, served, config)
 
 
+def unnamed(**parts: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", **parts}
+
+
+async def test_an_object_that_is_there_may_be_applied_without_saying_its_name_again() -> None:
+    world, served = make_world()
+    await apply(world, served, widget(spec={"color": "red"}))
+    written = await apply(world, served, unnamed(status={"ready": True}), "m2", subresource="status")
+    assert (written.tree["metadata"]["name"], written.tree["status"]) == ("a", {"ready": True})
+    written = await apply(world, served, unnamed(metadata={"labels": {"x": "y"}}), "m3")
+    assert (written.tree["metadata"]["name"], written.tree["spec"]["color"]) == ("a", "red")
+
+
+async def test_an_object_is_not_made_by_an_apply_that_does_not_say_its_name() -> None:
+    world, served = make_world()
+    with pytest.raises(BadRequest, match=r"^the name of the object \(a based on URL\) was undeterminable: name must"):
+        await apply(world, served, unnamed(spec={"color": "red"}))
+
+
 async def test_a_null_that_the_schema_does_not_allow_is_invalid() -> None:
     world, served = make_world()
     with pytest.raises(Invalid) as caught:

@@ -1,7 +1,8 @@
 import pytest
 
 from levelset.apiserver import writing
-from levelset.apiserver.builtin_rules import check_dns1035_label, check_path_segment, rules_of
+from levelset.apiserver.builtin_rules import rules_of
+from levelset.apiserver.name_checks import check_dns1035_label, check_path_segment
 from levelset.apiserver.options import WriteOptions
 from tests.apiserver.kinds_world import KindsWorld, load_data
 

@@ -59,3 +59,15 @@ def test_rules_are_not_tried_on_an_object_of_the_wrong_shape():
     wrong = [Cause("spec.a", "FieldValueTypeInvalid", "no")]
     (cause,) = check({"spec": {"a": "x"}}, None, wrong)
     assert "some validation rules were not checked because the object was invalid" in cause.message
+
+
+def test_a_stored_rule_that_cannot_be_evaluated_lets_nothing_pass():
+    check = expression_rules(schema({"rule": "self.a.magic()"}))
+    assert check is not None
+    (cause,) = check({"spec": {"a": 2}}, None, [])
+    assert (cause.field, cause.reason) == ("<nil>", "FieldValueInvalid")
+    start = f"Invalid value: null: rule compile error: properties[spec].{RULES}[0].rule: compilation failed: ERROR"
+    assert cause.message.startswith(start)
+    old = {"metadata": {"finalizers": ["x/y"]}, "spec": {"a": 2}}
+    assert check({"metadata": {}, "spec": {"a": 2}}, old, []) == []
+    assert check({"metadata": {}, "spec": {"a": 3}}, old, []) != []

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from levelset.apiserver.heavy_bodies import HEAVY, Lightening, is_heavy
+from levelset.apiserver.heavy_bodies import HEAVY, Lightening, has_too_many, is_heavy
 from levelset.apiserver.server import ApiServer
 from levelset.errors import BadRequest
 from levelset.web import Headers, Request, Response
@@ -79,3 +79,30 @@ async def test_heavy_bodies_are_read_one_at_a_time_and_others_go_on() -> None:
         turns += 1
     assert turns > 1
     assert [json.loads(task.result().body)["kind"] for task in tasks] == ["ConfigMap"] * 3
+
+
+@pytest.mark.parametrize(
+    ("tree", "many"),
+    [
+        ({"l": [0] * 2000}, True),
+        ({"l": [0] * 900}, False),
+        ({f"k{number}": "v" for number in range(1001)}, True),
+        ([[[]] * 501, [{}] * 500], True),
+        ({"csv": "1,2,[3],{4}" * 2000}, False),
+        ({"csv": ',\\"[' * 2000}, False),
+    ],
+)
+def test_values_are_counted_and_texts_are_not(tree: object, many: bool) -> None:
+    assert has_too_many(json.dumps(tree).encode(), 1000) is many
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_a_body_of_nothing_but_values_is_refused_at_once(method: str) -> None:
+    body = json.dumps({"metadata": {"name": "a"}, "l": [0] * 100_000}, separators=(",", ":")).encode()
+    async with open_town() as town:
+        made = town.server.handle(sent(body, "application/json", method, MAPS if method == "POST" else f"{MAPS}/a"))
+    assert isinstance(made, Response)
+    assert isinstance(made.body, bytes)
+    told = json.loads(made.body)
+    assert (made.status, told["reason"]) == (413, "RequestEntityTooLarge")
+    assert told["message"] == "Request entity too large: an object may hold 50000 values at most"

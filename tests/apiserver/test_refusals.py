@@ -36,3 +36,10 @@ def test_a_terminating_namespace_is_told_as_a_cause() -> None:
 
 def test_an_object_on_its_way_out_still_has_its_name() -> None:
     assert refusals.already_exists(WIDGETS, "a", deleting=True).message.startswith("object is being deleted: ")
+
+
+def test_of_very_many_causes_only_some_are_told() -> None:
+    causes = [Cause(f"spec.n{number}", "FieldValueInvalid", "Invalid value: 1") for number in range(2000)]
+    error = refusals.invalid(WIDGETS, "a", causes)
+    assert len(error.causes) == 501
+    assert error.message.endswith("spec.n499: Invalid value: 1, and 1500 more]")

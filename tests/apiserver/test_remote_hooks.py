@@ -1,15 +1,21 @@
 """Configurations of webhooks, and webhooks behind real connections: asked as Kubernetes asks them."""
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from levelset.apiserver.audit import AuditLog
 from levelset.apiserver.remote_hooks import RemoteHook
 from levelset.apiserver.remote_rules import read_webhooks
 from levelset.apiserver.remote_targets import Targets
+from levelset.apiserver.server import ApiServer
 from levelset.errors import Forbidden, LevelsetError
+from levelset.storage import MemoryStorage
 from levelset.web import Response
-from tests.apiserver.box import CONFIGMAPS, open_box, widgets
+from tests.apiserver.box import CONFIGMAPS, Box, open_box, widgets
 from tests.apiserver.remote import configuration, hook, open_webhook, patch
 
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -49,6 +55,17 @@ async def test_a_webhook_changes_what_is_stored_and_warns() -> None:
         response = await box.answer("POST", CONFIGMAPS, named("a"))
         assert ("Warning", '299 - "mind the gap"') in response.headers
         assert (await box.ask("GET", f"{CONFIGMAPS}/a"))[1]["data"] == {"k": "v"}
+
+
+async def test_a_server_that_stops_ends_its_connections_to_webhooks() -> None:
+    async with open_webhook() as webhook:
+        async with open_box() as box:
+            await box.make(VALIDATING, configuration(hook(webhook)))
+            await box.make(CONFIGMAPS, named("a"))
+            await box.make(CONFIGMAPS, named("b"))
+            assert webhook.connections == 1
+        while webhook.connections:  # noqa: ASYNC110 - nobody tells that the news of it has come
+            await asyncio.sleep(0)
 
 
 async def test_webhooks_are_asked_in_the_order_of_their_configurations() -> None:
@@ -210,16 +227,12 @@ async def test_an_old_review_is_sent_to_those_who_know_no_other() -> None:
     assert webhook.reviews[0]["apiVersion"] == "admission.k8s.io/v1beta1"
 
 
-def condition(**more: Any) -> RemoteHook:
-    one = {"name": "c", "expression": "object.metadata.name != 'a'"}
+def condition(expression: str = "object.metadata.name != 'a'", **more: Any) -> RemoteHook:
+    one = {"name": "c", "expression": expression}
     client = {"url": "https://127.0.0.1/"}
     tree = configuration({"name": "x.example.com", "clientConfig": client, "matchConditions": [one], **more})
     (read,) = read_webhooks(tree, mutates=False)
-    return RemoteHook(read, Targets(reach="none"), _evaluate if more.pop("known", True) else None)
-
-
-def _evaluate(_expression: str, variables: Any) -> Any:
-    return variables["object"]["metadata"]["name"] != "a"
+    return RemoteHook(read, Targets(reach="none"), lambda _: {})
 
 
 def asked(name: str) -> dict[str, Any]:
@@ -237,10 +250,35 @@ async def test_a_condition_that_is_false_spares_the_webhook() -> None:
         await condition(rules=RULES).review(asked("b"), None)
 
 
-async def test_conditions_without_anybody_to_evaluate_them_do_as_the_policy_says() -> None:
-    with pytest.raises(Forbidden, match='configmaps "b" is forbidden: .* nobody who evaluates'):
-        await condition(rules=RULES, known=False).review(asked("b"), None)
-    assert (await condition(rules=RULES, known=False, failurePolicy="Ignore").review(asked("b"), None))["allowed"]
+async def test_conditions_that_have_no_value_do_as_the_policy_says() -> None:
+    broken = "object.spec.n > 1"
+    with pytest.raises(Forbidden) as caught:
+        await condition(broken, rules=RULES).review(asked("b"), None)
+    assert str(caught.value) == (
+        "configmaps \"b\" is forbidden: expression 'object.spec.n > 1' resulted in error: no such key: spec"
+    )
+    assert (await condition(broken, rules=RULES, failurePolicy="Ignore").review(asked("b"), None))["allowed"]
+
+
+async def test_conditions_may_ask_what_the_sender_may_do() -> None:
+    one = {"name": "c", "expression": "!authorizer.requestResource.check('bypass').allowed()"}
+    async with open_box() as box, open_webhook(lambda _: {"allowed": False}) as webhook:
+        await box.make(VALIDATING, configuration(hook(webhook, matchConditions=[one])))
+        await box.make(CONFIGMAPS, named("a"))
+    assert not webhook.requests
+
+
+async def test_a_condition_that_does_not_compile_is_refused_with_its_configuration() -> None:
+    one = {"name": "c", "expression": "object.metadata.name"}
+    bad = {"name": "d", "expression": "variables.x == 1"}
+    async with open_box() as box, open_webhook() as webhook:
+        made = configuration(hook(webhook, matchConditions=[one, bad]))
+        status, told = await box.ask("POST", VALIDATING, made)
+    assert status == 422
+    first, second = told["details"]["causes"]
+    assert first["field"] == "webhooks[0].matchConditions[0].expression"
+    assert first["message"] == 'Invalid value: "object.metadata.name": must evaluate to bool'
+    assert "undeclared reference to 'variables' (in container '')\n | variables.x == 1\n | ^" in second["message"]
 
 
 async def test_a_webhook_that_does_more_than_answer_is_not_asked_in_a_dry_run() -> None:
@@ -248,4 +286,22 @@ async def test_a_webhook_that_does_more_than_answer_is_not_asked_in_a_dry_run() 
         configuration({"name": "x.example.com", "rules": RULES, "sideEffects": "Some"}), mutates=False
     )
     with pytest.raises(LevelsetError, match='admission webhook "x.example.com" does not support dry run'):
-        await RemoteHook(read, Targets()).review({**asked("a"), "dryRun": True}, None)
+        await RemoteHook(read, Targets(), lambda _: {}).review({**asked("a"), "dryRun": True}, None)
+
+
+async def test_what_a_webhook_wants_noted_is_in_the_audit_log(tmp_path: Path) -> None:
+    server = ApiServer(MemoryStorage(), audit=AuditLog(tmp_path / "log"))
+    await server.start(listen=False)
+    box = Box(server, MemoryStorage())
+    answers = {"a": {"allowed": True, "auditAnnotations": {"seen": "yes"}}}
+    no = {"allowed": False, "auditAnnotations": {"why": "because"}}
+    async with open_webhook(lambda request: answers.get(request["name"], no)) as webhook:
+        await box.make(VALIDATING, configuration(hook(webhook)))
+        await box.make(CONFIGMAPS, named("a"))
+        assert (await box.ask("POST", CONFIGMAPS, named("b")))[0] == 400
+    await server.stop()
+    lines = (await asyncio.to_thread((tmp_path / "log").read_text)).splitlines()[-2:]
+    assert [json.loads(line)["annotations"] for line in lines] == [
+        {"asked.example.com/seen": "yes"},
+        {"asked.example.com/why": "because"},
+    ]

@@ -83,6 +83,7 @@ def test_an_object_without_a_namespace_is_never_left_out_for_its_namespace() -> 
 
 def test_what_a_configuration_leaves_out_has_the_usual_meaning() -> None:
     hook = read()
-    assert (hook.may_fail, hook.exact, hook.reinvokes, hook.seconds, hook.version) == (False, False, False, 10.0, "v1")
+    assert (hook.may_fail, hook.reinvokes, hook.seconds, hook.version) == (False, False, 10.0, "v1")
     assert hook.has_effects
+    assert not hook.match.exact
     assert not read(sideEffects="NoneOnDryRun").has_effects

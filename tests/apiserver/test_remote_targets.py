@@ -1,6 +1,7 @@
 """Where webhooks may be called, and what a call comes to when they are not there."""
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from levelset.apiserver.remote_targets import Reachable, Targets
 from levelset.errors import TimedOut, Unreachable
 from levelset.web import Response
 from tests.apiserver.remote import open_webhook
+from tests.web.peers import answering, authority
 
 BODY = b'{"kind":"AdmissionReview","apiVersion":"v1","request":{"uid":"1"}}'
 
@@ -77,3 +79,16 @@ async def test_a_service_that_nobody_knows_cannot_be_called(services: Any) -> No
 async def test_a_bundle_that_holds_no_certificate_is_a_failed_call(bundle: str) -> None:
     with pytest.raises(Unreachable, match="caBundle"):
         await Targets().call({"url": "https://127.0.0.1:1/", "caBundle": bundle}, BODY, seconds=5)
+
+
+async def test_calls_of_one_webhook_share_a_connection_until_the_targets_are_closed() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    async with answering(answer, answer, stays=True) as peer:
+        bundle = base64.b64encode(authority().certificate).decode()
+        targets = Targets()
+        for path in ("/validate", "/mutate"):
+            config = {"url": f"https://127.0.0.1:{peer.to.port}{path}", "caBundle": bundle}
+            assert await targets.call(config, b"{}", seconds=5) == b"ok"
+        targets.close()
+        await peer.ended.acquire()
+    assert peer.connections == 1

@@ -53,3 +53,19 @@ async def test_a_custom_resource_joins_admin_edit_and_view_with_a_label() -> Non
         await town.server.idle()
         for name in ("view", "edit", "admin"):
             assert more in (await town.own("GET", f"{ROLES}/{name}"))["rules"], name
+
+
+async def test_roles_that_collect_each_other_come_to_an_end_and_keep_nothing_of_their_own() -> None:
+    async with open_town() as town:
+        for number, rules in enumerate(([rule("get", "pods")], [rule("get", "nodes")], [])):
+            one = summing(f"ring-{number}", ring=str((number + 1) % 3))
+            one["metadata"]["labels"] = {"ring": str(number)}
+            await town.own("POST", ROLES, {**one, "rules": rules})
+        await town.own("POST", ROLES, part("given", rule("list", "pods"), ring="1"))
+        await town.server.idle()
+        for number in range(3):
+            assert (await town.own("GET", f"{ROLES}/ring-{number}"))["rules"] == [rule("list", "pods")]
+        await town.own("DELETE", f"{ROLES}/given")
+        await town.server.idle()
+        for number in range(3):
+            assert not (await town.own("GET", f"{ROLES}/ring-{number}")).get("rules")

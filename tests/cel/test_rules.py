@@ -144,6 +144,21 @@ def test_values_have_the_form_that_their_format_says() -> None:
     assert [field for field, _ in check(schema, bad)] == [f"spec.{name}" for name in "tdybfi"]
 
 
+def test_a_keyed_list_in_another_order_has_not_changed() -> None:
+    item = {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}
+    keyed = {
+        "type": "array",
+        "items": item,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "x-kubernetes-validations": [{"rule": "self.all(x, x.n < 5)"}],
+    }
+    schema = spec({"l": keyed})
+    one, two = {"name": "a", "n": 9}, {"name": "b", "n": 1}
+    assert check(schema, {"l": [one, two]}, {"l": [two, one]}) == []
+    assert check(schema, {"l": [one, two]}, {"l": [one, {**two, "n": 2}]}) != []
+
+
 def test_sets_and_keyed_lists_are_equal_whatever_their_order() -> None:
     texts = {"type": "array", "maxItems": 5, "items": TEXT, "x-kubernetes-list-type": "set"}
     item = {"type": "object", "required": ["n"], "properties": {"n": TEXT, "v": INT}}

@@ -5,11 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-__all__ = ["ROOT", "Client", "find_clients", "find_python"]
+__all__ = ["FOLDER", "ROOT", "Client", "find_clients", "find_python"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-clients"
@@ -26,14 +27,24 @@ class Client:
     command: tuple[str, ...] = ()
     absent: str | None = None
     failure: str | None = None
+    options: tuple[str, ...] = ()
+    """What its server is started with besides the usual."""
 
 
-def find_clients() -> Iterator[Client]:
-    """All clients, installing what is missing."""
+def find_clients(words: Collection[str] = ()) -> Iterator[Client]:
+    """All clients, installing what is missing; with words, only those with one in their names."""
     FOLDER.mkdir(exist_ok=True)
-    yield from _kubectls()
-    for package in PACKAGES:
-        yield find_python(package)
+    found = chain(_kubectls() if _may_be("kubectl", words) else (), _pythons(words))
+    yield from (client for client in found if not words or any(word in client.name for word in words))
+
+
+def _pythons(words: Collection[str]) -> Iterator[Client]:
+    return (find_python(package) for package in PACKAGES if _may_be(package, words))
+
+
+def _may_be(name: str, words: Collection[str]) -> bool:
+    """Whether a word can be meant for this client in some version, which nobody knows before it is installed."""
+    return not words or any(re.sub(r"[\d. ]+$", "", word) in name for word in words)
 
 
 def _kubectls() -> Iterator[Client]:

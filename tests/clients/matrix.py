@@ -13,8 +13,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
+from tests.clients.builds import find_built
 from tests.clients.environments import ROOT, Client, find_clients
 from tests.clients.server import Server
 
@@ -29,13 +31,16 @@ VERBS = (
         "apply",
         "apply-ssa",
         "patch",
+        "status",
         "scale",
         "explain",
         "wait",
         "events",
         "generated",
     ),
-    *("delete-background", "delete-foreground", "delete-orphan", "delete-all", "finalizer", "timer", "restart", "fuzz"),
+    *("delete-background", "delete-foreground", "delete-orphan", "delete-all", "finalizer", "timer"),
+    *("install", "upgrade", "refused", "history", "rollback", "uninstall"),
+    *("roles", "leader", "restart", "end", "fuzz"),
 )
 
 
@@ -55,9 +60,7 @@ class Outcome:
 
 def main(words: list[str]) -> int:
     outcomes: list[Outcome] = []
-    for client in find_clients():
-        if words and not any(word in client.name for word in words):
-            continue
+    for client in chain(find_clients(words), find_built(words)):
         print(f"{client.name} ...", file=sys.stderr, flush=True)
         outcomes.append(run(client) if client.command else Outcome(client.name, {}, client.failure, client.absent))
     print("\n".join(table(outcomes)))
@@ -69,7 +72,7 @@ def run(client: Client) -> Outcome:
     outcome = Outcome(client.name)
     folder = Path(tempfile.mkdtemp(prefix="levelset-clients-"))
     try:
-        with Server(folder) as server, (folder / "client.log").open("w") as log:
+        with Server(folder, client.options) as server, (folder / "client.log").open("w") as log:
             environment = {"KUBECONFIG": str(server.kubeconfig), "PYTHONPATH": str(ROOT), "HOME": str(folder)}
             environment["PATH"] = os.environ["PATH"]
             environment["PYTHONUNBUFFERED"] = "1"

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +21,8 @@ _PATIENCE = 20.0
 class Server:
     """Runs the command in a folder; the log of all its lives is `server.log` there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        self._options = options
         self.kubeconfig = folder / "kubeconfig"
         self._data = folder / "data.db"
         self._log = folder / "server.log"
@@ -30,7 +32,7 @@ class Server:
     def start(self) -> None:
         """Starts the command and waits until it says that it is ready."""
         command = [sys.executable, "-c", "from levelset.cli.serve import serve; serve()", "--data", str(self._data)]
-        command += ["--port", str(self._port), "--kubeconfig", str(self.kubeconfig)]
+        command += ["--port", str(self._port), "--kubeconfig", str(self.kubeconfig), *self._options]
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)

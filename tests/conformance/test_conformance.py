@@ -2,8 +2,8 @@
 
 Scenarios do not depend on each other, and a few wait for seconds: they run several at a time, in the order of their
 tests, and each test waits for its own. Those that make the server forget its history run alone, after all others.
-Those about roles have a server of their own, on which roles count; all others show that they change nothing for its
-owner.
+Those in which others than the owner ask have a server of their own, on which roles count; all others show that roles
+change nothing for the owner.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.conformance import expected, scenarios, serving
 
 HELD = tuple(scenario for scenario in scenarios.load() if scenario.area not in expected.AREAS)
 AT_A_TIME = 4
-WITH_ROLES = ("rbac",)
+WITH_ROLES = ("admission_policy", "rbac")
 
 
 class Rehearsal:

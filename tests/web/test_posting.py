@@ -1,99 +1,134 @@
-"""One request, one answer, over a real connection; whatever the other end does."""
+"""Connections are kept for the next request to the same place, and no request is ever sent twice."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from functools import cache
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import pytest
 
 from levelset.errors import Unreachable
-from levelset.web import Authority, Destination, Posted, post
+from levelset.web import Authority, Destination, Posted, Poster
+from tests.web.peers import answering, contexts
 
-LARGEST = 1000
-
-
-@cache
-def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    authority = Authority.create("tests")
-    return authority.server_context(authority.issue_server(["localhost"], ["127.0.0.1"])), authority.client_context()
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-@asynccontextmanager
-async def answering(answer: bytes) -> AsyncGenerator[tuple[Destination, list[bytes]], None]:
-    """A server that reads a request and says this, whatever it is."""
-    server_side, _ = await asyncio.to_thread(contexts)
-    seen: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await reader.readuntil(b"\r\n\r\n"))
-        seen.append(await reader.readexactly(2))
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=server_side)
-    port = server.sockets[0].getsockname()[1]
+@contextmanager
+def open_poster(*, idle: float = 60.0, most: int = 64, most_each: int = 8) -> Generator[Poster, None, None]:
+    poster = Poster(idle=idle, most=most, most_each=most_each)
     try:
-        yield Destination("127.0.0.1", port, f"localhost:{port}", "/path?timeout=1s", "localhost"), seen
+        yield poster
     finally:
-        server.close()
+        poster.close()
 
 
-async def send(to: Destination) -> Posted:
-    return await post(to, b"{}", tls=contexts()[1], largest=LARGEST)
+async def send(poster: Poster, to: Destination) -> Posted:
+    return await poster.post(to, b"{}", tls=contexts()[1], largest=1000)
 
 
-async def test_a_request_says_what_it_brings_and_where() -> None:
-    async with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as (to, seen):
-        assert await send(to) == Posted(200, b"ok")
-    head, body = seen
-    assert head.startswith(b"POST /path?timeout=1s HTTP/1.1\r\nHost: localhost:")
-    assert b"Content-Type: application/json\r\n" in head
-    assert body == b"{}"
+async def test_a_connection_is_used_again_for_the_next_request_to_the_same_place() -> None:
+    async with answering(OK, OK, OK, stays=True) as peer:
+        with open_poster() as poster:
+            for path in ("/a", "/b", "/a"):
+                assert await send(poster, peer.to._replace(path=path)) == Posted(200, b"ok")
+        await peer.ended.acquire()
+    assert peer.connections == 1
+    assert [head.split()[1] for head in peer.heads] == [b"/a", b"/b", b"/a"]
+
+
+async def test_requests_at_the_same_time_have_a_connection_each_and_only_some_are_kept() -> None:
+    async with answering(*[OK] * 4, stays=True) as peer:
+        with open_poster(most_each=2) as poster:
+            await asyncio.gather(*[send(poster, peer.to) for _ in range(4)])
+            assert (peer.connections, poster.kept) == (4, 2)
+
+
+async def test_places_together_keep_no_more_than_the_most() -> None:
+    async with answering(OK, stays=True) as first, answering(OK, stays=True) as second:
+        with open_poster(most=1) as poster:
+            await send(poster, first.to)
+            await send(poster, second.to)
+            assert poster.kept == 1
+            await first.ended.acquire()
+
+
+async def test_a_connection_that_was_trusted_for_somebody_is_not_used_for_somebody_else() -> None:
+    async with answering(OK, OK, stays=True) as peer:
+        with open_poster() as poster:
+            await send(poster, peer.to)
+            with pytest.raises(Unreachable, match="not trusted"):
+                await send(poster, peer.to._replace(name="example.com"))
+            other = (await asyncio.to_thread(Authority.create, "others")).client_context()
+            with pytest.raises(Unreachable, match="not trusted"):
+                await poster.post(peer.to, b"{}", tls=other, largest=1000)
+    assert len(peer.heads) == 1
+
+
+async def test_an_idle_connection_is_ended_after_a_while() -> None:
+    async with answering(OK, stays=True) as peer:
+        with open_poster(idle=0.01) as poster:
+            await send(poster, peer.to)
+            await peer.ended.acquire()
+            assert poster.kept == 0
 
 
 @pytest.mark.parametrize(
-    ("answer", "posted"),
+    "answer",
     [
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", Posted(200, b"abc")),
-        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end", Posted(200, b"to the end")),
-        (b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Posted(200, b"ok")),
-        (b"HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n", Posted(302, b"")),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=1\r\n\r\nok",
+        OK + OK,
+        OK + b"and more",
     ],
 )
-async def test_answers_are_read_to_their_end_and_redirects_are_not_followed(answer: bytes, posted: Posted) -> None:
-    async with answering(answer) as (to, _):
-        assert await send(to) == posted
+async def test_a_connection_that_cannot_be_relied_on_is_not_kept(answer: bytes) -> None:
+    async with answering(answer, stays=True) as peer:
+        with open_poster() as poster:
+            assert await send(poster, peer.to) == Posted(200, b"ok")
+            assert poster.kept == 0
+            await peer.ended.acquire()
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (b"", "hung up"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "hung up"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", "hung up"),
-        (b"SSH-2.0-nothing here\r\n\r\n", "is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + b"a" * 2000, "larger than 1000 bytes"),
-    ],
-)
-async def test_what_is_no_whole_answer_is_none(answer: bytes, problem: str) -> None:
-    async with answering(answer) as (to, _):
-        with pytest.raises(Unreachable, match=problem):
-            await send(to)
+async def test_a_connection_that_the_other_end_has_closed_is_not_used_again() -> None:
+    async with answering(OK, OK) as peer:
+        with open_poster() as poster:
+            await send(poster, peer.to)
+            await peer.ended.acquire()
+            while poster.kept:  # noqa: ASYNC110 - nobody tells that the news of it has come
+                await asyncio.sleep(0)
+            assert await send(poster, peer.to) == Posted(200, b"ok")
+    assert peer.connections == 2
 
 
-async def test_somebody_else_is_not_spoken_to() -> None:
-    async with answering(b"") as (to, seen):
-        with pytest.raises(Unreachable, match="not trusted") as caught:
-            await send(to._replace(name="example.com"))
-    assert not caught.value.is_sent
-    assert not seen
+async def test_a_request_that_was_sent_is_not_sent_again_when_the_other_end_hangs_up() -> None:
+    async with answering(OK, b"", OK, stays=True) as peer:
+        with open_poster() as poster:
+            await send(poster, peer.to)
+            with pytest.raises(Unreachable, match="hung up") as caught:
+                await send(poster, peer.to)
+            assert caught.value.is_sent
+            assert len(peer.heads) == 2
+            assert await send(poster, peer.to) == Posted(200, b"ok")
+    assert peer.connections == 2
 
 
-async def test_nobody_there_is_said_without_numbers() -> None:
-    await asyncio.to_thread(contexts)
-    with pytest.raises(Unreachable) as caught:
-        await send(Destination("127.0.0.1", 1, "localhost:1", "/", "localhost"))
-    assert not caught.value.is_sent
+async def test_a_request_that_was_given_up_ends_its_connection() -> None:
+    async with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", stays=True) as peer:
+        with open_poster() as poster:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await send(poster, peer.to)
+            await peer.ended.acquire()
+            assert poster.kept == 0
+
+
+async def test_a_connection_that_is_in_use_while_all_are_closed_is_not_kept() -> None:
+    async with answering(OK, stays=True) as peer:
+        with open_poster() as poster:
+            sending = asyncio.create_task(send(poster, peer.to))
+            await asyncio.sleep(0)
+            poster.close()
+            await sending
+            assert poster.kept == 0
+            await peer.ended.acquire()

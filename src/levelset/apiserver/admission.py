@@ -5,6 +5,7 @@ An `Admitter` is asked with the `request` of an AdmissionReview and answers with
 or a webhook at the other end of a connection.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
@@ -14,8 +15,19 @@ from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.served import Served
 from levelset.apiserver.views import VIEWS
 from levelset.apiserver.world import Tree
+from levelset.errors import ApiError
 
-__all__ = ["Admitter", "Asking", "Chain", "Form", "Operation", "Question", "equivalents", "request_tree"]
+__all__ = [
+    "Admitter",
+    "Asking",
+    "Chain",
+    "Form",
+    "Operation",
+    "Policy",
+    "Question",
+    "equivalents",
+    "request_tree",
+]
 
 Operation = Literal["CONNECT", "CREATE", "DELETE", "UPDATE"]
 
@@ -55,6 +67,17 @@ class Admitter(Protocol):
         ...
 
 
+class Policy(ABC):
+    """An admitter that the server evaluates itself: asked before all others, and it refuses in words of its own.
+
+    The keys of its `auditAnnotations` are whole, while others' get the name of the one who answered in front.
+    """
+
+    @abstractmethod
+    def refusal(self, request: Tree, response: Tree, /) -> ApiError:
+        """The error that a client is told, if the response to this request does not allow it."""
+
+
 class Form(NamedTuple):
     """How an object is shown to those who are asked, if not as it is, and how their answer is taken back."""
 
@@ -63,14 +86,17 @@ class Form(NamedTuple):
 
 
 class Chain:
-    """The admitters of a server, in the order in which they are asked."""
+    """The admitters of a server, in the order in which they are asked: policies first, as in Kubernetes."""
 
-    __slots__ = ("admitters", "mutating", "validating")
+    __slots__ = ("admitters", "judging", "mutating", "validating")
 
     def __init__(self, admitters: Iterable[Admitter] = ()) -> None:
-        self.admitters: Sequence[Admitter] = tuple(admitters)
+        self.admitters: Sequence[Admitter] = tuple(sorted(admitters, key=lambda one: not isinstance(one, Policy)))
         self.mutating = tuple(one for one in self.admitters if one.mutates)
-        self.validating = tuple(one for one in self.admitters if not one.mutates)
+        validating = [one for one in self.admitters if not one.mutates]
+        self.judging = tuple(one for one in validating if isinstance(one, Policy))
+        """The policies that may only refuse."""
+        self.validating = tuple(one for one in validating if not isinstance(one, Policy))
 
     def concerns(self, served: Served, subresource: str, catalog: Catalog) -> bool:
         """Whether anybody is to be asked about some write of this resource, in whatever version."""

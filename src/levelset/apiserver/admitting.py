@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from levelset.apiserver import ahead, conversion, decoding, strategy
 from levelset.apiserver import metadata as meta
-from levelset.apiserver.admission import Admitter, Asking, Operation, Question, equivalents, request_tree
+from levelset.apiserver.admission import Admitter, Asking, Operation, Policy, Question, equivalents, request_tree
 from levelset.apiserver.decoding import Decoded
 from levelset.apiserver.metadata import new_uid
 from levelset.apiserver.options import DeleteOptions, WriteOptions
@@ -26,7 +26,7 @@ from levelset.objects import decode_tree
 from levelset.objects.trees import copy_tree, is_list, is_map
 from levelset.patch import apply_operations
 
-__all__ = ["check_delete", "finish_create", "settle_update"]
+__all__ = ["check_delete", "check_part", "finish_create", "settle_update"]
 
 _NAMESPACES: Final = "/registry/core/namespaces/"
 _FIXED: Final = ("creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "uid")
@@ -76,6 +76,16 @@ async def check_delete(world: World, served: Served, old: Tree, options: DeleteO
     inquiry = _Inquiry(world, served, "DELETE", old, options)
     await inquiry.change(None, old)
     await inquiry.check(None, old)
+
+
+async def check_part(world: World, served: Served, tree: Tree, options: WriteOptions) -> None:
+    """Raises what those who are asked refuse with, about something that is sent to a subresource and not stored."""
+    inquiry = _Inquiry(world, served, "CREATE", tree, options)
+    changed = await inquiry.change(tree, None)
+    if changed is not None:
+        tree.clear()
+        tree.update(changed)
+    await inquiry.check(tree, None)
 
 
 class _Inquiry:
@@ -131,8 +141,12 @@ class _Inquiry:
         return await ahead.settle(lambda: self._taken(admitter, seen, tree, _patched(admitter, shown, response)))
 
     async def check(self, new: Tree | None, old: Tree | None) -> None:
-        """Raises the first refusal of those who may only refuse."""
-        wanted = self._wanted(self._asking.chain.validating)
+        """Raises the first refusal of those who may only refuse; what policies refuse, nobody else is asked about."""
+        for some in (self._asking.chain.judging, self._asking.chain.validating):
+            if some:
+                await self._check(self._wanted(some), new, old)
+
+    async def _check(self, wanted: "list[tuple[Admitter, Served]]", new: Tree | None, old: Tree | None) -> None:
         if not wanted:
             return
         shown = [None if new is None else await self._show(seen, new) for _, seen in wanted]
@@ -170,11 +184,17 @@ class _Inquiry:
         if response.get("uid") != self._question.uid:
             raise ServerFailed(f"{_failing(admitter)}: expected response.uid={self._question.uid!r}")
         self._asking.warnings.extend(response.get("warnings") or ())
-        notes: Tree = response.get("auditAnnotations") or {}
-        self._asking.annotations.update({f"{admitter.name}/{key}": str(value) for key, value in notes.items()})
+        self._note(admitter, response.get("auditAnnotations") or {})
         if response.get("allowed") is not True:
+            if isinstance(admitter, Policy):
+                raise admitter.refusal(request, response)
             raise _refusal(admitter, response.get("status"))
         return response
+
+    def _note(self, admitter: Admitter, notes: Tree) -> None:
+        prefix = "" if isinstance(admitter, Policy) else f"{admitter.name}/"
+        for key, value in notes.items():
+            self._asking.annotations.setdefault(f"{prefix}{key}", str(value))
 
     async def _read_space(self) -> Tree | None:
         if self._space is None and self._question.namespace:
@@ -260,6 +280,8 @@ def _patched(admitter: Admitter, shown: Tree, response: Tree) -> Tree:
 
 
 def _failing(admitter: Admitter) -> str:
+    if isinstance(admitter, Policy):
+        return f"Internal error occurred: policy '{admitter.name}' failed"
     return f'Internal error occurred: failed calling webhook "{admitter.name}"'
 
 

@@ -9,10 +9,12 @@ import gzip
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver import handlers
 from levelset.apiserver.access import is_public
@@ -22,8 +24,10 @@ from levelset.apiserver.audit import AuditLog
 from levelset.apiserver.callers import Caller
 from levelset.apiserver.flow import Flow
 from levelset.apiserver.handlers import Action, Answer, Call, find_action, warning_text
-from levelset.apiserver.heavy_bodies import HEAVY, Lightening, is_heavy
+from levelset.apiserver.heavy_bodies import HEAVY, MOST_VALUES, Lightening, has_too_many, is_heavy
 from levelset.apiserver.instant import Prompt, run_promptly
+from levelset.apiserver.negotiation import media_type
+from levelset.apiserver.protobuf import PROTOBUF
 from levelset.apiserver.rendering import JSON_HEADERS
 from levelset.apiserver.served import Served
 from levelset.apiserver.statuses import (
@@ -32,6 +36,7 @@ from levelset.apiserver.statuses import (
     page_not_found,
     status_response,
     too_large,
+    too_many_values,
 )
 from levelset.apiserver.world import World
 from levelset.errors import ApiError, BadRequest, ServerFailed
@@ -87,14 +92,18 @@ class App:
         """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
         audit = f"{self._audit}{next(self._numbers):012x}"
         journal, access, caller = self.journal, self._world.access, None
-        began = None if journal is None else journal.now()
+        began = None
+        if journal is not None:
+            began = journal.now()
+            request = replace(request, remarks={})
         try:
             caller = None if access is None else access.caller(request)
             flow = self.flow
             if flow is None or caller is None or caller.is_master or is_public(request.path):
                 answer = self._answer(request, caller)
             else:
-                answer = flow.run(caller, lambda: self._answer(request, caller))
+                # No lambda: names that one holds on to cost every request, also where there is no flow.
+                answer = flow.run(caller, partial(self._answer, request, caller))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the client gets a Status and never a traceback
             answer = _failure(error, request, audit)
         made: Answer
@@ -138,8 +147,11 @@ class App:
             raise too_large(LARGEST_BODY)
         if request.query and "timeout" in request.query:
             _timeout(request)
-        if len(request.body) > HEAVY and is_heavy(request):
-            return self._answer_lighter(request, caller)
+        if len(request.body) > HEAVY:
+            if is_heavy(request):
+                return self._answer_lighter(request, caller)
+            if has_too_many(request.body) and media_type(request) != PROTOBUF:
+                raise too_many_values(MOST_VALUES)
         served = world.catalog.find(address.group, address.version, address.plural) if route is None else route.served
         if served is None:
             return self._missing(address)
@@ -216,7 +228,7 @@ def _complete(error: ApiError) -> ApiError:
 def _finish(request: Request, response: Response, audit: str) -> Answer:
     """Puts on the headers of every answer, and packs large ones for those who can unpack them."""
     headers = response.headers
-    if headers == JSON_HEADERS or all(name != "Cache-Control" for name, _ in headers):
+    if headers is JSON_HEADERS or all(name != "Cache-Control" for name, _ in headers):
         headers = (("Audit-Id", audit), _PRIVATE, *headers)
     else:
         headers = (("Audit-Id", audit), *headers)

@@ -35,17 +35,27 @@ async def apply(
     config = _parse(body)
     if options.subresource == "scale":
         config = scaling.wanted_object(served, name, config)
-    _check(served, namespace, name, config)
-    written = await _apply(world, served, namespace, name, config, options=options)
+    is_named = _check(served, namespace, name, config)
+    written = await _apply(world, served, namespace, name, config, options=options, is_named=is_named)
     return scaling.as_scale(served, written) if options.subresource == "scale" else written
 
 
 async def _apply(
-    world: World, served: Served, namespace: str | None, name: str, config: Tree, *, options: WriteOptions
+    world: World,
+    served: Served,
+    namespace: str | None,
+    name: str,
+    config: Tree,
+    *,
+    options: WriteOptions,
+    is_named: bool,
 ) -> Written:
     while True:
         missing = not options.subresource and await get_item(world, served.key(namespace, name)) is None
         try:
+            if missing and not is_named:
+                problem = f"the name of the object ({name} based on URL) was undeterminable"
+                raise BadRequest(f"{problem}: name must be provided")
             if missing:
                 return await _create(world, served, namespace, config, options)
             change = _change(world, served, name, config, options)
@@ -117,18 +127,21 @@ def _parse(body: bytes) -> Tree:
     return cast("Tree", tree)
 
 
-def _check(served: Served, namespace: str | None, name: str, config: Tree) -> None:
-    """Makes sure that the applied object is one of this endpoint, and that all its fields can be owned."""
+def _check(served: Served, namespace: str | None, name: str, config: Tree) -> bool:
+    """Makes sure that the applied object is one of this endpoint, and that all its fields can be owned.
+
+    Returns whether it says its name, which only one that is new has to.
+    """
     if (config.get("apiVersion"), config.get("kind")) != (served.api_version, served.kind):
         found = f"{config.get('apiVersion')} {config.get('kind')}"
         raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
     meta.read_metadata(config)
-    if config["metadata"].get("name") != name:
-        raise BadRequest(f"metadata.name of the applied object must be {name!r}, as in the path")
+    is_named = "name" in config["metadata"]
     check_place(config, namespace, name)
     schema = served.schema()
     if schema is not None:
         _check_fields(served, schema, config)
+    return is_named
 
 
 def _check_fields(served: Served, schema: Compiled, config: Tree) -> None:
@@ -136,7 +149,7 @@ def _check_fields(served: Served, schema: Compiled, config: Tree) -> None:
     unknown = schema.prune(filled)
     if unknown:
         raise BadRequest(f"the object cannot be applied: fields not declared in schema: {', '.join(unknown)}")
-    if not served.custom:
+    if not served.custom or not _has_null(config):
         return
     # Elsewhere a null that may not be there counts as absent; whoever applies it would own nothing at that place.
     schema.default(filled)
@@ -147,6 +160,20 @@ def _check_fields(served: Served, schema: Compiled, config: Tree) -> None:
     ]
     if causes:
         raise refusals.invalid(served, config["metadata"]["name"], causes)
+
+
+def _has_null(tree: Any) -> bool:
+    """Whether there is a null anywhere; most objects have none, and then nobody needs to know where."""
+    waiting = [tree]
+    while waiting:
+        value = waiting.pop()
+        if value is None:
+            return True
+        if isinstance(value, dict):
+            waiting.extend(cast("Tree", value).values())
+        elif isinstance(value, list):
+            waiting.extend(value)  # pyright: ignore[reportUnknownArgumentType] - a JSON tree
+    return False
 
 
 def _is_gone(tree: Any, tokens: Iterable[str | int]) -> bool:

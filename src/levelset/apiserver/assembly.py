@@ -13,15 +13,17 @@ from levelset.apiserver.bootstrap_roles import restore_roles
 from levelset.apiserver.compaction import Compaction
 from levelset.apiserver.definition_cleanup import Cleanup
 from levelset.apiserver.discovery import DiscoveryPages
+from levelset.apiserver.evictions import Evictions
 from levelset.apiserver.expiry import EventExpiry
 from levelset.apiserver.finalizing import finalize
 from levelset.apiserver.garbage import GarbageCollector
 from levelset.apiserver.health import Health
 from levelset.apiserver.kinds import Kinds
-from levelset.apiserver.match_conditions import evaluate
 from levelset.apiserver.namespaces import Namespaces
 from levelset.apiserver.openapi import OpenApiPages
 from levelset.apiserver.pod_logs import refuse_logs
+from levelset.apiserver.policies import Policies
+from levelset.apiserver.policy_status import PolicyStatus
 from levelset.apiserver.preloading import wait_data
 from levelset.apiserver.rbac import Rbac
 from levelset.apiserver.remote_conversion import RemoteConversion
@@ -48,6 +50,8 @@ class Parts:
     expiry: EventExpiry
     accounts: Accounts
     webhooks: RemoteHooks
+    policies: Policies
+    policy_status: PolicyStatus
     rbac: Rbac | None = None
     aggregation: RoleAggregation | None = None
     cleanup: Cleanup | None = field(default=None, init=False)
@@ -64,6 +68,8 @@ class Parts:
         await self.expiry.start()
         await self.accounts.load()
         await self.webhooks.start()
+        await self.policies.start()
+        self.policy_status.start()
         if self.rbac is not None and self.aggregation is not None:
             await self.rbac.load(self.world)
             await restore_roles(self.world)
@@ -73,6 +79,7 @@ class Parts:
         """Ends what works in the background."""
         if self.aggregation is not None:
             await self.aggregation.stop()
+        await self.policy_status.stop()
         await self.expiry.stop()
         await self.namespaces.stop()
         await self.garbage.stop()
@@ -80,11 +87,12 @@ class Parts:
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
             self._cleaning = None
+        self.webhooks.targets.close()
 
     async def wait_idle(self) -> None:
         """Waits until nothing in the background has anything left to do."""
         roles = () if self.aggregation is None else (self.aggregation.worker,)
-        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker, *roles)
+        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker, self.policy_status.worker, *roles)
         while True:
             if self.cleanup is not None:
                 await self.cleanup.settle()
@@ -113,12 +121,14 @@ def assemble(
     world.accounts = accounts = Accounts(world)
     access.accounts = accounts.caller
     world.special["", "serviceaccounts", "token"] = TokenRequests(accounts).answer
+    world.special["", "pods", "eviction"] = Evictions().answer
     if rbac:
         world.rbac = Rbac()
         access.allows, access.admits_anonymous = world.rbac.allows, True
     health = Health()
     discovery, openapi, compaction = DiscoveryPages(world.catalog), OpenApiPages(world.catalog), Compaction(world)
     app = App(world, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
+    world.policies = policies = Policies(world)
     return Parts(
         world=world,
         app=app,
@@ -128,7 +138,9 @@ def assemble(
         namespaces=Namespaces(world),
         expiry=EventExpiry(world),
         accounts=accounts,
-        webhooks=RemoteHooks(world, called, evaluate=evaluate),
+        webhooks=RemoteHooks(world, called),
+        policies=policies,
+        policy_status=PolicyStatus(world, policies),
         rbac=world.rbac,
         aggregation=None if world.rbac is None else RoleAggregation(world, world.rbac),
     )

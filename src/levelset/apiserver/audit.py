@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 _MOST_WAITING: Final = 10_000
 _BATCH: Final = 256
 _LONGEST: Final = 1024
+_LONGEST_REMARK: Final = 10 * 1024
+_MOST_REMARKS: Final = 64
 _MEBI: Final = 1024 * 1024
 
 
@@ -52,6 +54,7 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
     caller: Caller | None
     status: int
     is_stream: bool
+    remarks: dict[str, str] | None
 
 
 class _Word(enum.Enum):
@@ -149,7 +152,8 @@ class AuditLog:
         agent = (request.headers.find("user-agent") or "")[:_LONGEST]
         is_stream = not isinstance(response.body, bytes) or response.upgrade is not None
         path, query = request.path[:_LONGEST], request.query[: 2 * _LONGEST]
-        entry = _Entry(audit, began, self.now(), request.method, path, query, agent, caller, response.status, is_stream)
+        status, remarks = response.status, _bounded(request.remarks)
+        entry = _Entry(audit, began, self.now(), request.method, path, query, agent, caller, status, is_stream, remarks)
         try:
             self._queue.put_nowait(entry)
         except queue.Full:
@@ -206,12 +210,20 @@ def _line(entry: _Entry) -> bytes:
         "requestReceivedTimestamp": _time(entry.began),
         "stageTimestamp": _time(entry.ended),
     }
-    if entry.status in (401, 403):
-        tree["annotations"] = {"authorization.k8s.io/decision": "forbid"}
+    if entry.status in (401, 403) or entry.remarks:
+        decision = {"authorization.k8s.io/decision": "forbid"} if entry.status in (401, 403) else {}
+        tree["annotations"] = {**(entry.remarks or {}), **decision}
     try:
         return msgspec.json.encode(tree) + b"\n"
     except UnicodeEncodeError:  # a path or a name with half a character in it
         return json.dumps(tree).encode("ascii") + b"\n"
+
+
+def _bounded(remarks: dict[str, str] | None) -> dict[str, str] | None:
+    """What policies and webhooks want to have noted, as far as a queue of thousands has room for it."""
+    if not remarks:
+        return None
+    return {key[:_LONGEST]: value[:_LONGEST_REMARK] for key, value in list(remarks.items())[:_MOST_REMARKS]}
 
 
 def _who(caller: Caller | None) -> dict[str, Any]:

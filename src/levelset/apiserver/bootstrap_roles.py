@@ -133,6 +133,7 @@ def _edit_rules() -> list[Object]:
         _rule(READ, [""], ["secrets"]),
         _rule(READ, ["coordination.k8s.io"], ["leases"]),
         _rule(["impersonate"], [""], ["serviceaccounts"]),
+        _rule(["create"], [""], ["pods/eviction"]),
         _rule(["create"], [""], ["serviceaccounts/token"]),
     ]
 

@@ -1,18 +1,27 @@
 """Which rules a built-in kind goes by: its names, what it means by default, what must hold and what never changes."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from levelset.apiserver import data_rules, event_rules, pod_rules, rbac_rules, webhook_checks, workload_rules
+from levelset.apiserver import (
+    binding_checks,
+    data_rules,
+    event_rules,
+    pod_rules,
+    policy_checks,
+    rbac_rules,
+    webhook_checks,
+    workload_rules,
+)
 from levelset.apiserver.default_rules import FILLERS
 from levelset.apiserver.members import part
+from levelset.apiserver.name_checks import check_dns1035_label, check_path_segment
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Object, Rules
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain
 
-__all__ = ["check_dns1035_label", "check_path_segment", "rules_of"]
+__all__ = ["rules_of"]
 
 Fill = Callable[[Object], None]
 Check = Callable[[Object, Object | None], list[Cause]]
@@ -89,24 +98,6 @@ def rules_of(group: str, kind: str) -> Rules:
     )
 
 
-def check_path_segment(text: str) -> list[str]:
-    """The problems of a name that only has to fit into a path, such as a role's: `system:node` has none."""
-    if text in (".", ".."):
-        return [f"may not be {text!r}"]
-    return [f"may not contain {sign!r}" for sign in "/%" if sign in text]
-
-
-_DNS1035 = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
-
-
-def check_dns1035_label(text: str) -> list[str]:
-    """The problems of this text as a name that begins with a letter and has no dots, such as a service's."""
-    if _DNS1035.fullmatch(text):
-        return []
-    rule = "must be at most 63 lower-case letters, digits or '-', the first a letter and the last a letter or digit"
-    return [f"{rule} (such as 'my-name')"]
-
-
 def _check_claim(new: Object, old: Object | None) -> list[Cause]:
     if old is None or _claimed(new) == _claimed(old):
         return []
@@ -178,7 +169,11 @@ CHECKS: dict[tuple[str, str], Check] = {
     (APPS, "ReplicaSet"): workload_rules.check_workload,
     (APPS, "StatefulSet"): workload_rules.check_workload,
     (BATCH, "Job"): workload_rules.check_job,
+    (ADMISSION, "MutatingAdmissionPolicy"): policy_checks.check_mutating_policy,
+    (ADMISSION, "MutatingAdmissionPolicyBinding"): binding_checks.check_mutating_binding,
     (ADMISSION, "MutatingWebhookConfiguration"): webhook_checks.check_webhooks,
+    (ADMISSION, "ValidatingAdmissionPolicy"): policy_checks.check_validating_policy,
+    (ADMISSION, "ValidatingAdmissionPolicyBinding"): binding_checks.check_validating_binding,
     (ADMISSION, "ValidatingWebhookConfiguration"): webhook_checks.check_webhooks,
     ("coordination.k8s.io", "Lease"): event_rules.check_lease,
     ("events.k8s.io", "Event"): event_rules.check_newer_event,

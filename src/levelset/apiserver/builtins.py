@@ -63,7 +63,7 @@ TABLE: dict[str, tuple[Kind, ...]] = {
         Kind("Node", "no", cluster=True, status=True),
         Kind("PersistentVolume", "pv", cluster=True, status=True),
         Kind("PersistentVolumeClaim", "pvc", status=True),
-        Kind("Pod", "po", categories=ALL, status=True, selectable=_POD_FIELDS),
+        Kind("Pod", "po", categories=ALL, status=True, subresources=("eviction",), selectable=_POD_FIELDS),
         Kind("PodTemplate"),
         Kind(
             *("ReplicationController", "rc"),

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from levelset.apiserver.builtin_rules import check_dns1035_label
 from levelset.apiserver.definition_names import is_established
 from levelset.apiserver.definition_versions import check_version
 from levelset.apiserver.members import items, part
+from levelset.apiserver.name_checks import check_dns1035_label
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Object
 from levelset.apiserver.webhook_checks import check_client_config

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from levelset.apiserver.builtin_rules import check_dns1035_label
 from levelset.apiserver.expression_rules import check_expressions
 from levelset.apiserver.jsonpath import parse_path
 from levelset.apiserver.members import items, part
+from levelset.apiserver.name_checks import check_dns1035_label
 from levelset.apiserver.schemas import check_structural, wording
 from levelset.apiserver.served import Object
 from levelset.errors import BadPointer, Cause

@@ -1,7 +1,8 @@
 """Nobody gives away more than they have: who writes a role or a binding must hold all the rights that are in it.
 
 The verbs `escalate` (on roles) and `bind` (on the role that is bound) lift this. A ClusterRole that collects the rules
-of others may come to hold anything, so that it takes somebody who may do everything to write one.
+of others may come to hold anything, so that it takes somebody who may do everything to write one. Likewise who writes
+an admission policy must be allowed to read the objects that are its parameters.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,11 @@ from levelset.apiserver.attempts import Attempt, forbidden_attempt, quoted, quot
 from levelset.apiserver.callers import Caller
 from levelset.apiserver.grants import Grants, Rule, read_rule
 from levelset.apiserver.members import items, part
+from levelset.apiserver.param_rights import check_param_kind, check_param_ref
+from levelset.apiserver.policies import GROUP as ADMISSION
 from levelset.apiserver.rbac import GROUP, Rbac
 from levelset.apiserver.served import Object, Served
+from levelset.apiserver.world import World
 from levelset.errors import Forbidden, NotFound
 
 __all__ = ["Permit", "missing_rights"]
@@ -35,9 +39,12 @@ _Right = tuple[str, str, str, str, str]
 class Permit:
     """What the sender of a write may do beyond sending it, asked on the way into the store."""
 
-    __slots__ = ("_caller", "_name", "_namespace", "_rbac", "_served")
+    __slots__ = ("_caller", "_name", "_namespace", "_rbac", "_served", "_world")
 
-    def __init__(self, rbac: Rbac, caller: Caller, served: Served, namespace: str | None, name: str | None) -> None:
+    def __init__(
+        self, rbac: Rbac, caller: Caller, served: Served, namespace: str | None, name: str | None, *, world: World
+    ) -> None:
+        self._world = world
         self._rbac = rbac
         self._caller = caller
         self._served = served
@@ -52,13 +59,27 @@ class Permit:
             raise forbidden_attempt(self._caller, attempt)
 
     def check(self, new: Object, old: Object | None) -> None:
-        """Raises Forbidden if the object gives somebody rights that the sender does not have."""
+        """Raises Forbidden or Invalid if the object gives somebody rights that the sender does not have."""
+        if self._served.group == ADMISSION:
+            self._check_params(new, old)
         if self._served.group != GROUP or (old is not None and _lets_go(new, old)):
             return
         if self._served.plural in _ROLES:
             self._check_role(new, old)
         elif self._served.plural in _BINDINGS:
             self._check_binding(new)
+
+    def _check_params(self, new: Object, old: Object | None) -> None:
+        policies, plural = self._world.policies, self._served.plural
+        if policies is None or plural not in policies.stored:
+            return
+        who = (self._rbac, self._caller, self._world.catalog)
+        if policies.is_binding(plural):
+            causes = check_param_ref(*who, new, old, kind=policies.param_kind(plural, new))
+        else:
+            causes = check_param_kind(*who, new, old)
+        if causes:
+            raise refusals.invalid(self._served, new["metadata"]["name"], causes)
 
     def _check_role(self, new: Object, old: Object | None) -> None:
         # Also if the rules stay: a new label may have them collected by a role that the sender has.

@@ -50,9 +50,31 @@ def expression_rules(schema: Any) -> Callable[[Any, Any, list[Cause]], list[Caus
     def check(new: Any, old: Any, causes: list[Cause]) -> list[Cause]:
         if any(cause.reason in _BLOCKING for cause in causes):
             return [Cause("<nil>", "FieldValueInvalid", f"Invalid value: null: {UNCHECKED}")]
-        return [_cause(finding) for finding in _compiled(written).check(new, old)]
+        rules = _compiled(written)
+        broken = next((one for one in rules.problems if one.reason == "FieldValueInvalid"), None)
+        if broken is not None:
+            return [] if _is_left_alone(new, old) else [_unusable(broken)]
+        return [_cause(finding) for finding in rules.check(new, old)]
 
     return check
+
+
+def _is_left_alone(new: Any, old: Any) -> bool:
+    """Whether nothing changes that rules could be about, so that such an object can still be let go of."""
+    members, before = as_map(new), as_map(old)
+    if members is None or before is None:
+        return False
+    return all(members.get(name) == before.get(name) for name in {*members, *before} - {"metadata", "status"})
+
+
+def _unusable(problem: "Finding") -> Cause:
+    """What is said about every object of a definition with a rule that this server cannot evaluate.
+
+    Such a definition was stored by another server, as this one refuses it. To leave the rule out would let everything
+    pass that it is there to keep out.
+    """
+    place = problem.field.removeprefix(_PLACE).lstrip(".")
+    return Cause("<nil>", "FieldValueInvalid", f"Invalid value: null: rule compile error: {place}: {problem.message}")
 
 
 @functools.lru_cache(256)

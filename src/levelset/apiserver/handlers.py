@@ -153,11 +153,14 @@ def _misplaced(_call: Call) -> Answer:
 
 
 def _get(call: Call) -> Answer:
-    chosen = call.chosen
-    version = call.request.parameter("resourceVersion")
-    found = reading.get_item(call.world, call.served, call.namespace, call.name, resource_version=version)
+    # Most requests are for one object: what is asked of the call is said in full here, which spares five calls.
+    world, served, address, request = call.world, call.served, call.address, call.request
+    chosen = negotiate(request.headers.find("accept"), "object")
+    version = request.parameter("resourceVersion") if request.query else None
+    assert address.name is not None
+    found = reading.get_item(world, served, address.namespace, address.name, resource_version=version)
     if isinstance(found, Item):
-        return render_item(call.world, call.served, call.request, chosen=chosen, item=found)
+        return render_item(world, served, request, chosen=chosen, item=found)
     return _get_later(call, chosen, found)
 
 
@@ -214,14 +217,22 @@ def _asking(call: Call, options: WriteOptions) -> WriteOptions:
     if chain is None or not chain.concerns(call.served, options.subresource, call.world.catalog):
         return options
     form = scaling.FORM if options.subresource == "scale" else None
-    return replace(options, asking=Asking(chain, _caller(call), options.warnings, form))
+    return replace(options, asking=Asking(chain, _caller(call), options.warnings, form, _remarks(call)))
+
+
+def _remarks(call: Call) -> dict[str, str]:
+    """Where those who are asked leave what is to be noted about the request."""
+    remarks = call.request.remarks
+    return {} if remarks is None else remarks
 
 
 def _permitted(call: Call, rbac: Rbac, options: WriteOptions) -> WriteOptions:
     caller = _caller(call)
     if caller.is_master:
         return options
-    return replace(options, permit=Permit(rbac, caller, call.served, call.namespace, call.address.name))
+    return replace(
+        options, permit=Permit(rbac, caller, call.served, call.namespace, call.address.name, world=call.world)
+    )
 
 
 def _caller(call: Call) -> Caller:
@@ -285,7 +296,7 @@ def _deleting(call: Call) -> DeleteOptions:
     options, chain = delete_options(call.request), call.world.admission
     if chain is None or not chain.concerns(call.served, "", call.world.catalog):
         return options
-    return replace(options, asking=Asking(chain, _caller(call), []))
+    return replace(options, asking=Asking(chain, _caller(call), [], None, _remarks(call)))
 
 
 async def _delete_collection(call: Call) -> Response:
@@ -319,7 +330,7 @@ def _answer_part(call: Call) -> Answer:
         assert served.logs is not None  # or it would not be known
         made: Answer = served.logs(call.world, served, call.namespace, call.name, call.request)
         return made
-    if part == "token":
+    if part in ("eviction", "token"):
         raise method_not_allowed(method, call.request.path)
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)

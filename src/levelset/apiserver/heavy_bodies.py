@@ -1,10 +1,12 @@
 """Bodies that take long to read: large YAML is read aside, one at a time, so that nobody else waits for it.
 
 YAML takes a hundred times as long to read as JSON of the same size. What was read is handed on as JSON, so that those
-who answer requests need not know.
+who answer requests need not know. JSON is read at once whatever its size, but what is done with each of its values
+takes its time: a body that consists of nothing but values, a million of them, is refused unread.
 """
 
 import asyncio
+import re
 from typing import Final
 
 import msgspec
@@ -14,11 +16,14 @@ from levelset.errors import BadObject, BadRequest
 from levelset.objects import encode_tree
 from levelset.web import Headers, Request
 
-__all__ = ["HEAVY", "Lightening", "is_heavy", "is_json"]
+__all__ = ["HEAVY", "MOST_VALUES", "Lightening", "has_too_many", "is_heavy", "is_json"]
 
 HEAVY: Final = 16 * 1024
 MOST_NODES: Final = 200_000
 """The values in a body of YAML: the largest definitions that people install have a quarter of that."""
+MOST_VALUES: Final = 50_000
+"""The values in a body of JSON, keys aside: the largest definitions that people install have half of that."""
+_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _APPLY: Final = "application/apply-patch+yaml"
 
 
@@ -27,6 +32,18 @@ def is_heavy(request: Request) -> bool:
     if len(request.body) <= HEAVY or "yaml" not in (request.headers.find("content-type") or "").lower():
         return False
     return not is_json(request.body)
+
+
+def has_too_many(body: bytes, most: int = MOST_VALUES) -> bool:
+    """Whether a body of JSON holds more values than anybody wants to look at; told without reading it."""
+    # Every value but the first follows a comma or the bracket that opens what it is in; texts may have them, too.
+    if len(body) <= 2 * most or _marks(body) <= most:
+        return False
+    return _marks(_TEXTS.sub(b"", body)) > most
+
+
+def _marks(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 class Lightening:
@@ -45,7 +62,7 @@ class Lightening:
         fields = [(name, value) for name, value in request.headers if name != "content-type"]
         kept = media if media == _APPLY and request.method == "PATCH" else JSON
         headers = Headers([*fields, ("content-type", kept)])
-        return Request(request.method, request.path, request.query, headers, body, request.peer)
+        return Request(request.method, request.path, request.query, headers, body, request.peer, request.remarks)
 
 
 def _read(body: bytes, most_nodes: int) -> bytes:

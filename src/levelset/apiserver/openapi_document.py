@@ -16,7 +16,7 @@ META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 # What the paths refer to whatever the kinds.
 COMMON = tuple(META + name for name in ("Status", "Patch", "DeleteOptions", "ObjectMeta", "ListMeta"))
 SCALE = "io.k8s.api.autoscaling.v1.Scale"
-TOKENS = "io.k8s.api.authentication.v1.TokenRequest"
+PARTS = {"eviction": "io.k8s.api.policy.v1.Eviction", "token": "io.k8s.api.authentication.v1.TokenRequest"}
 
 
 def openapi_document(catalog: Catalog, group: str, version: str) -> Object:
@@ -45,8 +45,8 @@ def _schema_names(served: Served) -> tuple[str, str]:
 def _schemas(resources: list[Served]) -> Object:
     known = [component_name(served) for served in resources if not served.custom]
     lists = [f"{name}List" for name in known]
-    tokens = [TOKENS] if any("token" in served.subresources for served in resources) else []
-    made = components([*COMMON, SCALE, *tokens, *known, *lists])
+    parts = [name for part, name in PARTS.items() if any(part in served.subresources for served in resources)]
+    made = components([*COMMON, SCALE, *parts, *known, *lists])
     for served in resources:
         made.update(_own_schemas(served, made))
     return dict(sorted(made.items()))

@@ -23,6 +23,7 @@ __all__ = [
     "Validation",
     "WriteOptions",
     "delete_options",
+    "read_delete_options",
     "write_options",
 ]
 
@@ -106,7 +107,13 @@ def delete_options(request: Request) -> DeleteOptions:
 
     Raises BadRequest for what cannot be read, and Invalid (422) for unknown values and contradictions.
     """
-    given = _read_body(request) if request.body.strip() else _read_query(request) if request.query else {}
+    return read_delete_options(
+        _read_body(request) if request.body.strip() else _read_query(request) if request.query else {}
+    )
+
+
+def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
+    """The options in a tree; raises BadRequest and Invalid (422)."""
     if not given:
         return DeleteOptions()
     dry_run: list[Any] = _typed(given, "dryRun", list) or []

@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+MOST_CAUSES = 500
+"""How many things that are wrong are told one by one: an object of two megabytes could have fifty times its size."""
+
+
 class Undecodable(BadRequest):
     """A tree that is no object of its kind: 400 for a whole object, 422 if a patch has led to it."""
 
@@ -60,6 +64,7 @@ def forbidden(served: Served, name: str, problem: str, *, causes: Sequence[Cause
 def invalid(served: Served, name: str, causes: Sequence[Cause], *, kind: str | None = None) -> Invalid:
     """422: the object breaks rules; `kind` names it otherwise than by its Kind."""
     named = kind or served.kind
+    causes = causes if len(causes) <= MOST_CAUSES else [*causes[:MOST_CAUSES], _more(len(causes) - MOST_CAUSES)]
     group = f"{named}.{served.group}" if served.group else named
     details = _details(name, served.group, named)
     return Invalid(f'{group} "{name}" is invalid: {_told(causes)}', details=details, causes=causes)
@@ -87,6 +92,10 @@ def terminating_namespace(served: Served, name: str, namespace: str) -> Forbidde
     cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
     problem = f"unable to create new content in namespace {namespace} because it is being terminated"
     return forbidden(served, name, problem, causes=[cause])
+
+
+def _more(number: int) -> Cause:
+    return Cause("", "FieldValueInvalid", f"and {number} more")
 
 
 def _resource(served: Served, name: str) -> dict[str, Any]:

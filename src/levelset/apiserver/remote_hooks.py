@@ -9,19 +9,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from levelset.apiserver.admission import Chain
+from levelset.apiserver.match_conditions import Conditions, ConditionsFailed
+from levelset.apiserver.policy_authorizer import authorizer_values
 from levelset.apiserver.remote_reviews import BadAnswer, read_answer, write_review
 from levelset.apiserver.remote_rules import RemoteWebhook, read_webhooks
 from levelset.apiserver.remote_targets import Targets
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
-from levelset.errors import BadRequest, Forbidden, LevelsetError, ServerFailed, Unreachable
+from levelset.errors import BadRequest, Forbidden, ServerFailed, Unreachable
 from levelset.objects import decode_tree
 from levelset.objects.trees import is_map
 
-__all__ = ["Evaluate", "RemoteHook", "RemoteHooks"]
+__all__ = ["RemoteHook", "RemoteHooks", "Values"]
 
-Evaluate = Callable[[str, Mapping[str, Any]], Any]
-"""The value of an expression in CEL, given its variables; raises LevelsetError if it has none."""
+Values = Callable[[Tree], Mapping[str, Any]]
+"""What the conditions of webhooks may use besides the request they are given: whom they may ask."""
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +34,13 @@ _PLURALS: Final = {"mutatingwebhookconfigurations": True, "validatingwebhookconf
 class RemoteHook:
     """One webhook of a configuration, as an `Admitter`."""
 
-    __slots__ = ("_evaluate", "_hook", "_targets")
+    __slots__ = ("_conditions", "_hook", "_targets", "_values")
 
-    def __init__(self, hook: RemoteWebhook, targets: Targets, evaluate: Evaluate | None = None) -> None:
+    def __init__(self, hook: RemoteWebhook, targets: Targets, values: Values) -> None:
         self._hook = hook
         self._targets = targets
-        self._evaluate = evaluate
+        self._conditions = Conditions(hook.conditions)
+        self._values = values
 
     @property
     def name(self) -> str:
@@ -77,37 +80,23 @@ class RemoteHook:
             raise _internal(problem) from error
 
     def _meets_conditions(self, request: Tree) -> bool:
-        if not self._hook.conditions:
+        if not self._conditions:
             return True
-        old, new = request.get("oldObject"), request.get("object")
-        variables = {"object": new, "oldObject": old, "request": request}
-        problems: list[str] = []
-        for condition in self._hook.conditions:
-            try:
-                if self._value(condition.expression, variables) is not True:
-                    return False
-            except LevelsetError as error:
-                problems.append(f"{condition.name}: {error}")
-        # One that is false spares the webhook, whatever became of the others.
-        if not problems:
-            return True
-        log.warning("conditions of a webhook failed", extra={"webhook": self.name, "cause": "; ".join(problems)})
-        if self._hook.may_fail:
-            return False
-        raise _forbidden(self._hook, request, problems)
-
-    def _value(self, expression: str, variables: Mapping[str, Any]) -> Any:
-        if self._evaluate is None:
-            raise LevelsetError("this server has nobody who evaluates expressions in CEL")
-        return self._evaluate(expression, variables)
+        seen = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+        try:
+            return self._conditions.hold({**seen, "namespaceObject": None, **self._values(request)})
+        except ConditionsFailed as error:
+            log.warning("conditions of a webhook failed", extra={"webhook": self.name, "cause": str(error)})
+            if self._hook.may_fail:
+                return False
+            raise _forbidden(request, str(error)) from error
 
 
 class RemoteHooks:
     """The webhooks of all configurations in a world, kept in its chain of admitters."""
 
-    def __init__(self, world: World, targets: Targets, *, evaluate: Evaluate | None = None) -> None:
+    def __init__(self, world: World, targets: Targets) -> None:
         self.targets = targets
-        self.evaluate = evaluate
         self._world = world
         self._known: dict[tuple[str, str], tuple[RemoteHook, ...]] = {}
         self._active: tuple[RemoteHook, ...] = ()
@@ -135,8 +124,11 @@ class RemoteHooks:
 
     def _take(self, plural: str, configuration: Tree) -> None:
         hooks = read_webhooks(configuration, mutates=_PLURALS[plural])
-        made = tuple(RemoteHook(one, self.targets, self.evaluate) for one in hooks)
+        made = tuple(RemoteHook(one, self.targets, self._values) for one in hooks)
         self._known[configuration["metadata"]["name"], plural] = made
+
+    def _values(self, request: Tree) -> Mapping[str, Any]:
+        return authorizer_values(self._world, request)
 
     def _put(self) -> None:
         """Puts those that there are now into the chain, behind all others."""
@@ -151,8 +143,9 @@ def _internal(problem: str) -> ServerFailed:
     return ServerFailed(f"Internal error occurred: {problem}", code=500, reason="InternalError", details=causes)
 
 
-def _forbidden(hook: RemoteWebhook, request: Tree, problems: list[str]) -> Forbidden:
-    resource, name = request["resource"], request.get("name", "")
+def _forbidden(request: Tree, problem: str) -> Forbidden:
+    resource, name = request["requestResource"], request.get("name", "")
     group = f".{resource['group']}" if resource["group"] else ""
-    text = f'{resource["resource"]}{group} "{name}" is forbidden'
-    return Forbidden(f'{text}: the conditions of webhook "{hook.name}" failed: {"; ".join(problems)}')
+    details = {"name": name, "group": resource["group"], "kind": resource["resource"]}
+    told = {word: value for word, value in details.items() if value}
+    return Forbidden(f'{resource["resource"]}{group} "{name}" is forbidden: {problem}', details=told)

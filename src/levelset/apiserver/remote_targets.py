@@ -3,6 +3,7 @@
 A webhook is called at an https URL, or as a Service. Nobody resolves the names of Services here: whoever runs the
 server says where they are (`services`), or they cannot be reached. Addresses are looked at before they are connected
 to, and it is the address that was looked at that is used, so that a name cannot mean something else a moment later.
+A connection is kept for a moment for the next call to the same address; a call is never made twice.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
 from levelset.errors import TimedOut, Unreachable
-from levelset.web import Destination, post
+from levelset.web import Destination, Poster
 
 __all__ = ["Reachable", "Services", "Targets"]
 
@@ -41,6 +42,11 @@ class Targets:
     def __init__(self, *, reach: Reachable = "any", services: Services | None = None) -> None:
         self.reach: Reachable = reach
         self._services = services
+        self._poster = Poster()
+
+    def close(self) -> None:
+        """Ends the connections that are kept for the next call."""
+        self._poster.close()
 
     async def call(self, config: Mapping[str, Any], body: bytes, *, seconds: float) -> bytes:
         """The body of a good answer; raises Unreachable, with the URL and why there is none."""
@@ -49,7 +55,7 @@ class Targets:
             async with asyncio.timeout(seconds):
                 to = await self._find(config, url)
                 tls = await _context(config)
-                posted = await post(to, body, tls=tls, largest=_LARGEST)
+                posted = await self._poster.post(to, body, tls=tls, largest=_LARGEST)
         except TimeoutError as error:
             raise TimedOut(f'Post "{url}": no answer within {seconds:g} s') from error
         except Unreachable as error:

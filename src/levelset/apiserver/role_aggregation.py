@@ -53,13 +53,33 @@ class RoleAggregation:
 
 
 def collected_rules(role: Object, others: dict[str, Object]) -> list[Object]:
-    """The rules of all roles that its selectors find, each once, in the order of selectors and names."""
-    own = role["metadata"]["name"]
+    """The rules of all roles that its selectors find, each once, in the order of selectors and names.
+
+    A role that collects rules itself stands for those that it finds, not for what was last written into it: so it does
+    not matter which of them is written first, roles that collect each other come to an end, and none of them keeps
+    what nobody gives any more.
+    """
     found: dict[bytes, Object] = {}
+    seen: set[str] = set()
+    waiting = [role["metadata"]["name"]]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        tree = role if name == role["metadata"]["name"] else others[name]
+        if tree.get("aggregationRule"):
+            waiting += reversed(_selected(tree, others))
+        else:
+            for rule in items(tree, "rules"):
+                found.setdefault(encode_tree(rule), rule)
+    return list(found.values())
+
+
+def _selected(role: Object, others: dict[str, Object]) -> list[str]:
+    """The names of the roles that the selectors of a role find."""
+    found: list[str] = []
     for tree in items(part(role, "aggregationRule"), "clusterRoleSelectors"):
         selector = LabelSelector.from_tree(tree)
-        for name in sorted(others):
-            if name != own and selector.matches(others[name]["metadata"].get("labels")):
-                for rule in items(others[name], "rules"):
-                    found.setdefault(encode_tree(rule), rule)
-    return list(found.values())
+        found += [name for name in sorted(others) if selector.matches(others[name]["metadata"].get("labels"))]
+    return found

@@ -32,6 +32,7 @@ __all__ = [
     "status_tree",
     "success",
     "too_large",
+    "too_many_values",
     "unsupported_media_type",
 ]
 
@@ -134,6 +135,12 @@ def unsupported_media_type(given: str, types: str) -> ApiError:
 def too_large(limit: int) -> ApiError:
     """The body is larger than any object may be."""
     return ApiError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
+
+
+def too_many_values(limit: int) -> ApiError:
+    """The body is small enough, but holds more than anybody can look at while others wait."""
+    text = f"Request entity too large: an object may hold {limit} values at most"
+    return ApiError(text, code=413, reason="RequestEntityTooLarge")
 
 
 def invalid_options(kind: str, causes: list[Cause]) -> Invalid:

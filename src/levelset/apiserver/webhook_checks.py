@@ -1,9 +1,10 @@
 """What must hold of a configuration of webhooks, so that whatever is stored can be asked; pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from levelset.apiserver.match_conditions import condition_problem
 from levelset.apiserver.members import items, part
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Object
@@ -11,9 +12,9 @@ from levelset.errors import BadSelector, Cause
 from levelset.objects import LabelSelector
 from levelset.objects.names import check_dns1123_subdomain, check_label_key
 
-__all__ = ["check_client_config", "check_webhooks"]
+__all__ = ["OPERATIONS", "check_client_config", "check_conditions", "check_rule", "check_selector", "check_webhooks"]
 
-_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _WORDS: Final = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -24,13 +25,18 @@ _VERSIONS: Final = ("v1", "v1beta1")
 _MOST_CONDITIONS: Final = 64
 
 
-def check_webhooks(new: Object, _old: Object | None) -> list[Cause]:
+def check_webhooks(new: Object, old: Object | None) -> list[Cause]:
     """What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
     causes: list[Cause] = []
     seen: set[str] = set()
-    for index, hook in enumerate(items(new, "webhooks")):
+    hooks, before = items(new, "webhooks"), items(old, "webhooks")
+    # Conditions that stay as they were are not looked at: what an older server took can still be stored.
+    is_new = [items(one, "matchConditions") for one in hooks] != [items(one, "matchConditions") for one in before]
+    for index, hook in enumerate(hooks):
         at, name = f"webhooks[{index}]", str(hook.get("name") or "")
         causes += _check_webhook(hook, at)
+        if is_new:
+            causes += check_conditions(items(hook, "matchConditions"), f"{at}.matchConditions")
         if name in seen:
             causes.append(wording.duplicate(f"{at}.name", name))
         seen.add(name)
@@ -47,6 +53,50 @@ def check_client_config(config: Object, at: str) -> list[Cause]:
     return _check_url(str(url), f"{at}.url")
 
 
+def check_rule(rule: Object, at: str, operations: Sequence[str] = OPERATIONS) -> list[Cause]:
+    """What is wrong with a rule of a webhook or of a policy, which may name these operations."""
+    causes: list[Cause] = []
+    for word, what in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
+        causes += _check_names(items(rule, word), f"{at}.{word}", what)
+    for index, one in enumerate(items(rule, "operations")):
+        if one not in operations:
+            causes.append(wording.not_supported(f"{at}.operations[{index}]", one, operations))
+    resources = items(rule, "resources")
+    if not resources:
+        causes.append(wording.required(f"{at}.resources"))
+    elif "*/*" in resources and len(resources) > 1:
+        detail = "if '*/*' is present, must not specify other resources"
+        causes.append(wording.invalid(f"{at}.resources", resources, detail))
+    scope = rule.get("scope")
+    if scope is not None and scope not in ("*", "Cluster", "Namespaced"):
+        causes.append(wording.not_supported(f"{at}.scope", scope, ("*", "Cluster", "Namespaced")))
+    return causes
+
+
+def check_selector(selector: Any, at: str) -> list[Cause]:
+    """What is wrong with a label selector."""
+    try:
+        LabelSelector.from_tree(selector or {})
+    except BadSelector as error:
+        return [wording.invalid(at, selector, str(error))]
+    return []
+
+
+def check_conditions(conditions: list[Any], at: str, *, has_params: bool = False) -> list[Cause]:
+    """What is wrong with the conditions of a webhook or of a policy."""
+    if len(conditions) > _MOST_CONDITIONS:
+        return [wording.too_many(at, len(conditions), _MOST_CONDITIONS)]
+    causes: list[Cause] = []
+    for index, one in enumerate(conditions):
+        name, expression = str(one.get("name") or ""), str(one.get("expression") or "").strip()
+        if not expression:
+            causes.append(wording.required(f"{at}[{index}].expression"))
+        elif (problem := condition_problem(expression, has_params=has_params)) is not None:
+            causes.append(wording.invalid(f"{at}[{index}].expression", expression, problem))
+        causes += _check_condition_name(name, f"{at}[{index}].name")
+    return causes + list(_duplicates([str(one.get("name") or "") for one in conditions], at))
+
+
 def _check_webhook(hook: Object, at: str) -> list[Cause]:
     causes = _check_name(str(hook.get("name") or ""), f"{at}.name")
     for field, known in _WORDS.items():
@@ -59,11 +109,11 @@ def _check_webhook(hook: Object, at: str) -> list[Cause]:
         causes.append(wording.invalid(f"{at}.timeoutSeconds", seconds, detail))
     causes += _check_versions(items(hook, "admissionReviewVersions"), f"{at}.admissionReviewVersions")
     for word in ("namespaceSelector", "objectSelector"):
-        causes += _check_selector(hook.get(word), f"{at}.{word}")
+        causes += check_selector(hook.get(word), f"{at}.{word}")
     causes += check_client_config(part(hook, "clientConfig"), f"{at}.clientConfig")
     for index, rule in enumerate(items(hook, "rules")):
-        causes += _check_rule(rule, f"{at}.rules[{index}]")
-    return causes + _check_conditions(items(hook, "matchConditions"), f"{at}.matchConditions")
+        causes += check_rule(rule, f"{at}.rules[{index}]")
+    return causes
 
 
 def _check_name(name: str, at: str) -> list[Cause]:
@@ -80,14 +130,6 @@ def _check_versions(versions: list[Any], at: str) -> list[Cause]:
         return [wording.required(at, f"must specify one of {', '.join(_VERSIONS)}")]
     if not any(one in _VERSIONS for one in versions):
         return [wording.invalid(at, versions, f"must include at least one of {', '.join(_VERSIONS)}")]
-    return []
-
-
-def _check_selector(selector: Any, at: str) -> list[Cause]:
-    try:
-        LabelSelector.from_tree(selector or {})
-    except BadSelector as error:
-        return [wording.invalid(at, selector, str(error))]
     return []
 
 
@@ -127,45 +169,14 @@ def _check_service(service: Object, at: str) -> list[Cause]:
     return causes
 
 
-def _check_rule(rule: Object, at: str) -> list[Cause]:
-    causes: list[Cause] = []
-    for word, what in (("operations", "operations"), ("apiGroups", "group"), ("apiVersions", "version")):
-        causes += _check_names(items(rule, word), f"{at}.{word}", what)
-    for index, one in enumerate(items(rule, "operations")):
-        if one not in _OPERATIONS:
-            causes.append(wording.not_supported(f"{at}.operations[{index}]", one, _OPERATIONS))
-    resources = items(rule, "resources")
-    if not resources:
-        causes.append(wording.required(f"{at}.resources"))
-    elif "*/*" in resources and len(resources) > 1:
-        detail = "if '*/*' is present, must not specify other resources"
-        causes.append(wording.invalid(f"{at}.resources", resources, detail))
-    scope = rule.get("scope")
-    if scope is not None and scope not in ("*", "Cluster", "Namespaced"):
-        causes.append(wording.not_supported(f"{at}.scope", scope, ("*", "Cluster", "Namespaced")))
-    return causes
-
-
 def _check_names(names: list[Any], at: str, what: str) -> list[Cause]:
     if not names:
         return [wording.required(at)]
     if "*" in names and len(names) > 1:
         return [wording.invalid(at, names, f"if '*' is present, must not specify other {what}")]
-    if what == "version":
+    if what == "API versions":
         return [wording.required(f"{at}[{index}]") for index, one in enumerate(names) if not one]
     return []
-
-
-def _check_conditions(conditions: list[Any], at: str) -> list[Cause]:
-    if len(conditions) > _MOST_CONDITIONS:
-        return [wording.too_many(at, len(conditions), _MOST_CONDITIONS)]
-    causes: list[Cause] = []
-    for index, one in enumerate(conditions):
-        name = str(one.get("name") or "")
-        causes += _check_condition_name(name, f"{at}[{index}].name")
-        if not str(one.get("expression") or "").strip():
-            causes.append(wording.required(f"{at}[{index}].expression"))
-    return causes + list(_duplicates([str(one.get("name") or "") for one in conditions], at))
 
 
 def _check_condition_name(name: str, at: str) -> list[Cause]:

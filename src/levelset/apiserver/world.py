@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from levelset.apiserver.admission import Chain
     from levelset.apiserver.catalog import Catalog
     from levelset.apiserver.feeds import Feeds
+    from levelset.apiserver.policies import Policies
     from levelset.apiserver.rbac import Rbac
     from levelset.apiserver.served import Served
 
@@ -70,6 +71,8 @@ class World:
     """In-process validators by (group, kind)."""
     admission: "Chain | None" = None
     """Those who are asked before a client's write; None if there are none, and then it costs nothing."""
+    policies: "Policies | None" = None
+    """The admission policies and their bindings; None if nobody keeps any (tests)."""
     listeners: list[Listener] = field(default_factory=list[Listener])
     followers: dict[str, list[Listener]] = field(default_factory=dict[str, list[Listener]])
     """Listeners that one resource matters to, by the prefix of its keys: others' writes need not wait for them."""

@@ -10,11 +10,13 @@ program({"self": {"replicas": 3, "max": 5}})  # True
 
 from levelset.cel.faults import CompileError, CostExceeded, EvaluationError, Issue
 from levelset.cel.library.authorizing import Authorizer, Decide, Decision, PathCheck, ResourceCheck
-from levelset.cel.policies import policy_declarations
+from levelset.cel.plain import plain_value
+from levelset.cel.policies import APPLIED, PATCHES, policy_declarations
 from levelset.cel.program import CALL_LIMIT, OBJECT_LIMIT, Budget, Declarations, Program, compile_rule
 from levelset.cel.rulenodes import OMITTED, Finding
 from levelset.cel.rules import Rules, compile_rules
-from levelset.cel.schemas import declared_type
+from levelset.cel.schemas import declared_type, escape
+from levelset.cel.tokens import RESERVED
 from levelset.cel.types import (
     BOOL,
     BYTES,
@@ -33,8 +35,10 @@ from levelset.cel.types import (
     object_of,
     optional_of,
 )
+from levelset.cel.values import Made
 
 __all__ = [
+    "APPLIED",
     "BOOL",
     "BYTES",
     "CALL_LIMIT",
@@ -46,6 +50,8 @@ __all__ = [
     "OBJECT_LIMIT",
     "OMITTED",
     "OPAQUE",
+    "PATCHES",
+    "RESERVED",
     "STRING",
     "TIMESTAMP",
     "UINT",
@@ -59,6 +65,7 @@ __all__ = [
     "EvaluationError",
     "Finding",
     "Issue",
+    "Made",
     "PathCheck",
     "Program",
     "ResourceCheck",
@@ -67,9 +74,11 @@ __all__ = [
     "compile_rule",
     "compile_rules",
     "declared_type",
+    "escape",
     "list_of",
     "map_of",
     "object_of",
     "optional_of",
+    "plain_value",
     "policy_declarations",
 ]

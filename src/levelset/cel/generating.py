@@ -14,7 +14,7 @@ from levelset.cel.charging import CHARGES
 from levelset.cel.faults import CostExceeded, EvaluationError
 from levelset.cel.tree import Bind, Ident, ListOf, Literal, Logic, MapOf, Node, OptMap, Select, Struct
 from levelset.cel.types import Type
-from levelset.cel.values import NONE, Named, Optional
+from levelset.cel.values import NONE, Made, Named, Optional
 
 __all__ = ["FAILURES", "Generator", "boolean", "emitter"]
 
@@ -194,6 +194,7 @@ _HELPERS: Mapping[str, Any] = {
     "NONE": NONE,
     "CostExceeded": CostExceeded,
     "EvaluationError": EvaluationError,
+    "Made": Made,
     "Optional": Optional,
     "len": len,
     "enumerate": enumerate,
@@ -317,7 +318,8 @@ def _map(g: Generator, node: MapOf) -> str:
 @emitter(Struct)
 def _struct(g: Generator, node: Struct) -> str:
     g.weight += 40
-    found = g.stored("{}")
+    # What the schema of the object will be is known only later: the name is checked then.
+    found = g.stored(f"Made({node.name!r})" if node.type.kind == "dyn" else "{}")
     for entry in node.entries:
         value = g.atom(g.emit(entry.value))
         key = repr(node.type.keys.get(entry.key, entry.key))

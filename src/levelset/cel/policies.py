@@ -7,9 +7,9 @@ are those of the policy, each of the type that its expression has, and `authoriz
 from collections.abc import Mapping
 
 from levelset.cel.program import Declarations
-from levelset.cel.types import BOOL, DYN, OPAQUE, STRING, Type, list_of, map_of, object_of
+from levelset.cel.types import BOOL, DYN, INT, OPAQUE, STRING, Type, list_of, map_of, object_of
 
-__all__ = ["policy_declarations"]
+__all__ = ["APPLIED", "PATCHES", "policy_declarations"]
 
 _KIND = object_of(dict.fromkeys(("group", "version", "kind"), STRING), name="kubernetes.GroupVersionKind")
 _RESOURCE = object_of(dict.fromkeys(("group", "version", "resource"), STRING), name="kubernetes.GroupVersionResource")
@@ -34,8 +34,35 @@ _REQUEST = object_of(
     },
     name="kubernetes.AdmissionRequest",
 )
+_TEXTS = map_of(STRING, STRING)
+_NAMESPACE_META = object_of(
+    {
+        **dict.fromkeys(("name", "generateName", "namespace", "resourceVersion", "UID"), STRING),
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "finalizers": list_of(STRING),
+        "generation": INT,
+        "deletionGracePeriodSeconds": INT,
+        "creationTimestamp": DYN,  # a text in the tree; expressions turn it into a time themselves
+        "deletionTimestamp": DYN,
+    },
+    name="kubernetes.NamespaceMetadata",
+    keys={"UID": "uid"},
+)
+_NAMESPACE = object_of(
+    {
+        "metadata": _NAMESPACE_META,
+        "spec": object_of({"finalizers": list_of(STRING)}, name="kubernetes.NamespaceSpec"),
+        "status": object_of({"phase": STRING}, name="kubernetes.NamespaceStatus"),
+    },
+    name="kubernetes.Namespace",
+)
 _PATCH = object_of({"op": STRING, "path": STRING, "from": STRING, "value": DYN}, name="JSONPatch")
-_OBJECT = Type("dyn", name="Object")
+
+APPLIED = Type("dyn", name="Object")
+"""What an expression gives that lays an object over the one that is written."""
+PATCHES = list_of(_PATCH)
+"""What an expression gives that makes a JSON patch."""
 
 
 def policy_declarations(
@@ -44,12 +71,19 @@ def policy_declarations(
     has_params: bool = False,
     has_authorizer: bool = True,
     is_mutating: bool = False,
+    seen: Type = DYN,
+    given: Type = DYN,
 ) -> Declarations:
-    """What a policy may use; `is_mutating` lets it write out `Object{...}` and `JSONPatch{...}`."""
-    known: dict[str, Type] = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": DYN}
-    known["variables"] = object_of(variables or {}, name="kubernetes.variables")
+    """What a policy may use; `is_mutating` lets it write out `Object{...}` and `JSONPatch{...}`.
+
+    Without `variables` (None) the expression knows no such word, as in the conditions of a policy. `seen` and `given`
+    are the types of objects and of parameters where they are known, to warn about what such objects cannot have.
+    """
+    known: dict[str, Type] = {"object": seen, "oldObject": seen, "request": _REQUEST, "namespaceObject": _NAMESPACE}
+    if variables is not None:
+        known["variables"] = object_of(variables, name="kubernetes.variables")
     if has_params:
-        known["params"] = DYN
+        known["params"] = given
     if has_authorizer:
         known["authorizer"] = OPAQUE["Authorizer"]
         known["authorizer.requestResource"] = OPAQUE["ResourceCheck"]
@@ -59,4 +93,6 @@ def policy_declarations(
 def _struct(name: str) -> Type | None:
     if name == "JSONPatch":
         return _PATCH
-    return _OBJECT if name == "Object" or name.startswith("Object.") else None
+    if name == "Object":
+        return APPLIED
+    return Type("dyn", name=name) if name.startswith("Object.") else None

@@ -69,11 +69,14 @@ class _Past:
         self.new, self.old, self.parent = new, old, parent
         self._is_same: bool | None = None
 
-    def is_same(self) -> bool:
-        """Whether nothing has changed, in the value or in the nearest one around it that has a former one."""
+    def is_same(self, forms: tuple[Any, Any] | None = None) -> bool:
+        """Whether nothing has changed, in the value or in the nearest one around it that has a former one.
+
+        `forms` are both values in the form that their schema gives them, in which keyed lists have no order.
+        """
         if self._is_same is None:
             self._is_same = equal(self.new, self.old) if self.old is not None else self._is_parent_same()
-        return self._is_same
+        return self._is_same or (self.old is not None and forms is not None and equal(*forms))
 
     def _is_parent_same(self) -> bool:
         return self.parent is not None and self.parent.is_same()
@@ -139,7 +142,7 @@ class _Check:
                 before = NONE if old is None else Optional(former)
             if self._holds(node, rule, path, value, before):
                 continue
-            if past is not None and not rule.is_transition and past.is_same():
+            if past is not None and not rule.is_transition and past.is_same((value, former)):
                 continue
             self._blame(node, rule, path, new, (value, before))
 

@@ -21,6 +21,7 @@ __all__ = [
     "NONE",
     "Duration",
     "KeyedList",
+    "Made",
     "Named",
     "Optional",
     "SetList",
@@ -58,6 +59,16 @@ class Duration(int):
     """A length of time in nanoseconds."""
 
     __slots__ = ()
+
+
+class Made(dict[str, Any]):
+    """An object that an expression has written out, with the name that it gave it: `Object.spec{...}`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
 
 
 class Named:

@@ -3,15 +3,16 @@
 Keys are ECDSA P-256: an RSA key would take longer than everything else at the start of a server together.
 """
 
+import asyncio
 import ssl
 import tempfile
 from collections.abc import Sequence
-from typing import Self
+from typing import IO, Self
 
 from levelset.errors import ConfigError
 from levelset.web.identities import Identity, Use, Wish
 
-__all__ = ["Authority", "Identity", "load_identity"]
+__all__ = ["Authority", "Identity", "load_identity", "renew_identity"]
 
 
 class Authority:
@@ -65,19 +66,42 @@ class Authority:
 
 
 def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
-    """Gives a context another certificate: new connections use it, those that are open keep the old one.
+    """Gives a context its certificate. Raises ConfigError.
 
-    This is how a running server takes a renewed certificate; it need not stop. Raises ConfigError. It writes and reads
-    a small file, so a coroutine calls it with `asyncio.to_thread`.
+    It writes and reads a small file, so a coroutine calls it with `asyncio.to_thread`. Not for a context with which a
+    server is running: see `renew_identity`.
     """
-    # ssl reads keys from files only. This one is private, and gone again at once.
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(identity.key + identity.certificate)
-        file.flush()
-        try:
-            context.load_cert_chain(file.name)
-        except ssl.SSLError as error:
-            raise ConfigError(f"The certificate and its key cannot be used: {error.reason or error}.") from error
+    with _written(identity) as file:
+        _load(context, file.name)
+
+
+async def renew_identity(context: ssl.SSLContext, identity: Identity) -> None:
+    """Gives another certificate to the context of a server that runs on this event loop. Raises ConfigError.
+
+    New connections use it, those that are open keep the old one. For a moment a context has the new certificate and no
+    key; so this happens on the loop, where no handshake can come in between. It takes less than a millisecond: the file
+    that is read was written just before.
+    """
+    file = await asyncio.to_thread(_written, identity)
+    try:
+        _load(context, file.name)
+    finally:
+        await asyncio.to_thread(file.close)
+
+
+def _written(identity: Identity) -> IO[bytes]:
+    """A private file, as ssl reads keys from files only; gone when it is closed."""
+    file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(identity.key + identity.certificate)
+    file.flush()
+    return file
+
+
+def _load(context: ssl.SSLContext, name: str) -> None:
+    try:
+        context.load_cert_chain(name)
+    except ssl.SSLError as error:
+        raise ConfigError(f"The certificate and its key cannot be used: {error.reason or error}.") from error
 
 
 def _context(role: int, trusted: bytes) -> ssl.SSLContext:

@@ -85,7 +85,8 @@ class Request(msgspec.Struct, frozen=True, eq=False):
     """One request as it came in.
 
     `path` and `query` are as the client wrote them, still percent-encoded; `segments` and `parameters` are decoded.
-    `peer` is there only if the client showed a certificate that the server trusts.
+    `peer` is there only if the client showed a certificate that the server trusts. `remarks` is where those who handle
+    the request leave what is to be known about it later; None if nobody will ask.
     """
 
     method: str
@@ -94,6 +95,7 @@ class Request(msgspec.Struct, frozen=True, eq=False):
     headers: Headers = _NO_HEADERS
     body: bytes = b""
     peer: Peer | None = None
+    remarks: dict[str, str] | None = None
     _parameters: dict[str, tuple[str, ...]] | None = None
 
     @property

@@ -1,22 +1,20 @@
-"""Sends one body to one address and gives what comes back: the least of an HTTP client, for a server that must ask.
+"""Sends bodies to addresses and gives what comes back: the least of an HTTP client, for a server that must ask.
 
-There is no pool, no redirect that is followed, no proxy and no credential; the answer is bounded in size, and in time
-by whoever calls.
+There is no redirect that is followed, no proxy and no credential; the answer is bounded in size, and in time by whoever
+calls. A connection is kept for a moment after its answer, for the next body that goes to the same place.
 """
 
 import asyncio
 import ssl
+from collections import OrderedDict
 from typing import Final, NamedTuple
 
-import httptools
+from levelset.web.wires import Posted, Wire
 
-from levelset.errors import Unreachable
+__all__ = ["Destination", "Poster"]
 
-__all__ = ["Destination", "Posted", "post"]
-
-_LARGEST_HEAD: Final = 64 * 1024
-_PIECE: Final = 64 * 1024
-_FIRST_FINAL: Final = 200
+_IDLE: Final = 1.5
+_MARGIN: Final = 1.0
 
 
 class Destination(NamedTuple):
@@ -32,30 +30,74 @@ class Destination(NamedTuple):
     """Who the certificate must be for."""
 
 
-class Posted(NamedTuple):
-    """An answer, read to its end."""
-
-    status: int
-    body: bytes
+_Place = tuple[asyncio.AbstractEventLoop, str, int, str, ssl.SSLContext]
 
 
-async def post(to: Destination, body: bytes, *, tls: ssl.SSLContext, largest: int) -> Posted:
-    """Sends JSON and waits for the answer; Unreachable if there is none, or one of more than `largest` bytes."""
-    try:
-        reader, writer = await asyncio.open_connection(to.address, to.port, ssl=tls, server_hostname=to.name)
-    except ssl.SSLCertVerificationError as error:
-        raise Unreachable(f"its certificate is not trusted: {error.verify_message}", is_sent=False) from error
-    except OSError as error:
-        raise Unreachable(_reason(error), is_sent=False) from error
-    try:
-        writer.write(_head(to, len(body)) + body)
-        return await _read(reader, largest)
-    except OSError as error:
-        if isinstance(error, Unreachable):
-            raise
-        raise Unreachable(_reason(error)) from error
-    finally:
-        writer.transport.abort()  # nothing more is to be said, and a peer that does not listen must not hold us up
+class Poster:
+    """Posts JSON, over connections that it keeps while they are idle.
+
+    No request is ever sent twice, as the first may have taken effect. So a connection must not be one that the other
+    end is about to close, and is kept for less time than any usual server keeps it: `idle` seconds, or less if the
+    other end says so. It is used again only for the same address, name and trust. At most `most` are kept, and
+    `most_each` for one place.
+    """
+
+    def __init__(self, *, idle: float = _IDLE, most: int = 64, most_each: int = 16) -> None:
+        self._idle = idle
+        self._most = most
+        self._most_each = most_each
+        self._kept: OrderedDict[Wire, tuple[_Place, asyncio.TimerHandle]] = OrderedDict()
+        self._era = 0
+
+    @property
+    def kept(self) -> int:
+        """How many connections wait for the next request, and can still be used."""
+        return sum(wire.can_ask for wire in self._kept)
+
+    async def post(self, to: Destination, body: bytes, *, tls: ssl.SSLContext, largest: int) -> Posted:
+        """Sends JSON and waits for the answer; Unreachable if there is none, or one of more than `largest` bytes."""
+        place: _Place = (asyncio.get_running_loop(), to.address, to.port, to.name, tls)
+        era = self._era
+        wire = self._take(place) or await Wire.connect(to.address, to.port, tls=tls, name=to.name)
+        posted = await wire.ask(_head(to, len(body)) + body, largest=largest)
+        self._keep(place, wire, is_old=era != self._era)
+        return posted
+
+    def close(self) -> None:
+        """Ends the connections that are idle; those in use end with their answers."""
+        self._era += 1
+        while self._kept:
+            self._drop(next(iter(self._kept)))
+
+    def _take(self, place: _Place) -> Wire | None:
+        """A connection to the place that can still be used: the one that was used last, so that the others go."""
+        for wire in [one for one, (other, _) in reversed(self._kept.items()) if other == place]:
+            _, timer = self._kept.pop(wire)
+            timer.cancel()
+            if wire.can_ask:
+                return wire
+            wire.abort()
+        return None
+
+    def _keep(self, place: _Place, wire: Wire, *, is_old: bool) -> None:
+        seconds = self._idle if wire.kept_for is None else min(self._idle, wire.kept_for - _MARGIN)
+        if not wire.can_ask:
+            return
+        if is_old or seconds <= 0 or self._most < 1:
+            wire.abort()
+            return
+        self._kept[wire] = place, place[0].call_later(seconds, self._drop, wire)
+        same = [one for one, (other, _) in self._kept.items() if other == place]
+        if len(same) > self._most_each:
+            self._drop(same[0])
+        elif len(self._kept) > self._most:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, wire: Wire) -> None:
+        place, timer = self._kept.pop(wire)
+        timer.cancel()
+        if not place[0].is_closed():  # a loop that is gone took its connections along
+            wire.abort()
 
 
 def _head(to: Destination, size: int) -> bytes:
@@ -66,58 +108,5 @@ def _head(to: Destination, size: int) -> bytes:
         "Content-Type: application/json",
         f"Content-Length: {size}",
         "User-Agent: levelset",
-        "Connection: close",
     ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
-async def _read(reader: asyncio.StreamReader, largest: int) -> Posted:
-    answer = _Answer()
-    answer.parser = parser = httptools.HttpResponseParser(answer)
-    received = 0
-    while not answer.is_complete:
-        piece = await reader.read(_PIECE)
-        if not piece:
-            break
-        received += len(piece)
-        try:
-            parser.feed_data(piece)
-        except httptools.HttpParserError as error:
-            raise Unreachable(f"what it answered is not HTTP: {error}") from error
-        if received > largest + _LARGEST_HEAD or len(answer.body) > largest:
-            raise Unreachable(f"its answer is larger than {largest} bytes")
-        if not answer.has_head and received > _LARGEST_HEAD:
-            raise Unreachable("its answer does not come to an end of its headers")
-    if not answer.has_head or (not answer.is_complete and answer.is_measured):
-        raise Unreachable("it hung up before its answer was complete")
-    return Posted(parser.get_status_code(), bytes(answer.body))
-
-
-class _Answer:
-    """What the parser has seen of an answer."""
-
-    parser: httptools.HttpResponseParser
-
-    def __init__(self) -> None:
-        self.body = bytearray()
-        self.has_head = self.is_complete = self.is_measured = False
-
-    def on_header(self, name: bytes, _value: bytes) -> None:
-        self.is_measured = self.is_measured or name.lower() in (b"content-length", b"transfer-encoding")
-
-    def on_headers_complete(self) -> None:
-        self.has_head = True
-
-    def on_body(self, piece: bytes) -> None:
-        self.body += piece
-
-    def on_message_complete(self) -> None:
-        # Something in between, such as early hints: the answer itself follows.
-        self.is_complete = self.parser.get_status_code() >= _FIRST_FINAL
-        self.has_head = self.is_complete
-
-
-def _reason(error: OSError) -> str:
-    """Why there is no connection, in the words of the system, without its numbers."""
-    text = error.strerror or str(error) or type(error).__name__
-    return text[0].lower() + text[1:]

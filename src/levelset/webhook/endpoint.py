@@ -18,7 +18,7 @@ from typing import Final, Self
 from levelset.aio import timing
 from levelset.client.client import Client
 from levelset.errors import ConfigError, LevelsetError, NotReady
-from levelset.web import Handler, Identity, Limits, Server, load_identity
+from levelset.web import Handler, Identity, Limits, Server, load_identity, renew_identity
 from levelset.webhook.certificates import Papers
 from levelset.webhook.group import Webhooks
 from levelset.webhook.validity import validity_of
@@ -129,7 +129,7 @@ class Endpoint:
         await asyncio.to_thread(_check, papers.identity)
         if papers.ca != shown.ca and self._on_trust is not None:
             await self._on_trust(papers.ca)
-        await asyncio.to_thread(load_identity, context, papers.identity)
+        await renew_identity(context, papers.identity)
         self._papers = papers
         _log.info("shows a new certificate", extra={"until": str(validity_of(papers.identity.certificate).end)})
         return True

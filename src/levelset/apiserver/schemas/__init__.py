@@ -16,6 +16,7 @@ from levelset.apiserver.schemas.builtin import (
     builtin_schemas,
     builtin_versions,
     components,
+    library,
     preload,
 )
 from levelset.apiserver.schemas.compiled import Admission, Compiled, Definitions, compile_schema
@@ -43,5 +44,6 @@ __all__ = [
     "compile_pattern",
     "compile_schema",
     "components",
+    "library",
     "preload",
 ]

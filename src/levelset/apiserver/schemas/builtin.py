@@ -26,6 +26,7 @@ __all__ = [
     "builtin_schemas",
     "builtin_versions",
     "components",
+    "library",
     "preload",
 ]
 
@@ -123,6 +124,11 @@ def components(names: Iterable[str]) -> dict[str, Tree]:
             found[name] = LIBRARY[name]
             waiting.extend(_references(found[name]))
     return dict(sorted(found.items()))
+
+
+def library() -> Mapping[str, Tree]:
+    """All schemas of the built-in kinds and of their parts, by name."""
+    return LIBRARY
 
 
 def preload() -> None:

@@ -13,7 +13,8 @@ from levelset.apiserver.schemas.metadata import METADATA, check_identity
 from levelset.apiserver.schemas.nodes import MAX_DEPTH, Node, Tree, as_list, as_map
 from levelset.apiserver.schemas.patterns import Pattern
 from levelset.apiserver.schemas.pruning import Resolve
-from levelset.apiserver.schemas.trees import is_member, join, same
+from levelset.apiserver.schemas.sameness import is_unchanged
+from levelset.apiserver.schemas.trees import is_member, join
 from levelset.apiserver.schemas.uniqueness import duplicates, identity, key_of
 from levelset.errors import Cause
 
@@ -54,7 +55,7 @@ class Collector:
         members = as_map(tree)
         if members is not None:
             causes += self._object(node, members, path, old, depth)
-        if causes and old is not ABSENT and same(tree, old):
+        if causes and old is not ABSENT and is_unchanged(self._resolve, node, tree, old):
             return []
         return causes
 
