@@ -1,6 +1,6 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing kinds docs clean
+.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -8,7 +8,7 @@ PY := .venv/bin/python
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.venv/pyproject.installed: pyproject.toml scripts/venv
+.venv/pyproject.installed: pyproject.toml scripts/venv $(wildcard systems/*/pyproject.toml)
 	@scripts/venv
 
 run: .venv/pyproject.installed ## an API server of your own with the sample controllers, until you stop it
@@ -25,6 +25,9 @@ test-clients: .venv/pyproject.installed ## the clients of others (kubectl, Pytho
 
 test-cluster: .venv/pyproject.installed ## client, watch and cache against the cluster of LEVELSET_TEST_KUBECONFIG
 	@scripts/test-cluster
+
+test-podman: .venv/pyproject.installed ## container engines of DCP on a real Podman, unpacked and not installed (Debian, root)
+	@scripts/test-podman
 
 lint: .venv/pyproject.installed ## format, lint, types, import contracts
 	@$(PY) -m ruff check .
@@ -49,6 +52,12 @@ bench-cache: .venv/pyproject.installed ## measure the cache, with the peers besi
 bench-loop: .venv/pyproject.installed ## measure the loop, with kopf beside us (installs it)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/loop.py
 
+bench-omnia: .venv/pyproject.installed ## measure Omnia with 200 agents, each a real process
+	@$(PY) benchmarks/omnia.py
+
+bench-dcp: .venv/pyproject.installed ## measure DCP with 1,000 programs
+	@$(PY) benchmarks/dcp.py
+
 bench-testing: .venv/pyproject.installed ## measure what a test costs, and the explorer
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/testing.py
 
@@ -59,4 +68,4 @@ docs: .venv/pyproject.installed ## run every snippet of README and docs, and che
 	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py
 
 clean: ## remove what the other targets made
-	@rm -rf .venv .venv-bench .venv-clients build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-clients .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

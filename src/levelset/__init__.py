@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         await_change,
         drive,
         every,
+        matches,
         owns,
         references,
         remembers,
@@ -96,7 +97,7 @@ if TYPE_CHECKING:
         source,
         watches,
     )
-    from levelset.manager import LeaderElection, Manager, run
+    from levelset.manager import LeaderElection, Manager, System, open_local, run
     from levelset.objects import FieldSelector, LabelSelector
     from levelset.state import StateMap
     from levelset.watching import (
@@ -182,6 +183,7 @@ __all__ = [
     "Status",
     "Store",
     "StrategicPatch",
+    "System",
     "TimedOut",
     "TooManyRequests",
     "Unauthorized",
@@ -204,8 +206,10 @@ __all__ = [
     "field",
     "find_condition",
     "load_config",
+    "matches",
     "merge",
     "not_",
+    "open_local",
     "owns",
     "read_manifests",
     "references",
@@ -235,10 +239,10 @@ _ROOMS: Final = {
     "levelset.cache": "Change Cluster Index Store by_label by_namespace by_owner store",
     "levelset.client": "Client Config JsonPatch MergePatch OnlyMetadata StrategicPatch load_config retry_on_conflict",
     "levelset.controller": (
-        "Action Context Controller Outcome Reason Request await_change drive every owns references remembers requeue "
-        "source watches"
+        "Action Context Controller Outcome Reason Request await_change drive every matches owns references remembers "
+        "requeue source watches"
     ),
-    "levelset.manager": "LeaderElection Manager run",
+    "levelset.manager": "LeaderElection Manager System open_local run",
     "levelset.objects": "FieldSelector LabelSelector",
     "levelset.state": "StateMap",
     "levelset.watching": (

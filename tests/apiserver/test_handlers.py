@@ -135,6 +135,17 @@ async def test_a_built_in_kind_has_no_path_for_a_subresource_that_there_is_none_
         assert told["message"] == "the server could not find the requested resource"
 
 
+@pytest.mark.parametrize(
+    ("part", "advice"),
+    [("exec", "run it on this machine"), ("attach", "kubectl logs -f"), ("portforward", "status.podIP")],
+)
+async def test_whoever_wants_the_streams_of_a_pod_is_told_that_there_are_none(part: str, advice: str) -> None:
+    status, told = await send(make(), "POST", f"/api/v1/namespaces/default/pods/web/{part}", {})
+    assert (status, told["reason"]) == (404, "NotFound")
+    assert f"{part} is not carried here" in told["message"]
+    assert advice in told["message"]
+
+
 async def test_a_custom_resource_without_a_subresource_is_itself_not_found_there() -> None:
     app = make()
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}

@@ -1,9 +1,10 @@
+import socket
 import stat
 from pathlib import Path
 
 import pytest
 
-from levelset.apiserver.kubeconfig import Contact, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, read_kubeconfig, write_kubeconfig
 from levelset.errors import ConfigError
 
 CONTACT = Contact("https://127.0.0.1:6443", "it's a 'secret'", b"-----BEGIN CERTIFICATE-----\n")
@@ -68,3 +69,12 @@ def test_what_is_no_kubeconfig_of_ours_cannot_be_used(tmp_path: Path, content: s
 
 def test_a_contact_does_not_show_its_secret() -> None:
     assert "secret" not in repr(CONTACT)
+
+
+def test_the_file_of_a_server_that_runs_is_not_taken_away(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        write_kubeconfig(path, Contact(f"https://127.0.0.1:{server.getsockname()[1]}", "secret"))
+        with pytest.raises(ConfigError, match=r"leads to a server that runs .*choose another file with --kubeconfig"):
+            check_kubeconfig(path)
+    check_kubeconfig(path)

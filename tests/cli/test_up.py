@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -37,27 +38,39 @@ def test_it_runs_what_the_project_names_and_says_what_to_type_next(tmp_path: Pat
             _, errors = process.communicate(timeout=15)
             assert process.returncode == 0, errors
         assert any(line.startswith("watches     Stranger") for line in lines)
+        assert any(line.startswith("dashboard   http://127.0.0.1:") and "/?token=" in line for line in lines)
         assert lines[-1].strip() == "kubectl --kubeconfig levelset.kubeconfig get strangers"
     assert (tmp_path / "shop.db").is_file()
 
 
 def test_programs_are_told_in_a_line_of_json_where_it_is_and_what_it_watches(tmp_path: Path) -> None:
-    words = [*COMMAND[:4], "tests.cli.operator:stranger", "--output", "json"]
+    told = told_by(tmp_path)
+    assert told["watches"] == ["Stranger (doctor.dev/v1)"]
+    assert told["serves"] == ["strangers.doctor.dev"]
+    assert told["kubeconfig"] == "levelset.kubeconfig"
+    assert told["url"].startswith("http")
+    assert told["dashboard"].startswith("http://127.0.0.1:")
+    assert told["ready_ms"] > 0
+
+
+def test_there_is_no_dashboard_for_who_wants_none(tmp_path: Path) -> None:
+    assert "dashboard" not in told_by(tmp_path, "--dashboard", "no")
+
+
+def told_by(tmp_path: Path, *more: str) -> dict[str, Any]:
+    """What it says in a line of JSON when it is ready; then it is stopped."""
+    words = [*COMMAND[:4], "tests.cli.operator:stranger", "--output", "json", *more]
     paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
     environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
+        told: dict[str, Any] = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
         rest, errors = process.communicate(timeout=15)
         assert (process.returncode, rest) == (0, ""), errors
-    assert told["watches"] == ["Stranger (doctor.dev/v1)"]
-    assert told["serves"] == ["strangers.doctor.dev"]
-    assert told["kubeconfig"] == "levelset.kubeconfig"
-    assert told["url"].startswith("http")
-    assert told["ready_ms"] > 0
+    return told
 
 
 def test_what_a_project_runs_is_said_in_its_pyproject(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from levelset.aio import timing
+from levelset.cache import Index, by_owner
 from levelset.client import Answer, Call, OnlyMetadata, Send
 from levelset.controller.expecting import Expectations, Expected, Shows
 from levelset.errors import AlreadyExists, Invalid, TimedOut, Unreachable
@@ -208,9 +209,11 @@ async def test_a_child_that_nobody_watches_is_not_expected() -> None:
         assert list(ctx.expecting) == [made.ref]
 
 
+@pytest.mark.parametrize("indexes", [(), (by_owner(),)], ids=["by looking at all", "by an index"])
 @virtual
-async def test_children_are_those_of_this_very_owner() -> None:
+async def test_children_are_those_of_this_very_owner(indexes: tuple[Index[Any], ...]) -> None:
     async with open_desk() as desk:
+        desk.cluster.declare(ConfigMap, indexes=indexes)
         blog = await desk.start(site())
         shop = await desk.start(site("shop"))
         mine = await desk.context(blog).create(config("mine"), owner=blog)

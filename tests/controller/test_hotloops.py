@@ -73,6 +73,26 @@ def test_writes_that_something_else_causes_are_no_loop() -> None:
     assert follow(HotLoops(), 100, is_own=False) == []
 
 
+def test_writes_that_answer_those_of_somebody_else_are_no_loop() -> None:
+    """Its size is changed again and again, and each time the controller tells how far it is."""
+    loops = HotLoops()
+    for number in range(100):
+        if loops.note(BLOG, is_own=True, now=number * 0.1):
+            before = tree(number, resourceVersion=str(10 * number + 5))  # somebody wrote since
+            after = tree(number + 1, resourceVersion=str(10 * number + 9))
+            assert loops.compare(BLOG, before, after, manager="sites", now=number * 0.1) is None
+
+
+def test_a_loop_that_somebody_else_began_is_a_loop_when_it_goes_on_by_itself() -> None:
+    loops, found = HotLoops(), []
+    for number in range(30):
+        if loops.note(BLOG, is_own=True, now=number * 0.1):
+            before = tree(number, resourceVersion=str(number + (1000 if number < 5 else 0)))
+            after = tree(number + 1, resourceVersion=str(number + 1))
+            found += [one] if (one := loops.compare(BLOG, before, after, manager="sites", now=number * 0.1)) else []
+    assert [one.is_fight for one in found] == [False]
+
+
 def test_a_few_own_writes_are_no_loop() -> None:
     assert follow(HotLoops(), 9) == []
     assert follow(HotLoops(), 100, every=10.0) == []
@@ -158,6 +178,18 @@ async def test_a_context_reports_a_status_that_wakes_its_own_controller() -> Non
             ctx = desk.context(blog, Reason("changed"))
             blog = await ctx.set_status(blog, SiteStatus(replicas=number))
     assert [(one.field, one.managers, one.is_fight) for one in found] == [("status.replicas", ("sites",), False)]
+
+
+@virtual
+async def test_writes_that_answer_changes_of_what_others_write_are_no_loop() -> None:
+    found: list[HotLoop] = []
+    async with open_desk(on_hot_loop=found.append) as desk:
+        blog = await desk.start(site())
+        pod = Reason("related", Ref(Site, "another", "default"))
+        for number in range(1, 20):  # its own last change has come with that of the other
+            ctx = desk.context(blog, Reason("changed"), pod)
+            blog = await ctx.set_status(blog, SiteStatus(replicas=number))
+    assert found == []
 
 
 @virtual

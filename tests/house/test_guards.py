@@ -47,4 +47,4 @@ def test_every_test_has_a_limit_in_seconds(pytestconfig: pytest.Config) -> None:
 
 
 def test_the_shared_fixtures_stay_few() -> None:
-    assert len((ROOT / "tests/conftest.py").read_text(encoding="utf-8").splitlines()) < 60
+    assert len((ROOT / "conftest.py").read_text(encoding="utf-8").splitlines()) < 60

@@ -9,8 +9,10 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -35,7 +37,7 @@ COMMANDS = [
 ]
 KNOWN = {"": "a fence without a language", "python": "", "python norun": "", "console": "", "text": "", "yaml": ""}
 # Commands of other people that a page may tell to type.
-ELSEWHERE = {"cd", "git", "kubectl", "pip", "python3", "python", "ruff", "source"}
+ELSEWHERE = {"cd", "curl", "git", "kubectl", "pip", "python3", "python", "ruff", "source"}
 
 
 def expected(block: Block) -> str | None:
@@ -68,10 +70,21 @@ def test_a_command_in_a_page_exists(command: str) -> None:
             assert set(words) <= set(targets)
         case "levelset":
             assert_levelset_knows(words)
+        case "levelset-omnia" | "levelset-dcp":
+            assert words[0] in help_of(f"{name.replace('-', '_')}.cli")
         case "pip":
             assert_extras_exist(command)
         case _:
             assert name in ELSEWHERE, f"{name} is neither ours nor listed"
+
+
+@cache
+def help_of(module: str) -> list[str]:
+    """The words that a system's own command says of itself."""
+    code = f"from {module} import main; main(['--help'])"
+    told = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=ROOT)
+    assert told.returncode == 0, told.stderr
+    return told.stdout.split()
 
 
 def assert_levelset_knows(words: list[str]) -> None:

@@ -3,7 +3,10 @@
 import asyncio
 from pathlib import Path
 
-from levelset.apiserver.kubeconfig import read_kubeconfig
+import pytest
+
+from levelset.apiserver.kubeconfig import Contact, read_kubeconfig, write_kubeconfig
+from levelset.errors import ConfigError
 from levelset.manager.locally import open_box
 
 
@@ -14,13 +17,20 @@ async def test_the_kubeconfig_is_there_as_long_as_the_server_is(tmp_path: Path) 
     assert not await asyncio.to_thread(path.exists)
 
 
-async def test_a_server_that_ends_leaves_the_kubeconfig_of_one_that_was_started_later(tmp_path: Path) -> None:
+async def test_the_kubeconfig_of_a_server_that_runs_is_not_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    first = open_box(str(path))
-    await first.__aenter__()
-    async with open_box(str(path)) as later:
-        await first.__aexit__(None, None, None)
-        assert (await asyncio.to_thread(read_kubeconfig, path)).url == later.server.url
+    async with open_box(str(path)) as first:
+        with pytest.raises(ConfigError, match="leads to a server that runs"):
+            async with open_box(str(path)):
+                raise AssertionError
+        assert (await asyncio.to_thread(read_kubeconfig, path)).url == first.server.url
+
+
+async def test_a_server_that_ends_leaves_the_kubeconfig_that_somebody_else_has_written(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    async with open_box(str(path)):
+        await asyncio.to_thread(write_kubeconfig, path, Contact("https://127.0.0.1:1", "later"))
+    assert (await asyncio.to_thread(read_kubeconfig, path)).token == "later"
 
 
 async def test_objects_in_a_file_are_there_again_with_the_secrets_of_their_server(tmp_path: Path) -> None:

@@ -75,6 +75,40 @@ async def test_a_frame_that_cannot_be_read_ends_the_connection(data: bytes, code
     assert await client.read_to_end() == b"\x88\x02" + code.to_bytes(2, "big")
 
 
+def part(opcode: int, data: bytes) -> bytes:
+    """A frame after which more of the same message comes."""
+    whole = masked(opcode, data)
+    return bytes([whole[0] & 0x7F]) + whole[1:]
+
+
+async def test_whole_messages_reach_whoever_listens(open_socket):
+    client, socket, _ = open_socket
+    heard: list[str | bytes] = []
+    socket.when_heard(heard.append)
+    client.send(
+        masked(1, "grüß".encode()) + part(1, b"in ") + masked(9, b"ping") + part(0, b"three ") + masked(0, b"parts")
+    )
+    client.send(masked(2, b"\xff") + masked(9, b"end"))
+    assert await client.reader.readexactly(11) == b"\x8a\x04ping\x8a\x03end"
+    assert heard == ["grüß", "in three parts", b"\xff"]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (masked(0, b"the end of nothing"), 1002),
+        (part(1, b"a") + masked(1, b"b"), 1002),
+        (masked(1, b"\xff"), 1007),
+        (part(1, b"x" * 60_000) + masked(0, b"x" * 60_000), 1009),
+    ],
+)
+async def test_a_message_that_cannot_be_put_together_ends_the_connection(data: bytes, code: int, open_socket):
+    client, socket, _ = open_socket
+    socket.when_heard(lambda _: None)
+    client.send(data)
+    assert await client.read_to_end() == b"\x88\x02" + code.to_bytes(2, "big")
+
+
 async def test_stopping_ends_websockets(open_socket):
     client, socket, server = open_socket
     socket.send_text(b"last")

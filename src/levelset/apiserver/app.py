@@ -88,6 +88,10 @@ class App:
         self._routes: dict[tuple[str, str], _Route] = {}
         world.catalog.listen(lambda _removed, _added: self._routes.clear())
 
+    def add_page(self, page: Page) -> None:
+        """Has paths that belong to no resource answered by this one, after those that are there."""
+        self._pages = (*self._pages, page)
+
     def handle(self, request: Request) -> Answer:
         """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
         audit = f"{self._audit}{next(self._numbers):012x}"

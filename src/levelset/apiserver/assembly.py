@@ -30,6 +30,7 @@ from levelset.apiserver.remote_conversion import RemoteConversion
 from levelset.apiserver.remote_hooks import RemoteHooks
 from levelset.apiserver.remote_targets import Targets
 from levelset.apiserver.role_aggregation import RoleAggregation
+from levelset.apiserver.services import RANGE
 from levelset.apiserver.token_requests import TokenRequests
 from levelset.apiserver.world import World
 from levelset.storage import Storage
@@ -111,9 +112,10 @@ def assemble(
     random: Random,
     rbac: bool = False,
     targets: Targets | None = None,
+    service_addresses: str = RANGE,
 ) -> Parts:
     """A server's inside on top of a storage; with `rbac`, roles decide what those may do who are not masters."""
-    kinds, called = Kinds(now=now), targets or Targets()
+    kinds, called = Kinds(now=now, service_addresses=service_addresses), targets or Targets()
     kinds.serve_logs("", "Pod", refuse_logs)
     kinds.definitions.remote = lambda webhook: RemoteConversion(webhook, called, random)
     world = World(storage, kinds.catalog, access=access, now=now, random=random)

@@ -325,7 +325,7 @@ def _answer_part(call: Call) -> Answer:
     known = {"status": served.status, "scale": served.scale is not None, "log": served.logs is not None}
     if not known.get(part, part in served.subresources):
         # Built-in kinds have no such path at all; one handler answers for all the paths of a custom resource.
-        raise not_found(served, call.name) if served.custom else no_such_resource()
+        raise not_found(served, call.name) if served.custom else no_such_resource(part)
     if part == "log" and method == "GET":
         assert served.logs is not None  # or it would not be known
         made: Answer = served.logs(call.world, served, call.namespace, call.name, call.request)

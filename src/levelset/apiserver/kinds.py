@@ -9,7 +9,7 @@ from levelset.apiserver import definitions
 from levelset.apiserver.builtins import builtin_kinds
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.definitions import Definitions
-from levelset.apiserver.services import Services
+from levelset.apiserver.services import RANGE, Services
 from levelset.apiserver.world import World, utc_now
 
 __all__ = ["Kinds"]
@@ -18,8 +18,8 @@ __all__ = ["Kinds"]
 class Kinds:
     """The catalog of a server with its definitions and services; `load` once, before the first request."""
 
-    def __init__(self, *, now: Callable[[], datetime] = utc_now) -> None:
-        self.services = Services()
+    def __init__(self, *, now: Callable[[], datetime] = utc_now, service_addresses: str = RANGE) -> None:
+        self.services = Services(service_addresses)
         self.definitions = Definitions(now=now)
         special = {
             ("", "Service"): self.services.rules,

@@ -6,9 +6,11 @@ It is private, written whole or not at all, and never over a kubeconfig that som
 import base64
 import binascii
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from levelset.errors import BadObject, ConfigError
 from levelset.objects.trees import is_list, is_map
@@ -18,6 +20,7 @@ from levelset.web import write_private
 __all__ = ["Contact", "check_kubeconfig", "read_kubeconfig", "write_kubeconfig"]
 
 _NAME: Final = "levelset"
+_PATIENCE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,7 +39,7 @@ class Contact:
 def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
     """Writes the file with mode 0600; raises ConfigError if there is a file that levelset did not write."""
     target = Path(path)
-    check_kubeconfig(target)
+    _require_ours(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_private(target, _text(contact).encode())
@@ -48,11 +51,18 @@ def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
 
 
 def check_kubeconfig(path: str | os.PathLike[str]) -> None:
-    """Makes sure that the file may be written: there is none, or it is ours; raises ConfigError."""
-    tree = _read(Path(path))
-    if tree is not None and not _is_ours(tree):
+    """Makes sure that the file may be written: there is none, or it is ours, and nobody needs it; raises ConfigError.
+
+    It asks whether the server that the file leads to is still there, so a coroutine calls it with `asyncio.to_thread`.
+    """
+    _require_ours(Path(path))
+    try:
+        url = read_kubeconfig(path).url
+    except ConfigError:
+        return  # not there, or damaged and of no use to anybody
+    if _is_answered(url):
         raise ConfigError(
-            f"{path} is a file of somebody else's and stays as it is: choose another with --kubeconfig, or remove it."
+            f"{path} leads to a server that runs ({url}): choose another file with --kubeconfig, or stop that server."
         )
 
 
@@ -71,6 +81,24 @@ def read_kubeconfig(path: str | os.PathLike[str]) -> Contact:
         return Contact(str(cluster["server"]), str(tree["users"][0]["user"]["token"]), ca)
     except (KeyError, IndexError, TypeError, AttributeError, binascii.Error) as error:
         raise ConfigError(f"{target} is damaged: start `levelset serve` again to have it written anew.") from error
+
+
+def _require_ours(path: Path) -> None:
+    tree = _read(path)
+    if tree is not None and not _is_ours(tree):
+        raise ConfigError(
+            f"{path} is a file of somebody else's and stays as it is: choose another with --kubeconfig, or remove it."
+        )
+
+
+def _is_answered(url: str) -> bool:
+    """Whether somebody listens there."""
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 443), _PATIENCE):
+            return True
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> Any:

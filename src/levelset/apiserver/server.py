@@ -24,7 +24,9 @@ from levelset.apiserver.callers import MASTERS, OWNER, Caller
 from levelset.apiserver.feeds import feeds_of
 from levelset.apiserver.flow import Flow, Shares
 from levelset.apiserver.inflight import InFlight
+from levelset.apiserver.log_sources import LogSource, answer_logs
 from levelset.apiserver.remote_targets import Targets
+from levelset.apiserver.services import RANGE
 from levelset.apiserver.world import Tree, World, utc_now
 from levelset.errors import ConfigError
 from levelset.storage import MemoryStorage, Storage
@@ -51,6 +53,7 @@ class ApiServer:
 
     `admission` are those who are asked before a client's write, in this order; `admit` adds more of them. The webhooks
     that configurations name are asked after them; `targets` says which addresses may be called, and where Services are.
+    Services get their addresses from the range `service_addresses`.
     """
 
     owner: Final = Peer(OWNER.name, (MASTERS,))
@@ -75,13 +78,22 @@ class ApiServer:
         random: Random | None = None,
         admission: Iterable[Admitter] = (),
         targets: Targets | None = None,
+        service_addresses: str = RANGE,
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
         self.token = token or secrets.token_urlsafe(32)
         access = Access({**_callers(tokens), self.token: OWNER})
         random = random or Random()  # noqa: S311 - for what must differ, see World; the token above is the secret
-        self._parts: Parts = assemble(self._storage, access=access, now=now, random=random, rbac=rbac, targets=targets)
+        self._parts: Parts = assemble(
+            self._storage,
+            access=access,
+            now=now,
+            random=random,
+            rbac=rbac,
+            targets=targets,
+            service_addresses=service_addresses,
+        )
         self._parts.health.ready["shutdown"] = lambda: not self._is_stopping
         self.admit(*admission)
         self._app: App = self._parts.app
@@ -138,6 +150,17 @@ class ApiServer:
         answered with 500, and of the metadata it may change the labels and the annotations only.
         """
         return self._parts.kinds.definitions.convert_with(group, kind, convert)
+
+    def serve_logs(self, group: str, kind: str, source: LogSource) -> None:
+        """Has the `log` subresource of a kind answered by this source, now and whenever the kind is defined."""
+        self._parts.kinds.serve_logs(group, kind, answer_logs(source))
+
+    def serve_page(self, page: Callable[[Request], Response | Awaitable[Response] | None]) -> None:
+        """Has paths that belong to no resource answered by `page`, which gives None for those that are not its own.
+
+        Whoever is not known is refused before; who is known, and is not the owner, may only GET.
+        """
+        self._app.add_page(page)
 
     async def start(self, *, listen: bool = True) -> None:
         """Brings the objects and controllers to life, and begins to accept connections (unless told not to).

@@ -16,9 +16,9 @@ from levelset.apiserver.objects import served_tree
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Object, Rules, Served
 from levelset.apiserver.world import World
-from levelset.errors import Cause
+from levelset.errors import Cause, ConfigError
 
-__all__ = ["Services", "fill_service"]
+__all__ = ["RANGE", "Services", "fill_service"]
 
 RANGE = "10.96.0.0/16"
 HEADLESS = "None"
@@ -29,7 +29,7 @@ class Services:
     """The addresses and node ports of services, and the rules of the kind that need them."""
 
     def __init__(self, cidr: str = RANGE) -> None:
-        self._network = ipaddress.ip_network(cidr)
+        self._network = _network(cidr)
         self._addresses: Allotment[str] = Allotment()
         self._ports = NodePorts()
         self._next = 1
@@ -131,6 +131,16 @@ class Services:
             yield wording.invalid("spec.clusterIPs", [address], f"the provided IP is not in the range {self._network}")
         elif not self._addresses.is_free(address, owner):
             yield wording.invalid("spec.clusterIPs", [address], "failed to allocate IP: it is already allocated")
+
+
+def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        found = ipaddress.ip_network(cidr)
+    except ValueError as error:
+        raise ConfigError(f"addresses of services {cidr!r}: {error}; give a range such as {RANGE}") from error
+    if found.num_addresses < 4:
+        raise ConfigError(f"addresses of services {cidr!r}: it has {found.num_addresses}; give a range such as {RANGE}")
+    return found
 
 
 def fill_service(tree: Object) -> None:

@@ -37,6 +37,12 @@ __all__ = [
 ]
 
 _JSON: Final = ("Content-Type", "application/json")
+_INSTEAD: Final = {
+    "attach": "kubectl logs -f shows what a container writes",
+    "exec": "a Pod has no file system of its own: run it on this machine",
+    "portforward": "connect to status.podIP of the Pod, or to a Service's address, on this machine",
+}
+"""What to do in the place of what needs the streams of a container."""
 _PLAIN: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
@@ -104,9 +110,11 @@ def not_found(served: Served, name: str) -> NotFound:
     return NotFound(f'{served.qualified} "{name}" not found', details=details_of(served, name))
 
 
-def no_such_resource() -> NotFound:
+def no_such_resource(subresource: str = "") -> NotFound:
     """The group and version are served, but no such resource in them."""
-    return NotFound("the server could not find the requested resource")
+    instead = _INSTEAD.get(subresource)
+    told = f": {subresource} is not carried here; {instead}" if instead else ""
+    return NotFound(f"the server could not find the requested resource{told}")
 
 
 def page_not_found() -> Response:

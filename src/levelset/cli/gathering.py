@@ -12,6 +12,7 @@ from levelset.codegen.permissions import Permission
 from levelset.controller import Controller
 from levelset.controller.relations import Owns, References, Watches
 from levelset.errors import ConfigError
+from levelset.manager.system import Part, System
 from levelset.objects import Object
 from levelset.objects.definition import definition_of
 from levelset.webhook import Conversions, Converts, Hook, Webhooks
@@ -29,6 +30,20 @@ class Gathered:
     permissions: list[Permission] = field(default_factory=list[Permission])
     """What the project says it needs besides what can be seen."""
     modules: list[ModuleType] = field(default_factory=list[ModuleType])
+    systems: list[System] = field(default_factory=list[System])
+    """Those whose parts are among the others, as far as they are known before the system is opened."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What is to be run: the systems, and the controllers that belong to none."""
+        held = [one for system in self.systems for one in system.controllers]
+        return [*(one for one in self.controllers if not _holds(held, one)), *self.systems]
+
+    @property
+    def loose_webhooks(self) -> Sequence[Any]:
+        """The webhooks that belong to no system."""
+        held = [one for system in self.systems for one in system.webhooks]
+        return [one for one in self.webhooks if not _holds(held, one)]
 
     @property
     def hubs(self) -> Sequence[type[Object]]:
@@ -61,6 +76,10 @@ class Gathered:
                 _add(self.controllers, value)
             case Hook() | Converts():
                 _add(self.webhooks, value)
+            case System():
+                _add(self.systems, value)
+                for part in (*value.controllers, *value.webhooks, *value.kinds):
+                    self.take(part)
             case Permission():
                 _add(self.permissions, value)
             case type() if _is_kind(value):
@@ -85,7 +104,7 @@ def gather(targets: Iterable[str]) -> Gathered:
             taken = [found.take(value) for key, value in vars(module).items() if not key.startswith("_")]
             if not any(taken):
                 raise ConfigError(f"{target} holds no Controllers, no webhooks and no kinds")
-        elif not found.take(_value(target, attribute_of(module, name, attribute, Controller, Hook, Converts))):
+        elif not found.take(_value(target, attribute_of(module, name, attribute, Controller, Hook, Converts, System))):
             raise ConfigError(f"{target} is no Controller, no webhook and no kind, nor a list of them")
     return found
 
@@ -94,7 +113,7 @@ def gather_controllers(targets: Iterable[str]) -> Gathered:
     """The same for a command that runs them: ConfigError if no Controller is there."""
     several = tuple(targets)
     found = gather(several)
-    if several and not found.controllers:
+    if several and not found.parts:
         module, _ = split_target(several[0])
         raise ConfigError(f"{', '.join(several)} holds no Controllers; name one, as in {module}:NAME")
     return found
@@ -102,7 +121,7 @@ def gather_controllers(targets: Iterable[str]) -> Gathered:
 
 def _value(target: str, value: Any) -> Any:
     """The value, or what a function makes of it."""
-    others: tuple[type[Any], ...] = (type, Controller, Hook, Converts)
+    others: tuple[type[Any], ...] = (type, Controller, Hook, Converts, System)
     if callable(value) and not isinstance(value, others):
         return call(target, value)
     return cast("Any", value)
@@ -118,5 +137,9 @@ def _class_of(kind: Any) -> type[Object] | None:
 
 
 def _add(many: list[Any], one: Any) -> None:
-    if not any(known is one for known in many):
+    if not _holds(many, one):
         many.append(one)
+
+
+def _holds(many: Iterable[Any], one: Any) -> bool:
+    return any(known is one for known in many)

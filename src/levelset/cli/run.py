@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from levelset.cli.gathering import gather_controllers
+from levelset.cli.looking import open_dashboard
 from levelset.cli.progress import working
 from levelset.cli.refusing import speaking
 from levelset.cli.showing import output_option
@@ -25,13 +26,14 @@ __all__ = ["run"]
 @click.option("-n", "--namespace", metavar="NAME", help="Look at this namespace only.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @click.option("--leader", metavar="NAME", help="Run only while this replica holds the Lease of that name.")
+@click.option("--dashboard", is_flag=True, help="Serve a page that shows it all, and print its address.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON, one object on each line.")
 @output_option
-def run(*, targets: tuple[str, ...], leader: str | None, **options: Any) -> None:
+def run(*, targets: tuple[str, ...], leader: str | None, dashboard: bool, **options: Any) -> None:
     """Runs controllers until they are told to stop.
 
-    MODULE:CONTROLLERS names a Controller, a list of them, or a function that makes them; a module alone means all
-    Controllers and webhooks that it holds.
+    MODULE:CONTROLLERS names a Controller or a System, a list of them, or a function that makes them; a module alone
+    means all Controllers, Systems and webhooks that it holds.
 
     With --output json it says where it is and what it watches in a line of JSON, as soon as it is ready.
 
@@ -42,9 +44,10 @@ def run(*, targets: tuple[str, ...], leader: str | None, **options: Any) -> None
         with working("loads the controllers", output=output):
             found = gather_controllers(targets)
         election = None if leader is None else LeaderElection(name=leader)
-    own: dict[str, Any] = {"webhooks": found.webhooks, "leader": election}
+    own: dict[str, Any] = {"webhooks": found.loose_webhooks, "leader": election}
     own["waiting"] = partial(working, output=output)
-    run_all(*found.controllers, arguments=_words(options), **own)
+    pages = [open_dashboard(0)] if dashboard else []
+    run_all(*found.parts, *pages, arguments=_words(options), **own)
 
 
 def _words(options: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from levelset.cli.gathering import gather
+from levelset.cli.looking import open_dashboard, read_dashboard
 from levelset.cli.progress import working
 from levelset.cli.refusing import Refused, speaking
 from levelset.cli.showing import output_option
@@ -24,16 +25,33 @@ _TABLE: Final = "[tool.levelset]"
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
+@click.option(
+    "--dashboard",
+    default="0",
+    metavar="PORT|no",
+    callback=read_dashboard,
+    help="The port of the page that shows it all; any free one if 0, none if no.",
+)
 @click.option("--log-json", is_flag=True, help="Write logs as JSON, one object on each line.")
 @output_option
-def up(*, targets: tuple[str, ...], data: str, port: int, log_json: bool, output: str, **options: str | None) -> None:
+def up(
+    *,
+    targets: tuple[str, ...],
+    data: str,
+    port: int,
+    dashboard: int | None,
+    log_json: bool,
+    output: str,
+    **options: str | None,
+) -> None:
     """Runs an API server and all controllers of a project, until they are told to stop.
 
     Modules may be named; otherwise those that pyproject.toml names in its table [tool.levelset] are taken:
 
     up = ["shop.operator"]
 
-    With --output json it says where it is and what it watches in a line of JSON, as soon as it is ready.
+    It serves a page that shows objects, controllers and events as they change, and prints its address. With --output
+    json it says where it is and what it watches in a line of JSON, as soon as it is ready.
 
     Example: levelset up --data shop.db
     """
@@ -41,13 +59,14 @@ def up(*, targets: tuple[str, ...], data: str, port: int, log_json: bool, output
     with speaking():
         with working("loads the controllers", output=shown):
             found = gather(targets or targets_here(Path("pyproject.toml")))
-        if not found.controllers:
+        if not found.parts:
             raise Refused(f"{', '.join(targets) or 'pyproject.toml'}: there are no Controllers to run")
     words = ["--local", "--port", str(port), "--output", output, *(["--log-json"] if log_json else [])]
     for name, value in {**options, "data": None if data == "memory" else data}.items():
         words += [f"--{name}", value] if value else []
     waiting = partial(working, output=shown)
-    run_all(*found.controllers, webhooks=found.webhooks, arguments=words, waiting=waiting)
+    pages = [] if dashboard is None else [open_dashboard(dashboard)]
+    run_all(*found.parts, *pages, webhooks=found.loose_webhooks, arguments=words, waiting=waiting)
 
 
 def targets_here(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from levelset.controller.controller import Controller, ControllerOptions
 from levelset.controller.drive import drive
 from levelset.controller.history import History
 from levelset.controller.observing import NullObserver, Observer, Observers
-from levelset.controller.relations import Relation, every, owns, references, remembers, source, watches
+from levelset.controller.relations import Relation, every, matches, owns, references, remembers, source, watches
 from levelset.controller.requests import Reason, Request
 from levelset.controller.running import RunningController, RunningStats, running
 from levelset.controller.selfchanges import SELF_CHANGES
@@ -38,6 +38,7 @@ __all__ = [
     "await_change",
     "drive",
     "every",
+    "matches",
     "open_services",
     "owns",
     "references",

@@ -269,9 +269,11 @@ class Acting(Looking):
             self.log.exception("whoever is told of hot loops has failed")
 
     def _is_own(self, ref: Ref[Any]) -> bool:
-        """Whether the object is looked at because of a change of what is now written."""
+        """Whether the object is looked at because of a change of what is now written, and of nothing of others."""
         is_mine = ref == self.ref
-        return any(one.about == ref or (is_mine and one.kind == "changed") for one in self.reasons)
+        written = self.services.hot_loops
+        abouts = [self.ref if one.kind == "changed" and is_mine else one.about for one in self.reasons]
+        return ref in abouts and all(about is None or about == ref or about in written for about in abouts)
 
     async def _tree_of(self, ref: Ref[Any]) -> Any:
         """The object as the server has it, with its managed fields."""

@@ -76,7 +76,12 @@ class Following(Generic[K]):
                 self._unlisten.append(relation.states.listen(self._remember))
             elif isinstance(relation, Owns | Watches | References):
                 handle = await stack.enter_async_context(
-                    self._cluster.declare(relation.kind, namespace=relation.namespace, labels=relation.labels)
+                    self._cluster.declare(
+                        relation.kind,
+                        namespace=relation.namespace,
+                        labels=relation.labels,
+                        indexes=relation.indexes,
+                    )
                 )
                 self._hear(handle, self._listener(relation, indexes))
 

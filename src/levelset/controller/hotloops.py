@@ -48,8 +48,8 @@ class HotLoops:
     """Finds them, and reports each object once.
 
     They are a field that went `fights` times from the same value to the same, and an object that was written `writes`
-    times because of its own change, both within `within` seconds. Of at most `most` objects the latest
-    writes are remembered.
+    times because of its own change while nobody else wrote it, both within `within` seconds. Of at most `most` objects
+    the latest writes are remembered.
     """
 
     __slots__ = ("_fights", "_most", "_reported", "_seen", "_within", "_writes")
@@ -67,6 +67,10 @@ class HotLoops:
     def __len__(self) -> int:
         """Of how many objects writes are remembered."""
         return len(self._seen)
+
+    def __contains__(self, ref: object) -> bool:
+        """Whether a write of this object is remembered."""
+        return ref in self._seen
 
     def note(self, ref: Ref[Any], *, is_own: bool, now: float) -> bool:
         """Counts a write that is about to happen; True if `compare` should be told what it changed.
@@ -91,6 +95,7 @@ class HotLoops:
         if seen is None or ref in self._reported:
             return None
         since = now - self._within
+        seen.follow(_version(before), _version(after))
         seen.quiet = _QUIET  # unless something is different: who writes in vain is not looked at each time
         for path, old, new in differences(before, after):
             seen.quiet = 0
@@ -120,13 +125,14 @@ class HotLoops:
 class _Writes:
     """The latest writes of one object."""
 
-    __slots__ = ("_all", "_most", "_own", "changes", "quiet")
+    __slots__ = ("_all", "_most", "_own", "_version", "changes", "quiet")
 
     def __init__(self, most: int) -> None:
         # Short lists: most objects are written once or twice, and an empty deque takes as much as sixty numbers.
         self._most = most
         self._all: list[float] = []
         self._own: list[float] = []
+        self._version: str | None = None
         self.changes: dict[Tokens, _Change] = {}
         self.quiet = 0
 
@@ -135,6 +141,12 @@ class _Writes:
             times.append(now)
             if len(times) > self._most:
                 del times[0]
+
+    def follow(self, before: str | None, after: str | None) -> None:
+        """Somebody else wrote since the last own write: what follows is the answer to that, and no own loop."""
+        if None not in {before, self._version} and before != self._version:
+            del self._own[:-1]
+        self._version = after
 
     def is_over(self, since: float) -> bool:
         return self._all[-1] < since
@@ -195,6 +207,12 @@ def managers_of(tree: Tree, path: Tokens) -> list[str]:
         if is_map(entry) and _owns(entry.get("fieldsV1"), path):
             found[str(entry.get("manager") or "")] = None
     return [name for name in found if name]
+
+
+def _version(tree: Tree) -> str | None:
+    metadata: Any = tree.get("metadata") if is_map(tree) else None
+    found: Any = metadata.get("resourceVersion") if is_map(metadata) else None
+    return found if isinstance(found, str) else None
 
 
 def _owns(fields: Any, path: Tokens) -> bool:

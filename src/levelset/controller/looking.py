@@ -3,17 +3,18 @@
 import builtins
 import uuid
 from datetime import datetime
-from typing import Any, TypeVar, Unpack, cast, overload
+from operator import attrgetter
+from typing import Any, Final, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from levelset.aio import timing
-from levelset.cache import Cluster, Snapshot
+from levelset.cache import Cluster, Snapshot, by_owner
 from levelset.cache.cluster import GetOptions, ListOptions
 from levelset.cache.keys import key_for
 from levelset.client.asking import kind_and_name
 from levelset.client.client import Client
-from levelset.client.kinds import Kind, OnlyMetadata, view_of
+from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.controller.boundlog import BoundLog
 from levelset.controller.expecting import Expected
 from levelset.controller.requests import Reason, Request
@@ -25,6 +26,9 @@ from levelset.objects.unstructured import Unstructured
 __all__ = ["Looking"]
 
 K = TypeVar("K")
+
+_BY_OWNER: Final = by_owner()
+_index_of: Final = attrgetter("index")
 
 
 class Looking(msgspec.Struct, eq=False):
@@ -160,15 +164,26 @@ class Looking(msgspec.Struct, eq=False):
         """The objects of a kind that belong to the object, or to another owner, never fewer than were made here.
 
         If the answer to a create never came, they are read from the server: it may have made the child all the same.
+        Where there are many of the kind, `owns(..., indexes=[by_owner()])` finds them without looking at the others.
         """
         owner = self.object if owner is None else owner
-        expectations, gvk = self.services.expectations, view_of(kind).gvk
-        in_doubt = expectations.is_in_doubt(owner.ref, gvk, now=timing.now())
-        found = await self.services.cluster.list(
-            cast("type[K]", kind), namespace=owner.namespace, read="live" if in_doubt else "cached"
-        )
-        uid = owner.metadata.uid
+        expectations, view, uid = self.services.expectations, view_of(kind), owner.metadata.uid
+        options: ListOptions = {"namespace": owner.namespace}
+        if expectations.is_in_doubt(owner.ref, view.gvk, now=timing.now()):
+            options["read"] = "live"
+        elif self._has_owners(view):
+            options["index"] = (_BY_OWNER, uid)
+        found = await self.services.cluster.list(cast("type[K]", kind), **options)
         return [found[place] for place, one in enumerate(found.kept) if any(it.uid == uid for it in one.head.owners)]
+
+    def _has_owners(self, view: View[Any]) -> bool:
+        """Whether whatever may be asked for objects of a kind finds them by their owners."""
+        found = [
+            one
+            for one in self.services.cluster.sources
+            if one.scope.gvk == view.gvk and one.scope.is_metadata == view.is_metadata
+        ]
+        return bool(found) and all(_BY_OWNER in map(_index_of, one.informer.table.indexes) for one in found)
 
     @property
     def expecting(self) -> tuple[Ref[Any], ...]:

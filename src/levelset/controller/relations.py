@@ -6,6 +6,7 @@ Controller(
     reconcile,
     owns(Deployment),  # whoever owns a Deployment that changes
     references(Secret, certificate),  # whoever names a Secret that changes
+    matches(Service, ours=wanted, theirs=offered),  # whoever has a value in common with a Service that changes
     watches(Namespace, to=lambda one: [Ref(...)]),  # whomever a function names
     source(stream),  # whomever a stream names
     every(3600),  # everybody, now and then
@@ -15,10 +16,11 @@ Controller(
 """
 
 import math
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
+from levelset.cache import Index
 from levelset.client.kinds import Kind, OnlyMetadata, view_of
 from levelset.client.requests import Labels
 from levelset.controller.requests import Request
@@ -40,6 +42,7 @@ __all__ = [
     "WatchOptions",
     "Watches",
     "every",
+    "matches",
     "owns",
     "references",
     "remembers",
@@ -55,11 +58,12 @@ Stream = AsyncIterable[Any] | Callable[[], AsyncIterable[Any]]
 
 
 class WatchOptions(TypedDict, total=False):
-    """Which of the other objects are followed, and which of their changes matter."""
+    """Which of the other objects are followed, which of their changes matter, and by which indexes they are found."""
 
     when: Predicate | None
     namespace: str | None
     labels: Labels | None
+    indexes: Sequence[Index[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +74,7 @@ class _Watch:
     when: Predicate | None = None
     namespace: str | None = None
     labels: Labels | None = None
+    indexes: Sequence[Index[Any]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +93,10 @@ class Watches(_Watch):
 
 @dataclass(frozen=True, kw_only=True)
 class References(_Watch):
-    """See `references`."""
+    """See `references`, and `matches`, which has `theirs`."""
 
-    names: Callable[[Any], Iterable[Ref[Any]]]
+    names: Callable[[Any], Iterable[Any]]
+    theirs: Callable[[Any], Iterable[Hashable]] | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +180,25 @@ def references(
     view_of(other)
     _require_callable(names, "names", "from one of our objects to the refs that it names")
     return References(kind=other, names=names, **options)
+
+
+def matches(
+    kind: type[O],
+    *,
+    ours: Callable[[K], Iterable[Hashable]],
+    theirs: Callable[[O], Iterable[Hashable]],
+    **options: Unpack[WatchOptions],
+) -> References:
+    """Follows the objects that have something in common with ours: a change of one is a reason to look at those.
+
+    `ours` gives some values for one of our objects (the labels that it selects, say), `theirs` for one of the others
+    (the labels that it has); who shares a value is concerned. An index is kept from `ours`, so that nobody goes through
+    all of our objects. `theirs` is asked about the object before the change and after it; it must not wait.
+    """
+    view_of(kind)
+    _require_callable(ours, "ours", "from one of our objects to values that it shares with others")
+    _require_callable(theirs, "theirs", "from the other object to values that it shares with ours")
+    return References(kind=kind, names=ours, theirs=theirs, **options)
 
 
 def source(

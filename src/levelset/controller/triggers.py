@@ -111,19 +111,22 @@ def targets(target: Target, relation: Watches, ask: Asks) -> Listener:
 
 
 def referrers(target: Target, relation: References, index: Index[Any], store: Store[Any], ask: Asks) -> Listener:
-    """Asks for those that name what has changed."""
-    gvk = view_of(relation.kind).gvk
+    """Asks for those that name what has changed, or that share a value with it."""
+    gvk, theirs = view_of(relation.kind).gvk, relation.theirs
 
     def find(item: Item[Any]) -> Iterator[Ref[Any]]:
         head = item.kept.head
-        found = store.by(index, (gvk.group, gvk.kind, head.namespace, head.name))
-        return map(target.view.ref, found.kept)
+        values = [(gvk.group, gvk.kind, head.namespace, head.name)] if theirs is None else theirs(item.object)
+        for value in values:
+            yield from map(target.view.ref, store.by(index, value).kept)
 
     return _related(find, relation.when, ask, f"references({gvk}, ...)")
 
 
 def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, namespace: str) -> Index[Any]:
     """The index of a controller's objects by what they name; two controllers with the same function share it."""
+    if relation.theirs is not None:
+        return Index(kind, relation.names)
     names = _Names(relation.names, namespaced, namespace)
     return Index(kind, names, name=f"what {getattr(relation.names, '__name__', 'a function')} names")
 

@@ -8,7 +8,9 @@ from levelset.manager.leases import Lease
 from levelset.manager.logs import JsonFormatter, PlainFormatter, set_up_logs
 from levelset.manager.manager import Manager
 from levelset.manager.metrics import Metrics
+from levelset.manager.opening import Local, open_local
 from levelset.manager.running import run
+from levelset.manager.system import System
 
 __all__ = [
     "Check",
@@ -20,12 +22,15 @@ __all__ = [
     "JsonFormatter",
     "LeaderElection",
     "Lease",
+    "Local",
     "Manager",
     "Metrics",
     "PlainFormatter",
     "Registry",
     "Sample",
+    "System",
     "fencing",
+    "open_local",
     "run",
     "set_up_logs",
 ]

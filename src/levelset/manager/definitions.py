@@ -16,12 +16,14 @@ from levelset.codegen.crd import crd_of
 from levelset.controller.controller import Controller
 from levelset.controller.relations import Owns, References, Watches
 from levelset.errors import ConfigError, UnknownKind
+from levelset.manager.system import System
 from levelset.objects.definition import definition_of
 from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.resource import Object
 from levelset.objects.unstructured import Unstructured
+from levelset.webhook.group import Webhooks
 
-__all__ = ["DEFINITION", "definitions_for", "install_definitions", "is_established", "kinds_of"]
+__all__ = ["DEFINITION", "definitions_for", "install_definitions", "is_established", "kinds_of", "kinds_served"]
 
 _log: Final = logging.getLogger("levelset.manager")
 
@@ -42,6 +44,13 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> Sequence[View[Any]]:
             if known is None or known.definition is None:
                 found[view.gvk] = view
     return tuple(found.values())
+
+
+def kinds_served(system: System, webhooks: Webhooks) -> Sequence[View[Any]]:
+    """All kinds that a server should know for a system: those of webhooks first, which name what is stored."""
+    named = [*webhooks.kinds, *system.kinds]
+    found = {view.gvk: view for view in map(view_of, named)}
+    return tuple({**found, **{one.gvk: one for one in kinds_of(system.controllers) if one.gvk not in found}}.values())
 
 
 def _whole(kind: Kind[Any]) -> View[Any]:

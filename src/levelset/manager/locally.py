@@ -9,35 +9,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from levelset.errors import ConfigError
+from levelset.manager.system import System
+from levelset.objects.definition import definition_of
 
 if TYPE_CHECKING:
     from levelset.apiserver.server import ApiServer
+    from levelset.storage import Storage
 
-__all__ = ["Box", "open_box"]
+__all__ = ["Box", "open_box", "open_inside"]
 
 KUBECONFIG: Final = "levelset.kubeconfig"
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The server, and the file that leads to it."""
+    """The server, and the file that leads to it, if it listens."""
 
     server: "ApiServer"
-    kubeconfig: Path
+    kubeconfig: Path | None
 
 
 @asynccontextmanager
 async def open_box(
-    kubeconfig: str | None = None, *, data: str | None = None, port: int | None = None
+    kubeconfig: str | None = None, *, data: str | None = None, port: int | None = None, system: System | None = None
 ) -> AsyncGenerator[Box, None]:
     """A server for the length of a block; its kubeconfig is there as long as it is.
 
     Everything is in memory, or in the file `data`, with which its secrets stay. ConfigError if the kubeconfig is
-    somebody else's. Without the extra `tls` it speaks plain HTTP, on the loopback interface.
+    somebody else's. Without the extra `tls` it speaks plain HTTP, on the loopback interface. The `system` says where
+    Services get their addresses from, and who answers for logs.
     """
     # Late: the server takes a while to load, and most programs talk to one that is there already.
     from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415
-    from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.stores import MEMORY, check_data, open_data, secrets_of  # noqa: PLC0415
 
     path, where = Path(kubeconfig or KUBECONFIG), data or MEMORY
@@ -52,7 +55,7 @@ async def open_box(
             "authority": authority,
             "tls": find_spec("cryptography") is not None,
         }
-        async with ApiServer(storage, port=port or 0, **options) as server:
+        async with _server(storage, system, port=port or 0, **options) as server:
             await asyncio.to_thread(write_kubeconfig, path, Contact(server.url, server.token, server.ca))
             try:
                 yield Box(server, path)
@@ -60,6 +63,38 @@ async def open_box(
                 await asyncio.to_thread(_remove, path, server.url)
     finally:
         await storage.close()
+
+
+@asynccontextmanager
+async def open_inside(data: str | None = None, *, system: System | None = None) -> AsyncGenerator[Box, None]:
+    """A server for the length of a block that only this process can reach."""
+    from levelset.apiserver.stores import MEMORY, check_data, open_data  # noqa: PLC0415  # as above
+
+    await asyncio.to_thread(check_data, data or MEMORY)
+    storage = await open_data(data or MEMORY)
+    try:
+        server = _server(storage, system)
+        await server.start(listen=False)
+        try:
+            yield Box(server, None)
+        finally:
+            await server.stop()
+    finally:
+        await storage.close()
+
+
+def _server(storage: "Storage", system: System | None, **options: Any) -> "ApiServer":
+    from levelset.apiserver.server import ApiServer  # noqa: PLC0415  # as above
+
+    if system is None:
+        return ApiServer(storage, **options)
+    if system.service_addresses is not None:
+        options["service_addresses"] = system.service_addresses
+    server = ApiServer(storage, **options)
+    for kind, source in system.logs.items():
+        gvk = definition_of(kind).gvk
+        server.serve_logs(gvk.group, gvk.kind, source)
+    return server
 
 
 def _remove(path: Path, url: str) -> None:

@@ -19,17 +19,17 @@ from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from typing import Any, Final
 
 from levelset.client.client import Client
-from levelset.client.kinds import view_of
 from levelset.controller.controller import Controller
 from levelset.errors import ConfigError, LevelsetError, NotReady
 from levelset.manager.arguments import USAGE, Arguments, read_arguments
-from levelset.manager.definitions import install_definitions, kinds_of
+from levelset.manager.definitions import install_definitions, kinds_of, kinds_served
 from levelset.manager.election import LeaderElection
 from levelset.manager.hosting import Hosted
 from levelset.manager.locally import open_box
 from levelset.manager.logs import LogStyle, set_up_logs
 from levelset.manager.manager import Manager
 from levelset.manager.servers import Address
+from levelset.manager.system import Part, System, open_parts
 from levelset.objects.identity import GroupVersionKind
 from levelset.web import loops
 from levelset.webhook.group import Several, Webhooks
@@ -40,11 +40,12 @@ Waiting = Callable[[Callable[[], str]], AbstractContextManager[None]]
 """Is entered while something is waited for, and given a function that says what that is just now."""
 
 _log: Final = logging.getLogger("levelset.manager")
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SHOWN: Final = 4
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(
-    *controllers: Controller[Any],
+    *parts: Part,
     local: bool = False,
     kubeconfig: str | None = None,
     context: str | None = None,
@@ -58,7 +59,7 @@ def run(
     webhooks: Webhooks | Several = (),
     waiting: Waiting | None = None,
 ) -> None:
-    """Runs controllers until SIGINT or SIGTERM comes; what is under way may finish then, unless a second one comes.
+    """Runs controllers and systems until SIGINT or SIGTERM comes; what is under way may finish then, unless again.
 
     The command line may say the same as the keywords, and wins (`arguments` are its words, those of this process unless
     given): `--local`, `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--output`,
@@ -73,13 +74,13 @@ def run(
     try:
         said = read_arguments(sys.argv[1:] if arguments is None else arguments)
         if said.help:
-            _say(f"{sys.argv[0]} runs {', '.join(one.name for one in controllers)}\n{USAGE}")
+            _say(f"{sys.argv[0]} runs {', '.join(one.name for one in parts)}\n{USAGE}")
             return
         set_up_logs("json" if said.log_json else log)
-        _require_controllers(controllers)
+        _require_parts(parts)
         options: dict[str, Any] = {"leader": leader, "grace": grace, "health": said.health or health, "admin": True}
         options["webhooks"] = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-        program = _Program(controllers, _merged(given, said), options, setup, began, waiting=waiting or _quietly)
+        program = _Program(parts, _merged(given, said), options, setup, began, waiting=waiting or _quietly)
         loops.run(program.run())
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
@@ -96,7 +97,7 @@ class _Program:
 
     def __init__(
         self,
-        controllers: Sequence[Controller[Any]],
+        parts: Sequence[Part],
         arguments: Arguments,
         options: dict[str, Any],
         setup: Callable[[Manager], object] | None,
@@ -105,61 +106,65 @@ class _Program:
         waiting: Waiting,
     ) -> None:
         self._arguments = arguments
-        self._controllers = [_confined(one, arguments.namespace) for one in controllers]
+        self._parts = parts
         self._options = options
-        self._webhooks: Webhooks = options["webhooks"]
         self._setup = setup
         self._began = began
         self._waiting = waiting
         self._facts: dict[str, str | list[str]] = {}
         """What is said when it has begun, by the word before it."""
-        self._hint = ""
+        self._hints: list[str] = []
 
     async def run(self) -> None:
-        async with AsyncExitStack() as stack:
+        async with open_parts(*self._parts) as whole, AsyncExitStack() as stack:
+            own: Webhooks = self._options["webhooks"]
+            self._options["webhooks"] = webhooks = own if not whole.webhooks else own.with_more(whole.webhooks)
             with self._waiting(lambda: "opens the server" if self._arguments.local else "connects to the cluster"):
-                client = await self._open(stack)
+                client = await self._open(stack, whole, webhooks)
             manager = Manager(client, **self._options)
-            hosted = [manager.add(one) for one in self._controllers]
+            hosted = [manager.add(_confined(one, self._arguments.namespace)) for one in whole.controllers]
             manager.add_task("the ready line", lambda: self._announce(manager, hosted), leader_only=False)
-            if self._setup is not None:
-                self._setup(manager)
+            for setup in (whole.setup, self._setup):
+                if setup is not None:
+                    setup(manager)
             async with manager:
                 _heed_signals(manager)
                 await manager.wait_stopped()
 
-    async def _open(self, stack: AsyncExitStack) -> Client:
+    async def _open(self, stack: AsyncExitStack, whole: System, webhooks: Webhooks) -> Client:
         """The client; with --local of a server that is brought along, and serves what is used."""
         said = self._arguments
-        views = kinds_of(self._controllers)
-        if self._webhooks.hooks:
-            self._facts["asks"] = [one.name for one in self._webhooks.hooks]
-        if self._webhooks.conversions:
-            self._facts["converts"] = [_shown(one.gvk) for one in self._webhooks.conversions]
+        if webhooks.hooks:
+            self._facts["asks"] = [one.name for one in webhooks.hooks]
+        if webhooks.conversions:
+            self._facts["converts"] = [_shown(one.gvk) for one in webhooks.conversions]
         if not said.local:
+            if whole.needs_own_server:
+                raise ConfigError(f"{whole.name}: plays a part of a cluster itself; say --local, or leave it out")
             client = await Client.connect(said.kubeconfig, context=said.context, namespace=said.namespace)
             await stack.enter_async_context(client)
         else:
-            box = await stack.enter_async_context(open_box(said.kubeconfig, data=said.data, port=said.port))
+            box = await stack.enter_async_context(
+                open_box(said.kubeconfig, data=said.data, port=said.port, system=whole)
+            )
             client = await Client.connect(box.server, namespace=said.namespace)
             await stack.enter_async_context(client)
-            # Those of the webhooks first: of several versions the hub is the one that is stored.
-            others = [view_of(one) for one in self._webhooks.kinds]
-            known = {view.gvk for view in others}
-            made = await install_definitions(client, [*others, *(one for one in views if one.gvk not in known)])
+            made = await install_definitions(client, kinds_served(whole, webhooks))
             self._facts |= {"url": box.server.url, "kubeconfig": str(box.kubeconfig)}
             self._facts |= {"serves": list(made)} if made else {}
-            path = shlex.quote(str(box.kubeconfig))
-            self._hint = f"  kubectl --kubeconfig {path} get {_resource(self._controllers[0])}"
-        self._facts["watches"] = [_shown(view.gvk) for view in views]
+            kubectl = f"kubectl --kubeconfig {shlex.quote(str(box.kubeconfig))}"
+            first = [f"kubectl get {_resource(whole.controllers[0])}"] if whole.controllers else []
+            self._hints = [one.replace("kubectl ", f"{kubectl} ", 1) for one in whole.hints or first]
+        self._facts |= whole.urls
+        self._facts["watches"] = list(dict.fromkeys(_shown(view.gvk) for view in kinds_of(whole.controllers)))
         return client
 
     async def _announce(self, manager: Manager, hosted: Sequence[Hosted]) -> None:
         self._facts |= manager.urls
         is_json = self._arguments.output == "json"
         if not is_json:
-            for name, value in self._facts.items():
-                _say(f"{name:<11} {value if isinstance(value, str) else ', '.join(value)}")
+            for name, value in sorted(self._facts.items(), key=lambda one: isinstance(one[1], list)):
+                _say(f"{name:<11} {value if isinstance(value, str) else _shortly(value)}")
         try:
             with self._waiting(lambda: _late(hosted)):
                 for one in hosted:
@@ -172,9 +177,9 @@ class _Program:
         if is_json:
             _say(json.dumps({**self._facts, "ready_ms": round(milliseconds, 1)}, ensure_ascii=False))
             return
-        _say(f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if self._hint else ''}")
-        if self._hint:
-            _say(self._hint)
+        _say(f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if self._hints else ''}")
+        for hint in self._hints:
+            _say(f"  {hint}")
 
 
 def _quietly(_: Callable[[], str]) -> AbstractContextManager[None]:
@@ -185,6 +190,13 @@ def _late(hosted: Sequence[Hosted]) -> str:
     """The words for what is waited for until all have begun."""
     late = [one.name for one in hosted if one.running is None or not one.running.is_ready]
     return f"waits for the first lists of {', '.join(late)}"
+
+
+def _shortly(several: Sequence[str]) -> str:
+    """A line is to be read: of many, the first ones and how many more there are."""
+    if len(several) <= _SHOWN + 1:
+        return ", ".join(several)
+    return f"{', '.join(several[:_SHOWN])} and {len(several) - _SHOWN} more"
 
 
 def _heed_signals(manager: Manager) -> None:
@@ -199,7 +211,9 @@ def _heed_signals(manager: Manager) -> None:
         manager.request_stop()
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, heed, number)
+        # Whoever was started with nohup goes on when its terminal is closed.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, heed, number)
 
 
 def _merged(given: Arguments, said: Arguments) -> Arguments:
@@ -214,11 +228,11 @@ def _merged(given: Arguments, said: Arguments) -> Arguments:
     )
 
 
-def _require_controllers(controllers: Sequence[object]) -> None:
-    for one in controllers:
-        if not isinstance(one, Controller):
+def _require_parts(parts: Sequence[object]) -> None:
+    for one in parts:
+        if not isinstance(one, Controller | System):
             raise ConfigError(f"run({one!r}): give controllers, such as run(Controller(Website, reconcile))")
-    if not controllers:
+    if not parts:
         raise ConfigError("run(): give at least one controller, such as run(Controller(Website, reconcile))")
 
 

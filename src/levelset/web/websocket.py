@@ -12,7 +12,7 @@ from levelset.web.messages import Request, Response, Tunnel
 __all__ = ["WebSocket", "accept_websocket", "encode_frame", "is_websocket"]
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
+_MORE, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
 _LONGEST = 64 * 1024
 
 
@@ -46,17 +46,23 @@ def accept_websocket(request: Request, talk: Callable[["WebSocket"], None], *, p
 
 
 class WebSocket:
-    """An open WebSocket that sends; what the client says is read only for pings and the end.
+    """An open WebSocket that sends; what the client says is read only for pings and the end, unless somebody listens.
 
     `sink` tells how the client keeps up, and takes callbacks for the end.
     """
 
-    __slots__ = ("_inbox", "sink")
+    __slots__ = ("_heard", "_inbox", "_message", "sink")
 
     def __init__(self, sink: Tunnel) -> None:
         self.sink = sink
         self._inbox = bytearray()
+        self._message: tuple[int, bytearray] | None = None
+        self._heard: Callable[[str | bytes], None] | None = None
         sink.when_received(self._receive)
+
+    def when_heard(self, callback: Callable[[str | bytes], None]) -> None:
+        """Has `callback` called with each whole message of the client: a text as `str`, anything else as `bytes`."""
+        self._heard = callback
 
     def send_text(self, data: bytes) -> None:
         """Sends one text frame; `data` is UTF-8."""
@@ -74,8 +80,10 @@ class WebSocket:
     def _receive(self, data: bytes) -> None:
         self._inbox += data
         while (frame := _take_frame(self._inbox)) is not None:
-            opcode, payload = frame
-            if opcode == _PING:
+            opcode, payload, is_last = frame
+            if 0 <= opcode <= _BINARY:
+                self._collect(opcode, payload, is_last=is_last)
+            elif opcode == _PING:
                 self.sink.write(encode_frame(_PONG, payload))
             elif opcode == _CLOSE:
                 self.close(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1000)
@@ -83,6 +91,24 @@ class WebSocket:
                 self.close(-opcode)
             if self.sink.is_closed:
                 self._inbox.clear()
+
+    def _collect(self, opcode: int, payload: bytes, *, is_last: bool) -> None:
+        """Puts the frames of a message together; what breaks the protocol ends the connection."""
+        if self._heard is None:
+            return
+        if (opcode == _MORE) == (self._message is None):
+            self.close(1002)
+            return
+        kind, body = self._message = self._message or (opcode, bytearray())
+        body += payload
+        if len(body) > _LONGEST:
+            self.close(1009)
+        elif is_last:
+            self._message = None
+            try:
+                self._heard(body.decode() if kind == _TEXT else bytes(body))
+            except UnicodeDecodeError:
+                self.close(1007)
 
 
 def encode_frame(opcode: int, data: bytes) -> bytes:
@@ -95,11 +121,11 @@ def encode_frame(opcode: int, data: bytes) -> bytes:
     return bytes((0x80 | opcode, 127)) + size.to_bytes(8, "big") + data
 
 
-def _take_frame(inbox: bytearray) -> tuple[int, bytes] | None:
+def _take_frame(inbox: bytearray) -> tuple[int, bytes, bool] | None:
     """Takes the first whole frame; None if it is not all there yet, a negative close code if it cannot be read."""
     if len(inbox) < 2:
         return None
-    opcode, size, start = inbox[0] & 0x0F, inbox[1] & 0x7F, 2
+    opcode, is_last, size, start = inbox[0] & 0x0F, bool(inbox[0] & 0x80), inbox[1] & 0x7F, 2
     if not inbox[1] & 0x80:
         return _fault(inbox, 1002)  # a client must mask
     if size >= 126:
@@ -115,9 +141,9 @@ def _take_frame(inbox: bytearray) -> tuple[int, bytes] | None:
     mask = (inbox[start : start + 4] * (size // 4 + 1))[:size]
     payload = int.from_bytes(inbox[start + 4 : end], "big") ^ int.from_bytes(mask, "big")
     del inbox[:end]
-    return opcode, payload.to_bytes(size, "big")
+    return opcode, payload.to_bytes(size, "big"), is_last
 
 
-def _fault(inbox: bytearray, code: int) -> tuple[int, bytes]:
+def _fault(inbox: bytearray, code: int) -> tuple[int, bytes, bool]:
     inbox.clear()
-    return -code, b""
+    return -code, b"", True

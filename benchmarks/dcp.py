@@ -1,0 +1,119 @@
+"""Measures DCP: a thousand programs at once, each a real process; prints a table in Markdown.
+
+`python dcp.py [NUMBER]`. The server, the controllers and the client are in this process. Writes are those to the store,
+Events too. A look is one call of the reconciler, with its writes and with what it waits for others on the loop.
+"""
+
+import asyncio
+import resource
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from levelset import Client, ObjectMeta, Ref, open_local
+from levelset.controller import Outcome, RunningController
+from levelset_dcp.kinds import Executable, ExecutableSpec
+from levelset_dcp.system import dcp_system
+
+NUMBER = 1_000
+
+
+@dataclass
+class Looks:
+    """The looks of a controller, collected while it runs: it remembers only the last thousand."""
+
+    controller: RunningController[Any]
+    taken: int = 0
+    outcomes: list[Outcome[Any]] = field(default_factory=list[Outcome[Any]])
+
+    def collect(self) -> None:
+        history = self.controller.history
+        fresh = history.total - self.taken
+        if fresh > len(history):
+            raise SystemExit("looks were lost: collect more often")
+        self.outcomes += list(history)[len(history) - fresh :]
+        self.taken = history.total
+
+
+async def measure(number: int) -> dict[str, str]:
+    before = resident()
+    async with open_local(dcp_system()) as local:
+        looks = Looks(local.manager.controllers["dcp-executables"])
+        looks.collect()
+        began, used = time.perf_counter(), time.process_time()
+        first = await create(local.client, number, looks)
+        created = time.perf_counter() - began
+        last = await until_finished(local.client, number, looks)
+        finished = time.perf_counter() - began
+        used = time.process_time() - used
+        peak = resident()
+        looks.collect()
+        deleting = time.perf_counter()
+        await delete(local.client, number)
+        deleted = time.perf_counter() - deleting
+    taken = [one.seconds for one in looks.outcomes]
+    conflicts = sum(one.result == "conflict" for one in looks.outcomes)
+    return {
+        "all created": f"{created:.1f} s",
+        "all Finished": f"{finished:.1f} s ({number / finished:.0f} programs/s, {used:.1f} s of processor time)",
+        "all deleted": f"{deleted:.1f} s",
+        "writes per object": f"{(last - first) / number:.1f} (Events included)",
+        "looks per object": f"{len(taken) / number:.1f}, {conflicts} of them met a conflict",
+        "one look": f"p50 {percentile(taken, 50)}, p99 {percentile(taken, 99)}, longest {max(taken) * 1000:.1f} ms",
+        "memory": f"{(peak - before) / 1024:.0f} MB more, {(peak - before) / number:.0f} kB for each",
+    }
+
+
+async def create(client: Client, number: int, looks: Looks) -> int:
+    first = 0
+    for each in range(number):
+        made = await client.create(
+            Executable(metadata=ObjectMeta(name=f"n{each}"), spec=ExecutableSpec(executable_path="/bin/true"))
+        )
+        first = first or int(made.metadata.resource_version)
+        looks.collect()
+        await asyncio.sleep(0)  # a client of another process would not have the loop to itself either
+    return first
+
+
+async def until_finished(client: Client, number: int, looks: Looks) -> int:
+    """Returns when all have ended; the version of the last one. To list them all the time would be the larger work."""
+    last = 0
+    for each in range(number):
+        ref = Ref(Executable, f"n{each}")
+        done = await client.wait(ref, lambda one: one.status is not None and one.status.state == "Finished", within=600)
+        last = max(last, int(done.metadata.resource_version))
+        looks.collect()
+        await asyncio.sleep(0)
+    return last
+
+
+async def delete(client: Client, number: int) -> None:
+    for each in range(number):
+        await client.delete(Executable, f"n{each}")
+        await asyncio.sleep(0)
+    for each in range(number):
+        await client.wait_gone(Ref(Executable, f"n{each}"), within=600)
+
+
+def percentile(values: list[float], percent: int) -> str:
+    return f"{statistics.quantiles(values, n=100)[percent - 1] * 1000:.1f} ms"
+
+
+def resident() -> int:
+    """The largest that this process has been, in kB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else NUMBER
+    found = asyncio.run(measure(number))
+    print(f"| {number:,} Executables `/bin/true` at once | |\n|---|---|")
+    for name, value in found.items():
+        print(f"| {name} | {value} |")
+
+
+if __name__ == "__main__":
+    main()

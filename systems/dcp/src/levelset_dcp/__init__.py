@@ -1,0 +1,5 @@
+"""DCP: the programs, containers and services of a developer's machine as resources."""
+
+from levelset_dcp.system import Options, dcp_system, laptop_system
+
+__all__ = ["Options", "dcp_system", "laptop_system"]

@@ -1,0 +1,88 @@
+"""Container engines: one interface, with Docker, Podman, and a pretence for tests behind it."""
+
+from levelset_dcp.engines.choosing import choose_engine, known_engines, open_engine
+from levelset_dcp.engines.docker import DockerEngine
+from levelset_dcp.engines.errors import (
+    CouldNotAllocate,
+    EngineAlreadyExists,
+    EngineError,
+    EngineNotFound,
+    EngineRefused,
+    EngineTimedOut,
+    Incomplete,
+    ObjectInUse,
+    RuntimeNotHealthy,
+)
+from levelset_dcp.engines.interface import CALL, LONG_CALL, Engine, Sink
+from levelset_dcp.engines.memory import InMemoryEngine
+from levelset_dcp.engines.memory_objects import PretendFile
+from levelset_dcp.engines.models import (
+    Attachment,
+    ContainerInfo,
+    ContainerStatusName,
+    EngineEvent,
+    EngineHealth,
+    EngineStatus,
+    EventKind,
+    HealthName,
+    ImageBuild,
+    ImageBuildSecret,
+    ImageInfo,
+    LogOrigin,
+    Mount,
+    NetworkInfo,
+    NewContainer,
+    NewExec,
+    NewNetwork,
+    PortBinding,
+    PullPolicy,
+    RestartPolicy,
+    VolumeInfo,
+)
+from levelset_dcp.engines.podman import PodmanEngine
+from levelset_dcp.engines.retrying import act_and_verify
+
+__all__ = [
+    "CALL",
+    "LONG_CALL",
+    "Attachment",
+    "ContainerInfo",
+    "ContainerStatusName",
+    "CouldNotAllocate",
+    "DockerEngine",
+    "Engine",
+    "EngineAlreadyExists",
+    "EngineError",
+    "EngineEvent",
+    "EngineHealth",
+    "EngineNotFound",
+    "EngineRefused",
+    "EngineStatus",
+    "EngineTimedOut",
+    "EventKind",
+    "HealthName",
+    "ImageBuild",
+    "ImageBuildSecret",
+    "ImageInfo",
+    "InMemoryEngine",
+    "Incomplete",
+    "LogOrigin",
+    "Mount",
+    "NetworkInfo",
+    "NewContainer",
+    "NewExec",
+    "NewNetwork",
+    "ObjectInUse",
+    "PodmanEngine",
+    "PortBinding",
+    "PretendFile",
+    "PullPolicy",
+    "RestartPolicy",
+    "RuntimeNotHealthy",
+    "Sink",
+    "VolumeInfo",
+    "act_and_verify",
+    "choose_engine",
+    "known_engines",
+    "open_engine",
+]

@@ -1,0 +1,18 @@
+"""Docker, by way of its command line tool."""
+
+from collections.abc import Mapping
+
+from levelset_dcp.engines.cli import CliEngine
+from levelset_dcp.engines.dialects import DOCKER
+from levelset_dcp.engines.health import PERIOD
+
+__all__ = ["DockerEngine"]
+
+
+class DockerEngine(CliEngine):
+    """Docker 25 or later; `program` is the name or the path of its tool, `env` the environment that this gets."""
+
+    def __init__(
+        self, program: str = "docker", *, env: Mapping[str, str] | None = None, period: float = PERIOD
+    ) -> None:
+        super().__init__(DOCKER, program, env=env, period=period)

@@ -1,0 +1,135 @@
+"""Parts that several kinds have in common: variables, probes, certificates, terminals, and how healthy something is."""
+
+from typing import Annotated, Literal
+
+from levelset import Condition, ListMap, Meta, Model, Rule
+from levelset.objects import MicroTime
+
+__all__ = [
+    "AmbientEnvironment",
+    "Certificate",
+    "Certificates",
+    "Conditions",
+    "Env",
+    "EnvVar",
+    "ExecutableProbe",
+    "HealthProbe",
+    "HealthProbeResult",
+    "HealthStatus",
+    "HttpHeader",
+    "HttpProbe",
+    "ProbeResults",
+    "ProbeSchedule",
+    "Terminal",
+]
+
+HealthStatus = Literal["Healthy", "Caution", "Unhealthy"]
+
+Conditions = Annotated[tuple[Condition, ...], ListMap("type")]
+
+
+class EnvVar(Model):
+    """One variable of an environment; its value may hold a template."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    value: str = ""
+
+
+Env = Annotated[tuple[EnvVar, ...], ListMap("name")]
+
+
+class AmbientEnvironment(Model):
+    """Whether a program gets the variables that the manager has."""
+
+    behavior: Literal["Inherit", "DoNotInherit"] = "Inherit"
+
+
+class HttpHeader(Model):
+    """One header of a request; its value may hold a template."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    value: str = ""
+
+
+class HttpProbe(Model):
+    """Asks a URL, which may hold a template; 2xx is success, 3xx is unknown, and the rest is failure."""
+
+    url: Annotated[str, Meta(min_length=1)]
+    headers: tuple[HttpHeader, ...] = ()
+
+
+class ExecutableProbe(Model):
+    """Runs a program; the exit code 0 is success."""
+
+    executable_path: Annotated[str, Meta(min_length=1)]
+    args: tuple[str, ...] = ()
+    env: Env = ()
+    working_directory: str = ""
+
+
+class ProbeSchedule(Model):
+    """When a probe is made; spans of time are such as `5s` and `1m30s`."""
+
+    interval: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)]
+    kind: Literal["Continuous", "UntilSuccess"] = "Continuous"
+    timeout: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)] | None = None
+    initial_delay: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)] | None = None
+
+
+class HealthProbe(
+    Model,
+    rules=[
+        Rule("(self.type == 'HTTP') == has(self.httpProbe)", "an HTTP probe has httpProbe, and no other has"),
+        Rule(
+            "(self.type == 'Executable') == has(self.executableProbe)",
+            "an Executable probe has executableProbe, and no other has",
+        ),
+    ],
+):
+    """How it is found out whether a workload is healthy."""
+
+    name: Annotated[str, Meta(pattern=r"^[^_].*$", max_length=253)]
+    """Names that begin with `_` are the engine's own."""
+    type: Literal["HTTP", "Executable"]
+    schedule: ProbeSchedule
+    http_probe: HttpProbe | None = None
+    executable_probe: ExecutableProbe | None = None
+    annotations: dict[str, str] = {}
+
+
+class HealthProbeResult(Model):
+    """What a probe has found out last."""
+
+    probe_name: str
+    outcome: Literal["Success", "Failure", "Unknown"]
+    timestamp: MicroTime
+    reason: str = ""
+
+
+ProbeResults = Annotated[tuple[HealthProbeResult, ...], ListMap("probeName")]
+
+
+class Certificate(Model):
+    """A certificate in PEM, and what it is called by."""
+
+    thumbprint: Annotated[str, Meta(pattern=r"^[0-9A-Za-z]+$", max_length=128)]
+    contents: Annotated[str, Meta(min_length=1)]
+
+
+class Certificates(Model):
+    """Certificates that are written to files before a workload starts."""
+
+    certificates: Annotated[tuple[Certificate, ...], Meta(min_length=1)]
+    continue_on_error: bool = False
+
+
+class Terminal(
+    Model,
+    rules=[Rule("self.socketMode != 'connect' || has(self.udsPath)", "connect needs udsPath, a socket to connect to")],
+):
+    """A workload that runs on a terminal, which a unix socket leads to."""
+
+    uds_path: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    socket_mode: Literal["listen", "connect"] = "listen"
+    cols: Annotated[int, Meta(ge=0, le=32767)] = 80
+    rows: Annotated[int, Meta(ge=0, le=32767)] = 24

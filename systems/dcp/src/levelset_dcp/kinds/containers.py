@@ -1,0 +1,250 @@
+"""Container: a container of an engine on this machine; ContainerExec: a command that is run inside of one."""
+
+from typing import Annotated, Final, Literal
+
+from levelset import Column, ListMap, Meta, Model, Resource, Rule, Spec, Status, field
+from levelset.objects import MicroTime
+from levelset_dcp.kinds.common import (
+    Certificates,
+    Conditions,
+    Env,
+    HealthProbe,
+    HealthStatus,
+    ProbeResults,
+    Terminal,
+)
+from levelset_dcp.kinds.files import FileSet
+from levelset_dcp.naming import API
+
+__all__ = [
+    "Build",
+    "BuildSecret",
+    "Container",
+    "ContainerCertificates",
+    "ContainerExec",
+    "ContainerExecSpec",
+    "ContainerExecStatus",
+    "ContainerMode",
+    "ContainerPort",
+    "ContainerSpec",
+    "ContainerState",
+    "ContainerStatus",
+    "ExecVar",
+    "ImageLayer",
+    "Label",
+    "NetworkRef",
+    "VolumeMount",
+]
+
+ContainerMode = Literal["session", "persistent", "existing", "cleanup"]
+ContainerState = Literal[
+    "",
+    "Pending",
+    "RuntimeUnhealthy",
+    "Building",
+    "Starting",
+    "NotFound",
+    "FailedToStart",
+    "Running",
+    "Paused",
+    "Exited",
+    "Unknown",
+    "Stopping",
+]
+
+_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+class Label(Model):
+    """One label of something in the engine."""
+
+    key: Annotated[str, Meta(min_length=1)]
+    value: str = ""
+
+
+class BuildSecret(Model):
+    """A secret that a build may read."""
+
+    id: Annotated[str, Meta(min_length=1)]
+    type: Literal["file", "env"] = "file"
+    source: str = ""
+    value: str = ""
+
+
+class Build(Model):
+    """How an image is built."""
+
+    context: Annotated[str, Meta(min_length=1)]
+    dockerfile: str = ""
+    tags: tuple[str, ...] = ()
+    args: Env = ()
+    secrets: tuple[BuildSecret, ...] = ()
+    stage: str = ""
+    labels: tuple[Label, ...] = ()
+    platform: str = ""
+
+
+class VolumeMount(Model):
+    """A folder or a volume, and where it is inside."""
+
+    source: Annotated[str, Meta(min_length=1)]
+    target: Annotated[str, Meta(min_length=1)]
+    type: Literal["bind", "volume"] = "bind"
+    read_only: bool = False
+
+
+class ContainerPort(Model):
+    """A port that is published on this machine, on loopback unless told otherwise."""
+
+    container_port: Annotated[int, Meta(ge=1, le=65535)]
+    host_port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    protocol: Literal["TCP", "UDP"] = "TCP"
+    host_ip: str = field(name="hostIP", default="")
+
+
+class NetworkRef(Model):
+    """A ContainerNetwork to connect to, and what the container is called there."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    aliases: tuple[str, ...] = ()
+
+
+class ContainerCertificates(Certificates):
+    """Certificates that are put into a container before it starts."""
+
+    destination: str = ""
+    overwrite_bundle_paths: tuple[str, ...] = ()
+
+
+class ImageLayer(Model, rules=[Rule("has(self.source) != has(self.rawContents)", "give source or rawContents")]):
+    """A layer that is put on top of the image."""
+
+    digest: Annotated[str, Meta(min_length=1)]
+    source: str | None = None
+    sha256: str = ""
+    raw_contents: str | None = None
+
+
+class ContainerSpec(Spec):
+    """What somebody wants of a container."""
+
+    image: str = ""
+    build: Build | None = None
+    container_name: Annotated[str, Meta(pattern=r"^([a-zA-Z0-9][a-zA-Z0-9_.-]+)?$", max_length=253)] = ""
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
+    env: Env = ()
+    env_files: tuple[str, ...] = ()
+    restart_policy: Literal["", "no", "on-failure", "unless-stopped", "always"] = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    networks: Annotated[tuple[NetworkRef, ...], ListMap("name")] | None = None
+    """The networks to be in; without any, the engine's own."""
+    start: bool = True
+    stop: bool = False
+    mode: ContainerMode = "session"
+    persistent: bool = False
+    lifecycle_key: str = ""
+    monitor_pid: Annotated[int, Meta(gt=0)] | None = field(name="monitorPid", default=None)
+    monitor_timestamp: MicroTime | None = None
+    run_args: tuple[str, ...] = ()
+    labels: Annotated[tuple[Label, ...], ListMap("key")] = ()
+    health_probes: tuple[HealthProbe, ...] = ()
+    pull_policy: Literal["", "always", "missing", "never"] = ""
+    create_files: tuple[FileSet, ...] = ()
+    pem_certificates: ContainerCertificates | None = None
+    image_layers: tuple[ImageLayer, ...] = ()
+    terminal: Terminal | None = None
+
+
+class ContainerStatus(Status):
+    """How a container is."""
+
+    state: ContainerState = ""
+    container_id: str = field(name="containerId", default="")
+    container_name: str = ""
+    startup_timestamp: MicroTime | None = None
+    finish_timestamp: MicroTime | None = None
+    startup_std_out_file: str = ""
+    startup_std_err_file: str = ""
+    terminal_socket_path: str = ""
+    exit_code: int | None = None
+    message: str = ""
+    effective_env: Env = ()
+    effective_args: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    health_status: HealthStatus | None = None
+    health_probe_results: ProbeResults = ()
+    lifecycle_key: str = ""
+    conditions: Conditions = ()
+    observed_generation: int | None = None
+
+
+class Container(
+    Resource[ContainerSpec, ContainerStatus],
+    api=API,
+    scope="Cluster",
+    short_names=["ctr"],
+    categories=["dcp"],
+    columns=[
+        Column("State", ".status.state"),
+        Column("Health", ".status.healthStatus"),
+        Column("ID", ".status.containerId"),
+        Column("Exit", ".status.exitCode", "integer"),
+        _AGE,
+        Column("Image", ".spec.image", priority=1),
+        Column("Message", ".status.message", priority=1),
+    ],
+):
+    """A container that an engine on this machine runs."""
+
+
+class ContainerExecSpec(Spec, rules=[Rule("self == oldSelf", "what is run inside of a container cannot be changed")]):
+    """What is to be run inside of a container."""
+
+    container_name: Annotated[str, Meta(min_length=1, max_length=253)]
+    """The name of the Container object."""
+    command: Annotated[str, Meta(min_length=1, max_length=4096)]
+    args: Annotated[tuple[Annotated[str, Meta(max_length=4096)], ...], Meta(max_length=256)] = ()
+    env: Annotated[tuple["ExecVar", ...], ListMap("name"), Meta(max_length=256)] = ()
+    env_files: Annotated[tuple[Annotated[str, Meta(max_length=4096)], ...], Meta(max_length=64)] = ()
+    working_directory: Annotated[str, Meta(max_length=4096)] = ""
+
+
+class ExecVar(Model):
+    """One variable of a command inside of a container."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=256)]
+    value: Annotated[str, Meta(max_length=4096)] = ""
+
+
+class ContainerExecStatus(Status):
+    """How a command inside of a container is."""
+
+    state: Literal["", "Starting", "Running", "FailedToStart", "Finished", "Unknown"] = ""
+    startup_timestamp: MicroTime | None = None
+    finish_timestamp: MicroTime | None = None
+    exit_code: int | None = None
+    std_out_file: str = ""
+    std_err_file: str = ""
+    effective_env: Env = ()
+    effective_args: tuple[str, ...] = ()
+    message: str = ""
+    conditions: Conditions = ()
+    observed_generation: int | None = None
+
+
+class ContainerExec(
+    Resource[ContainerExecSpec, ContainerExecStatus],
+    api=API,
+    scope="Cluster",
+    short_names=["ctrexec"],
+    categories=["dcp"],
+    columns=[
+        Column("Container", ".spec.containerName"),
+        Column("State", ".status.state"),
+        Column("Exit", ".status.exitCode", "integer"),
+        _AGE,
+    ],
+):
+    """A command that is run inside of a container."""

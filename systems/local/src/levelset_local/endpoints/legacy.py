@@ -1,0 +1,117 @@
+"""Where a Service leads to, as the one Endpoints object that older programs read."""
+
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
+from typing import Final
+
+from levelset import set_controller
+from levelset.kinds.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Pod, Service
+from levelset.kinds.core_v1_network import EndpointPort
+from levelset.kinds.enums import Protocol
+from levelset_local.endpoints.plan import HEADLESS, families_of, is_headless
+from levelset_local.endpoints.pods import address_of, hostname_in, is_going, ports_of, reference_to
+from levelset_local.podstates import is_ready
+
+__all__ = ["is_same_endpoints", "plan_endpoints"]
+
+_MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
+_TRUNCATED: Final = "endpoints.kubernetes.io/over-capacity"
+_MOST: Final = 1000
+
+_Port = tuple[str, int, str, str]
+"""Name, number, protocol and protocol of the application: so that ports can be sorted."""
+_Found = tuple[EndpointAddress, bool]
+"""An address, and whether it is ready."""
+
+
+def plan_endpoints(service: Service, pods: Iterable[Pod]) -> Endpoints:
+    """The Endpoints that a Service should have: those that are ready, and those that are not, by their ports.
+
+    Pods that are being deleted are not in it, unless the Service publishes whatever is not ready. Of more than 1000
+    addresses only the first are, and an annotation says so.
+    """
+    found = list(_addresses(service, pods))
+    at: dict[_Port | None, list[_Found]] = {}
+    for pod, one in found[:_MOST]:
+        for port in _ports(service, pod):
+            at.setdefault(port, []).append(one)
+    made = Endpoints.new(
+        service.name,
+        namespace=service.namespace,
+        labels=_labels(service),
+        annotations={_TRUNCATED: "truncated"} if len(found) > _MOST else {},
+        subsets=_subsets(at),
+    )
+    return set_controller(made, service)
+
+
+def is_same_endpoints(before: Endpoints | None, wanted: Endpoints) -> bool:
+    """Whether nothing has to be written."""
+    if before is None:
+        return False
+    old, new = before.metadata, wanted.metadata
+    return (
+        before.subsets == wanted.subsets
+        and old.labels == new.labels
+        and old.annotations.get(_TRUNCATED) == new.annotations.get(_TRUNCATED)
+        and [one.uid for one in old.owner_references] == [one.uid for one in new.owner_references]
+    )
+
+
+def _addresses(service: Service, pods: Iterable[Pod]) -> Iterator[tuple[Pod, _Found]]:
+    """The Pods that can be reached, with their addresses, in the order of these."""
+    everybody = bool(service.spec.publish_not_ready_addresses)
+    family = families_of(service)[0]
+    reached = [(pod, address_of(pod, family)) for pod in pods if everybody or not is_going(pod)]
+    known = [(pod, address) for pod, address in reached if address is not None]
+    for pod, address in sorted(known, key=lambda one: (ip_address(one[1]), one[0].name)):
+        made = EndpointAddress(
+            ip=address,
+            hostname=hostname_in(service, pod),
+            node_name=pod.spec.node_name or None,
+            target_ref=reference_to(pod),
+        )
+        yield pod, (made, everybody or is_ready(pod))
+
+
+def _ports(service: Service, pod: Pod) -> list[_Port | None]:
+    """The ports of a Pod; None stands for the Pod itself, where a Service without an address has no ports."""
+    if not service.spec.ports:
+        return [None] if is_headless(service) else []
+    found = ports_of(service, pod)
+    return [(one.name or "", one.port or 0, one.protocol or "TCP", one.app_protocol or "") for one in found]
+
+
+def _subsets(at: dict[_Port | None, list[_Found]]) -> tuple[EndpointSubset, ...]:
+    """Ports that are served by the very same addresses are together."""
+    together: dict[tuple[tuple[str | None, bool], ...], list[_Port]] = {}
+    addresses: dict[tuple[tuple[str | None, bool], ...], list[_Found]] = {}
+    for port, found in at.items():
+        key = tuple((one.target_ref.uid if one.target_ref else None, ready) for one, ready in found)
+        addresses[key] = found
+        together.setdefault(key, []).extend([] if port is None else [port])
+    ordered = sorted(together.items(), key=lambda one: (sorted(one[1]), str(one[0])))
+    return tuple(_subset(addresses[key], sorted(ports)) for key, ports in ordered)
+
+
+def _subset(found: Iterable[_Found], ports: Iterable[_Port]) -> EndpointSubset:
+    return EndpointSubset(
+        addresses=tuple(one for one, ready in found if ready),
+        not_ready_addresses=tuple(one for one, ready in found if not ready),
+        ports=tuple(
+            EndpointPort(name=name or None, port=number, protocol=_protocol(protocol), app_protocol=app or None)
+            for name, number, protocol, app in ports
+        ),
+    )
+
+
+def _protocol(name: str) -> Protocol:
+    return "UDP" if name == "UDP" else "SCTP" if name == "SCTP" else "TCP"
+
+
+def _labels(service: Service) -> dict[str, str]:
+    reserved = {_MANAGED_BY, HEADLESS}
+    labels = {key: value for key, value in service.metadata.labels.items() if key not in reserved}
+    if is_headless(service):
+        labels[HEADLESS] = ""
+    return {**labels, _MANAGED_BY: "endpoint-controller"}

@@ -1,0 +1,77 @@
+"""The data plane as a whole: opened beside a server of its own, with real processes, and closed without a trace."""
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levelset import Ref, open_local
+from levelset.kinds.apps_v1 import Deployment
+from levelset.kinds.core_v1 import Pod, Service
+from levelset_local import Options, local_system
+
+SERVER = """
+import os
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+HTTPServer((os.environ["POD_IP"], 8080), SimpleHTTPRequestHandler).serve_forever()
+"""
+LABELS = {"app": "web"}
+PROBE = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+CONTAINER = {"name": "web", "image": "web:1", "command": [sys.executable, "-c", SERVER], "readinessProbe": PROBE}
+WEB = Ref(Deployment, "web", "default")
+
+
+def manifest(kind: str, api_version: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def deployment() -> dict[str, Any]:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+    return manifest(
+        "Deployment", "apps/v1", "web", {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template}
+    )
+
+
+def is_complete(it: Deployment) -> bool:
+    return it.status is not None and it.status.ready_replicas == 2
+
+
+async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_nothing(tmp_path: Path) -> None:
+    async with open_local(local_system(Options(folder=tmp_path))) as local:
+        client = local.client
+        await client.create(deployment())
+        ports = [{"port": 80, "targetPort": 8080}]
+        service = await client.create(manifest("Service", "v1", "web", {"selector": LABELS, "ports": ports}))
+        await client.wait(WEB, is_complete, within=15)
+        found = await client.get(Ref(Service, "web", "default"))
+        reader, writer = await asyncio.open_connection(found.spec.cluster_ip, 80)
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.0 200")
+        writer.close()
+        await client.delete(service.ref)
+        await client.delete(WEB)
+        async with asyncio.timeout(10):
+            while await asyncio.to_thread(files, tmp_path):  # noqa: ASYNC110 -- what it waits for is the system's doing
+                await asyncio.sleep(0.05)
+        assert await client.list(Pod, namespace="default") == []
+
+
+def files(folder: Path) -> list[Path]:
+    """What is left of Pods: their volumes, logs and records."""
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def test_whoever_makes_what_nobody_carries_out_is_warned(caplog: pytest.LogCaptureFixture) -> None:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+    spec = {"selector": {"matchLabels": LABELS}, "serviceName": "web", "template": template}
+    with caplog.at_level(logging.WARNING):
+        async with open_local(local_system()) as local:
+            await local.client.create(manifest("StatefulSet", "apps/v1", "web", spec))
+    told = [str(vars(one).get("warning")) for one in caplog.records]
+    assert [one.partition(";")[0] for one in told] == [
+        "StatefulSet is stored, but nobody carries it out on this machine"
+    ]

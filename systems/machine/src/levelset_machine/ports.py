@@ -1,0 +1,161 @@
+"""A port that is free, and that is not handed out again before whoever asked for it has had time to use it."""
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from levelset.errors import LevelsetError
+
+__all__ = ["NoPort", "Reservation", "Reservations", "free_port", "read_reservations", "write_reservations"]
+
+KEPT: Final = 120.0
+"""For how many seconds a port that was handed out belongs to whoever asked."""
+
+_TRIES: Final = 64
+_MOST: Final = 20_000
+"""How many reservations are remembered: more than anybody sane makes in two minutes. The oldest are given up first."""
+_SIZE: Final = 64 * _MOST
+
+
+class NoPort(LevelsetError):
+    """No free port was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A port that was handed out, and until when it is not handed out again (seconds since 1970)."""
+
+    address: str
+    port: int
+    until: float
+
+
+class Reservations:
+    """The ports that were handed out lately: by this process, and by others that share the file."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self._own: dict[tuple[str, int], float] = {}
+
+    def find(self, address: str, *, udp: bool = False, now: float | None = None) -> int:
+        """A port that is free now and was not handed out within two minutes; NoPort if there seems to be none."""
+        now = time.time() if now is None else now
+        self._own = {key: until for key, until in self._own.items() if until > now}
+        with _shared(self.file) as others:
+            known = [one for one in others.read() if one.until > now]
+            taken = {one.port for one in known if one.address == address}
+            taken |= {port for host, port in self._own if host == address}
+            port = _unused(address, taken, udp=udp)
+            self._own[address, port] = now + KEPT
+            others.write([*known, Reservation(address, port, now + KEPT)], now=now)
+        return port
+
+
+def free_port(address: str = "127.0.0.1", *, udp: bool = False) -> int:
+    """A port on which nobody listens at this address, reserved for the caller for two minutes.
+
+    The system chooses it. It is not handed out again meanwhile, by this process or by another of the same user: a file
+    in the folder for temporary files remembers. If that file cannot be used, only this process remembers.
+    """
+    return _ours().find(address, udp=udp)
+
+
+def read_reservations(text: str) -> list[Reservation]:
+    """The reservations in a file; a line that is none is passed over."""
+    found: list[Reservation] = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            address, port, until = line.split(" ")
+            found.append(Reservation(address, int(port), float(until)))
+    return found
+
+
+def write_reservations(reservations: list[Reservation], *, now: float) -> str:
+    """The file with what is still reserved."""
+    kept = [one for one in reservations if one.until > now][-_MOST:]
+    return "".join(f"{one.address} {one.port} {one.until:.3f}\n" for one in kept)
+
+
+_made: list[Reservations] = []
+
+
+def _ours() -> Reservations:
+    if not _made:
+        _made.append(Reservations(_default_file()))
+    return _made[0]
+
+
+def _default_file() -> Path:
+    folder = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 -- see _open_own
+    return Path(folder) / f"levelset-ports-{os.getuid()}"
+
+
+def _unused(address: str, taken: set[int], *, udp: bool) -> int:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    kind = socket.SOCK_DGRAM if udp else socket.SOCK_STREAM
+    with contextlib.ExitStack() as held:
+        for _ in range(_TRIES):
+            # Kept until the end, so that the system does not offer the same port again.
+            made = held.enter_context(socket.socket(family, kind))
+            try:
+                made.bind((address, 0))
+            except OSError as error:
+                raise NoPort(f"no port of {address} can be listened on: {error}") from error
+            port: int = made.getsockname()[1]
+            if port not in taken:
+                return port
+    raise NoPort(f"{_TRIES} ports of {address} in a row were handed out within the last two minutes; try again later")
+
+
+class _Shared:
+    """The file of reservations while it is locked; without a descriptor, one in which there is never anything."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    def read(self) -> list[Reservation]:
+        if self._descriptor is None:
+            return []
+        return read_reservations(os.pread(self._descriptor, _SIZE, 0).decode("ascii", "replace"))
+
+    def write(self, reservations: list[Reservation], *, now: float) -> None:
+        if self._descriptor is not None:
+            text = write_reservations(reservations, now=now).encode("ascii", "replace")
+            os.pwrite(self._descriptor, text, 0)
+            os.ftruncate(self._descriptor, len(text))
+
+
+@contextlib.contextmanager
+def _shared(file: Path | None) -> Generator[_Shared, None, None]:
+    descriptor = None if file is None else _open_own(file)
+    try:
+        yield _Shared(descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)  # and with it goes the lock
+
+
+def _open_own(file: Path) -> int | None:
+    """The file, locked; None if somebody else's is in its place, or if it is locked at this moment.
+
+    It may lie in a folder where everybody writes: a link is not followed, and a file of another user is not used. It
+    never waits: whoever holds the lock does so for a blink, and the system offers different ports to different askers.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        if os.fstat(descriptor).st_uid == os.getuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None

@@ -1,0 +1,35 @@
+"""Omnia: agents, their prompts and their tools as Kubernetes objects, and the operator that makes them run."""
+
+from levelset_omnia.agentruntime import agent_runtimes_controller
+from levelset_omnia.kinds import (
+    AgentRuntime,
+    AgentRuntimeSpec,
+    AgentRuntimeStatus,
+    PromptPack,
+    PromptPackSpec,
+    PromptPackStatus,
+    ToolRegistry,
+    ToolRegistrySpec,
+    ToolRegistryStatus,
+)
+from levelset_omnia.options import Options
+from levelset_omnia.promptpack import prompt_packs_controller
+from levelset_omnia.system import omnia_system
+from levelset_omnia.toolregistry import tool_registries_controller
+
+__all__ = [
+    "AgentRuntime",
+    "AgentRuntimeSpec",
+    "AgentRuntimeStatus",
+    "Options",
+    "PromptPack",
+    "PromptPackSpec",
+    "PromptPackStatus",
+    "ToolRegistry",
+    "ToolRegistrySpec",
+    "ToolRegistryStatus",
+    "agent_runtimes_controller",
+    "omnia_system",
+    "prompt_packs_controller",
+    "tool_registries_controller",
+]

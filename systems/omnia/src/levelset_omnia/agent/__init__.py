@@ -1,0 +1,10 @@
+"""A small agent that needs no key: it serves health and a facade, reads its prompts, and calls tools.
+
+`python -m levelset_omnia.agent` is what stands behind the agent's image on a laptop.
+"""
+
+from levelset_omnia.agent.agent import Agent
+from levelset_omnia.agent.facade import Facade
+from levelset_omnia.agent.settings import Settings, read_settings
+
+__all__ = ["Agent", "Facade", "Settings", "read_settings"]

@@ -1,0 +1,45 @@
+"""The agent as a program: serves until it is told to stop, then finishes what is under way."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+
+from levelset.errors import ConfigError
+from levelset.web import Server
+from levelset_omnia.agent.agent import Agent
+from levelset_omnia.agent.facade import Facade
+from levelset_omnia.agent.settings import Settings, read_settings
+
+__all__ = ["main", "serve"]
+
+
+def main() -> None:
+    """Runs the agent that the environment describes; exit code 2 if it describes none."""
+    try:
+        asyncio.run(serve(read_settings(os.environ)))
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(2) from error
+
+
+async def serve(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT comes: not ready from then on, and gone when all answers are given."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    facade = Facade(Agent(settings), is_ready=lambda: not stop.is_set())
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(facade.close)
+        await stack.enter_async_context(Server(facade.handle, host=settings.host, port=settings.port))
+        if settings.health_port is not None and settings.health_port != settings.port:
+            await stack.enter_async_context(Server(facade.handle, host=settings.host, port=settings.health_port))
+        sys.stdout.write(f"agent {settings.namespace}/{settings.name} serves at {settings.host}:{settings.port}\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The environment of an agent's container, and the file that tells it about its tools: what the operator promises."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from levelset.kinds.core_v1 import EnvVar, EnvVarSource, SecretKeySelector
+from levelset_omnia.kinds import AgentRuntime, Tool, ToolRegistry
+from levelset_omnia.naming import PROMPTS_PATH, TOOLS_PATH
+from levelset_omnia.promptpack import Use, pack_name
+
+__all__ = ["environment", "secrets_of", "tools_file"]
+
+
+def environment(
+    agent: AgentRuntime, use: Use, registry: ToolRegistry | None, *, is_candidate: bool = False
+) -> tuple[EnvVar, ...]:
+    """All variables, in the order in which they are documented."""
+    return (
+        *_base(agent, use),
+        *([] if registry is None else _tools(registry)),
+        *_session(agent),
+        *([EnvVar(name="OMNIA_VARIANT", value="candidate")] if is_candidate else []),
+    )
+
+
+def secrets_of(agent: AgentRuntime) -> Iterator[str]:
+    """The names of the Secrets that variables are read from."""
+    yield agent.spec.provider_secret_ref.name
+    session = agent.spec.session
+    if session is not None and session.store_ref is not None:
+        yield session.store_ref.name
+
+
+def tools_file(registry: ToolRegistry) -> str:
+    """What an agent reads about its tools: those that are available, with their addresses, as JSON."""
+    tools = {tool.name: tool for tool in registry.spec.tools}
+    found = registry.status.discovered_tools if registry.status is not None else ()
+    usable = [
+        _tool(tools[one.name], one.endpoint, one.type or tools[one.name].type, one.description)
+        for one in found
+        if one.status == "Available" and one.name in tools
+    ]
+    return json.dumps({"tools": usable}, indent=2, sort_keys=True) + "\n"
+
+
+def _base(agent: AgentRuntime, use: Use) -> Iterable[EnvVar]:
+    spec = agent.spec
+    yield EnvVar(name="OMNIA_AGENT_NAME", value=agent.name)
+    yield EnvVar(name="OMNIA_NAMESPACE", value=agent.namespace or "")
+    yield EnvVar(name="OMNIA_PROMPTPACK_NAME", value=pack_name(use.pack))
+    yield EnvVar(name="OMNIA_PROMPTPACK_VERSION", value=use.revision.version)
+    yield EnvVar(name="OMNIA_PROMPTS_PATH", value=PROMPTS_PATH)
+    yield EnvVar(name="OMNIA_FACADE_TYPE", value=spec.facade.type)
+    yield EnvVar(name="OMNIA_FACADE_PORT", value=str(spec.facade.port))
+    yield _from_secret("OMNIA_PROVIDER_API_KEY", spec.provider_secret_ref.name, "api-key")
+
+
+def _tools(registry: ToolRegistry) -> Iterable[EnvVar]:
+    yield EnvVar(name="OMNIA_TOOLREGISTRY_NAME", value=registry.name)
+    yield EnvVar(name="OMNIA_TOOLREGISTRY_NAMESPACE", value=registry.namespace or "")
+    yield EnvVar(name="OMNIA_TOOLS_PATH", value=TOOLS_PATH)
+
+
+def _session(agent: AgentRuntime) -> Iterable[EnvVar]:
+    session = agent.spec.session
+    if session is None:
+        return
+    yield EnvVar(name="OMNIA_SESSION_TYPE", value=session.type)
+    yield EnvVar(name="OMNIA_SESSION_TTL", value=session.ttl)
+    if session.store_ref is not None:
+        yield _from_secret("OMNIA_SESSION_STORE_URL", session.store_ref.name, "url")
+
+
+def _from_secret(name: str, secret: str, key: str) -> EnvVar:
+    return EnvVar(name=name, value_from=EnvVarSource(secret_key_ref=SecretKeySelector(name=secret, key=key)))
+
+
+def _tool(tool: Tool, endpoint: str, kind: str, description: str) -> dict[str, Any]:
+    schema = tool.schema
+    said = {
+        "description": description,
+        "input": None if schema is None else schema.input,
+        "output": None if schema is None else schema.output,
+    }
+    rest = {name: value for name, value in said.items() if value}
+    return {
+        "name": tool.name,
+        "type": kind,
+        "endpoint": endpoint,
+        "timeout": tool.timeout,
+        "retries": tool.retries,
+        **rest,
+    }

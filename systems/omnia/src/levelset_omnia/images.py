@@ -1,0 +1,12 @@
+"""Which programs stand behind Omnia's images where Pods are processes of one machine."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+__all__ = ["IMAGES"]
+
+IMAGES: Final[Mapping[str, Sequence[str]]] = {
+    "ghcr.io/altairalabs/omnia-agent*": (sys.executable, "-m", "levelset_omnia.agent"),
+    "levelset.dev/omnia-calculator*": (sys.executable, "-m", "levelset_omnia.agent.calculator"),
+}

@@ -1,0 +1,22 @@
+"""Omnia as a whole: its three controllers, to be started together."""
+
+from levelset import System
+from levelset_omnia.agentruntime import agent_runtimes_controller
+from levelset_omnia.options import Options
+from levelset_omnia.promptpack import prompt_packs_controller
+from levelset_omnia.toolregistry import tool_registries_controller
+
+__all__ = ["omnia_system"]
+
+
+def omnia_system(options: Options | None = None) -> System:
+    """The operator with these options: `run(omnia_system())`, or a target of `levelset up`."""
+    return System(
+        name="omnia",
+        controllers=[
+            agent_runtimes_controller(options),
+            prompt_packs_controller(options),
+            tool_registries_controller(options),
+        ],
+        hints=["kubectl apply -f examples/omnia/", "kubectl get agentruntimes,promptpacks,toolregistries"],
+    )

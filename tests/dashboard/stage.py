@@ -1,0 +1,61 @@
+"""A dashboard over a server in this process, and the requests of a browser that was let in."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from levelset.apiserver import ApiServer
+from levelset.client import Client
+from levelset.dashboard import Dashboard, Sight
+from levelset.objects import Unstructured
+from levelset.web import Headers, Request, Response, read_all
+from tests.client.world import website_crd
+
+__all__ = ["TOKEN", "ask", "get", "open_client", "open_dashboard", "tree"]
+
+TOKEN = "let-me-in"
+
+
+@asynccontextmanager
+async def open_client() -> AsyncGenerator[Client, None]:
+    """A client of a server without sockets that serves Websites."""
+    server = ApiServer()
+    await server.start(listen=False)
+    try:
+        async with await Client.connect(server) as client:
+            await client.create(website_crd())
+            yield client
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def open_dashboard() -> AsyncGenerator[tuple[Dashboard, Client], None]:
+    async with open_client() as client:
+        page = Dashboard(Sight.of_client(client), token=TOKEN)
+        try:
+            yield page, client
+        finally:
+            await page.close()
+
+
+async def ask(page: Dashboard, path: str, method: str = "GET", **headers: str) -> Response:
+    """What a browser gets that has the cookie, unless it says otherwise."""
+    path, _, query = path.partition("?")
+    sent = {"Host": "127.0.0.1:8080", "Cookie": f"{page.access.cookie_name}={page.access.token}"}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    return await page.handle(Request(method=method, path=path, query=query, headers=Headers(sent)))
+
+
+async def get(page: Dashboard, path: str) -> Any:
+    """The tree that the page is answered with; the test fails if it is refused."""
+    response = await ask(page, path)
+    body = await read_all(response)
+    assert response.status == 200, body
+    return json.loads(body)
+
+
+def tree(api_version: str, kind: str, name: str, **more: Any) -> Unstructured:
+    meta: dict[str, Any] = {"name": name, "namespace": "default", **more.pop("metadata", {})}
+    return Unstructured({"apiVersion": api_version, "kind": kind, "metadata": meta, **more})
