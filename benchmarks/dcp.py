@@ -1,4 +1,4 @@
-"""Measures DCP: a thousand programs at once, each a real process; prints a table in Markdown.
+"""Measures DCP: a thousand programs at once, each a real process, and containers; prints tables in Markdown.
 
 `python dcp.py [NUMBER]`. The server, the controllers and the client are in this process. Writes are those to the store,
 Events too. A look is one call of the reconciler, with its writes and with what it waits for others on the loop.
@@ -14,8 +14,9 @@ from typing import Any
 
 from levelset import Client, ObjectMeta, Ref, open_local
 from levelset.controller import Outcome, RunningController
-from levelset_dcp.kinds import Executable, ExecutableSpec
-from levelset_dcp.system import dcp_system
+from levelset_dcp.engines import InMemoryEngine
+from levelset_dcp.kinds import Container, ContainerSpec, Executable, ExecutableSpec
+from levelset_dcp.system import Options, dcp_system
 
 NUMBER = 1_000
 
@@ -66,6 +67,32 @@ async def measure(number: int) -> dict[str, str]:
     }
 
 
+async def measure_containers(number: int) -> dict[str, str]:
+    """The same with containers of an engine in memory: what is measured is the controller."""
+    async with open_local(dcp_system(Options(engine=InMemoryEngine()))) as local:
+        looks = Looks(local.manager.controllers["dcp-containers"])
+        looks.collect()
+        began = time.perf_counter()
+        for each in range(number):
+            await local.client.create(Container(metadata=ObjectMeta(name=f"n{each}"), spec=ContainerSpec(image="a:1")))
+            looks.collect()
+            await asyncio.sleep(0)
+        for each in range(number):
+            ref = Ref(Container, f"n{each}")
+            await local.client.wait(
+                ref, lambda one: one.status is not None and one.status.state == "Running", within=600
+            )
+            looks.collect()
+            await asyncio.sleep(0)
+        running = time.perf_counter() - began
+    taken = [one.seconds for one in looks.outcomes]
+    return {
+        "all Running": f"{running:.1f} s",
+        "looks per object": f"{len(taken) / number:.1f}",
+        "one look": f"p50 {percentile(taken, 50)}, p99 {percentile(taken, 99)}, longest {max(taken) * 1000:.1f} ms",
+    }
+
+
 async def create(client: Client, number: int, looks: Looks) -> int:
     first = 0
     for each in range(number):
@@ -109,8 +136,13 @@ def resident() -> int:
 
 def main() -> None:
     number = int(sys.argv[1]) if len(sys.argv) > 1 else NUMBER
-    found = asyncio.run(measure(number))
-    print(f"| {number:,} Executables `/bin/true` at once | |\n|---|---|")
+    show(f"{number:,} Executables `/bin/true` at once", asyncio.run(measure(number)))
+    print()
+    show(f"{number:,} Containers of an engine in memory at once", asyncio.run(measure_containers(number)))
+
+
+def show(heading: str, found: dict[str, str]) -> None:
+    print(f"| {heading} | |\n|---|---|")
     for name, value in found.items():
         print(f"| {name} | {value} |")
 
