@@ -114,7 +114,7 @@ async def test_a_server_that_ends_watches_at_once_is_not_stormed() -> None:
     async with open_client(hooks=[closing]) as client:
         with pytest.raises(Deadline):
             await client.wait(BLOG, is_big, within=300)
-        assert len(calls) < 150
+        assert len(calls) < 300  # some 130, as chance has it; a storm would be tens of thousands
 
 
 @virtual
