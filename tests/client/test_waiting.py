@@ -1,4 +1,5 @@
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -106,6 +107,7 @@ def _is_read(call: Call) -> bool:
 @virtual
 async def test_a_server_that_ends_watches_at_once_is_not_stormed() -> None:
     calls: list[Call] = []
+    random.seed(1)  # the delays have jitter: how many calls there are is not left to chance
 
     async def closing(call: Call, send: Send) -> Answer:
         calls.append(call)
@@ -114,7 +116,7 @@ async def test_a_server_that_ends_watches_at_once_is_not_stormed() -> None:
     async with open_client(hooks=[closing]) as client:
         with pytest.raises(Deadline):
             await client.wait(BLOG, is_big, within=300)
-        assert len(calls) < 300  # some 130, as chance has it; a storm would be tens of thousands
+        assert len(calls) < 150
 
 
 @virtual

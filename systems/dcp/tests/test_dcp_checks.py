@@ -7,6 +7,7 @@ import pytest
 from levelset import Client, MergePatch, Object, Ref, open_local
 from levelset.errors import ApiError, Invalid
 from levelset.manager import System
+from levelset.objects import definition_of
 from levelset_dcp import kinds
 from levelset_dcp.checks import Prohibition, hooks
 
@@ -24,6 +25,27 @@ def system(prohibition: Prohibition | None = None) -> System:
 
 def manifest(kind: str, spec: dict[str, Any], name: str = "one", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+SHORT = {
+    "executables": "exe",
+    "executablereplicasets": "exers",
+    "containers": "ctr",
+    "containerexecs": "ctrexec",
+    "containernetworks": "ctrnet",
+    "containernetworkconnections": "ctrnetconn",
+    "containernetworktunnelproxies": "cntp",
+    "containervolumes": "ctrvol",
+    "endpoints": "end",
+    "services": "svc",
+}
+
+
+def test_every_kind_has_the_names_that_people_know() -> None:
+    found = {definition_of(one).plural: definition_of(one) for one in ALL}
+    assert {plural: one.short_names[0] for plural, one in found.items()} == SHORT
+    assert {one.scope for one in found.values()} == {"Cluster"}
+    assert all(one.columns for one in found.values())
 
 
 PROBE = {"name": "p", "type": "HTTP", "httpProbe": {"url": "http://a"}, "schedule": {"interval": "5s"}}

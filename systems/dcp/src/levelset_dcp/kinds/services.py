@@ -61,7 +61,7 @@ class Service(
     Resource[ServiceSpec, ServiceStatus],
     api=API,
     scope="Cluster",
-    short_names=["dcpsvc"],
+    short_names=["svc", "dcpsvc"],
     categories=["dcp"],
     columns=[
         Column("State", ".status.state"),
