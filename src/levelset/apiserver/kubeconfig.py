@@ -35,6 +35,15 @@ class Contact:
         # The generated one would put the token into logs.
         return f"Contact({self.url!r})"
 
+    def is_answered(self) -> bool:
+        """Whether somebody listens there. Blocks."""
+        parts = urlsplit(self.url)
+        try:
+            with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 443), _PATIENCE):
+                return True
+        except OSError:
+            return False
+
 
 def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
     """Writes the file with mode 0600; raises ConfigError if there is a file that levelset did not write."""
@@ -57,12 +66,12 @@ def check_kubeconfig(path: str | os.PathLike[str]) -> None:
     """
     _require_ours(Path(path))
     try:
-        url = read_kubeconfig(path).url
+        known = read_kubeconfig(path)
     except ConfigError:
         return  # not there, or damaged and of no use to anybody
-    if _is_answered(url):
+    if known.is_answered():
         raise ConfigError(
-            f"{path} leads to a server that runs ({url}): choose another file with --kubeconfig, or stop that server."
+            f"{path} leads to a server that runs ({known.url}): choose another file with --kubeconfig, or stop it."
         )
 
 
@@ -89,16 +98,6 @@ def _require_ours(path: Path) -> None:
         raise ConfigError(
             f"{path} is a file of somebody else's and stays as it is: choose another with --kubeconfig, or remove it."
         )
-
-
-def _is_answered(url: str) -> bool:
-    """Whether somebody listens there."""
-    parts = urlsplit(url)
-    try:
-        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 443), _PATIENCE):
-            return True
-    except OSError:
-        return False
 
 
 def _read(path: Path) -> Any:

@@ -1,20 +1,18 @@
 """How another command finds a session: the file that leads to its server, and its admin page."""
 
 import json
-import socket
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from levelset.apiserver import Contact, read_kubeconfig
 from levelset.errors import ConfigError, LevelsetError, Unreachable
 from levelset_dcp.records import HOME
 
-__all__ = ["ask_session", "check_free", "default_kubeconfig", "find_session"]
+__all__ = ["ask_session", "default_kubeconfig", "find_session"]
 
 _PATIENCE: Final = 5.0
 
@@ -24,23 +22,13 @@ def default_kubeconfig() -> Path:
     return Path.home() / HOME / "kubeconfig"
 
 
-def check_free(path: Path) -> None:
-    """Makes sure that no other session is found by this file; ConfigError otherwise. Blocks."""
-    try:
-        contact = read_kubeconfig(path)
-    except ConfigError:
-        return  # there is none; who writes it makes sure that it is nobody else's
-    if _is_there(contact):
-        raise ConfigError(f"{path} leads to a session that runs: choose another file with --kubeconfig, or stop it")
-
-
 def find_session(path: Path) -> Contact:
     """The server of the session that the file leads to; ConfigError if there is none. Blocks."""
     try:
         contact = read_kubeconfig(path)
     except ConfigError as error:
         raise ConfigError(f"no session is found by {path}: `levelset-dcp start`, or name its --kubeconfig") from error
-    if not _is_there(contact):
+    if not contact.is_answered():
         raise ConfigError(f"the session that {path} leads to runs no longer: `levelset-dcp start`")
     return contact
 
@@ -59,12 +47,3 @@ def ask_session(contact: Contact, change: Mapping[str, str] | None = None) -> An
         raise LevelsetError(f"the session says no ({error.code}): {error.read().decode(errors='replace')}") from error
     except OSError as error:
         raise Unreachable(f"the session at {contact.url} does not answer: {error}") from error
-
-
-def _is_there(contact: Contact) -> bool:
-    parts = urlsplit(contact.url)
-    try:
-        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 443), timeout=_PATIENCE):
-            return True
-    except OSError:
-        return False

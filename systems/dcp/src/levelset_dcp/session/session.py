@@ -16,7 +16,6 @@ from levelset_dcp.records import SqliteRecords, state_path
 from levelset_dcp.runtimes import open_runtime
 from levelset_dcp.session.admin import admin_page
 from levelset_dcp.session.cleanup import CleanupReport, clean_up
-from levelset_dcp.session.contact import check_free
 from levelset_dcp.session.execution import Cleanup, ExecutionStatus
 from levelset_dcp.session.monitor import wait_end
 from levelset_dcp.system import Options, dcp_system
@@ -118,7 +117,6 @@ class Session:
 @asynccontextmanager
 async def open_session(options: SessionOptions) -> AsyncGenerator[Session, None]:
     """A session for the length of a block; at its end everything is deleted, in order, unless that was done before."""
-    await asyncio.to_thread(check_free, options.kubeconfig)
     async with AsyncExitStack() as stack:
         records = await stack.enter_async_context(SqliteRecords(options.state, workload=options.workload))
         engine = await stack.enter_async_context(open_runtime(options.runtime))
