@@ -1,15 +1,18 @@
-"""levelset: a controller that applies one ConfigMap and sets one status, under a manager with its metrics on."""
+"""levelset: a controller that applies one ConfigMap and sets one status, under a manager with its metrics on.
+
+With the word `owns` it watches its ConfigMaps, too, as a real one would, and looks again when one changes; without it
+does what the handler for kopf does, no more. Where the server is comes in the environment.
+"""
 
 import asyncio
 import json
+import os
 import sys
 import time
 
 from levelset import Client, Config, Context, Controller, Manager, Object, ObjectMeta, owns
 from levelset.client import Token
 from models_levelset import Website, WebsiteStatus
-
-PORT, TOKEN = int(sys.argv[1]), sys.argv[2]
 
 
 class Child(Object, api="v1", kind="ConfigMap"):
@@ -23,8 +26,9 @@ async def reconcile(site: Website, ctx: Context) -> None:
 
 
 async def main() -> None:
-    config = Config(server=f"http://127.0.0.1:{PORT}", credentials=Token(TOKEN))
-    websites = Controller(Website, reconcile, owns(Child), concurrency=32)
+    config = Config(server=os.environ["PEER_SERVER"], credentials=Token(os.environ["PEER_TOKEN"]))
+    relations = (owns(Child),) if "owns" in sys.argv else ()
+    websites = Controller(Website, reconcile, *relations, concurrency=32)
     async with await Client.connect(config) as client, Manager(client) as manager:
         manager.add(websites)
         began = time.process_time()
