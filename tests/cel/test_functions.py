@@ -98,6 +98,7 @@ FAILURES = [
     ("url(s)", "URL parse error during conversion from string"),
     ("semver(s)", "semver parse error during conversion from string"),
     ("s.matches(s + '(')", "error parsing regexp: missing closing )"),
+    ("s.matches(s + '(abcdefghijklm){999}')", "error parsing regexp: expression too large"),
     ("math.abs(-9223372036854775808)", "integer overflow"),
     ("math.bitShiftLeft(1, -1)", "math.bitShiftLeft() negative offset: -1"),
     ("[1, 2].flatten(-1)", "level must be non-negative"),

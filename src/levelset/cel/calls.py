@@ -6,7 +6,7 @@ from typing import Any
 from levelset.cel.charging import CHARGES
 from levelset.cel.faults import CostExceeded, EvaluationError
 from levelset.cel.generating import Generator, boolean, emitter
-from levelset.cel.re2 import compile_regex
+from levelset.cel.patterns import compile_pattern
 from levelset.cel.signatures import Overload
 from levelset.cel.tree import Call, ListOf, Literal, Node
 from levelset.cel.types import Type
@@ -169,7 +169,7 @@ def _regex(g: Generator, node: Call, nodes: list[Node]) -> str | None:
         return None
     if any(each.type.kind != "int" for each in more):
         return None
-    regex = compile_regex(pattern.value)
+    regex = compile_pattern(pattern.value)
     subject = g.atom(g.emit(text))
     g.weight += 1
     g.line(f"b.left -= (len({subject}) // 10 + 1) * {len(pattern.value) // 4 + 1}")

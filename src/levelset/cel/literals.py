@@ -2,10 +2,11 @@
 
 from levelset.cel.faults import BadProgram, CompileError, EvaluationError, Issue
 from levelset.cel.instants import parse_duration, parse_timestamp
-from levelset.cel.re2 import BadRegex, compile_regex
+from levelset.cel.patterns import compile_pattern
 from levelset.cel.tree import Call, Literal, Node
 from levelset.cel.values import MAX_TIME, MIN_TIME
 from levelset.cel.walking import walk
+from levelset.re2 import BadRegex
 
 __all__ = ["check_literals"]
 
@@ -31,7 +32,7 @@ def _issues(text: str, node: Call) -> list[Issue]:
         return []
     try:
         if node.function in _PATTERNS:
-            compile_regex(literal.value)
+            compile_pattern(literal.value)
         elif node.function in _PARSERS and node.target is None:
             _PARSERS[node.function](literal.value)
     except BadRegex as error:

@@ -87,6 +87,14 @@ def test_a_structural_schema_is_accepted(schema: dict[str, Any]) -> None:
     assert found(schema) == []
 
 
+def test_what_is_wrong_with_a_pattern_is_told_as_kubernetes_tells_it() -> None:
+    (cause,) = check_structural({"type": "object", "properties": {"a": {**TEXT, "pattern": "+"}}}, "s")
+    assert cause.message == (
+        'Invalid value: "+": must be a valid regular expression, but isn\'t: '
+        "error parsing regexp: missing argument to repetition operator: `+`"
+    )
+
+
 def test_a_status_subresource_allows_less_at_the_root() -> None:
     schema = {"type": "object", "properties": {"spec": TEXT}, "maxProperties": 5}
     assert check_structural(schema, "s") == []

@@ -20,19 +20,15 @@ from levelset.apiserver.schemas.builtin import (
     preload,
 )
 from levelset.apiserver.schemas.compiled import Admission, Compiled, Definitions, compile_schema
-from levelset.apiserver.schemas.expressions import BadPattern
-from levelset.apiserver.schemas.patterns import Pattern, compile_pattern
 from levelset.apiserver.schemas.structural import check_structural
 
 __all__ = [
     "Admission",
-    "BadPattern",
     "BuiltinSchemas",
     "Column",
     "Compiled",
     "Definitions",
     "Part",
-    "Pattern",
     "Resource",
     "builtin_columns",
     "builtin_kind",
@@ -41,7 +37,6 @@ __all__ = [
     "builtin_schemas",
     "builtin_versions",
     "check_structural",
-    "compile_pattern",
     "compile_schema",
     "components",
     "library",

@@ -30,10 +30,10 @@ from levelset.apiserver.schemas import numbers
 from levelset.apiserver.schemas.formats import is_quantity
 from levelset.apiserver.schemas.metadata import is_plain_identity
 from levelset.apiserver.schemas.nodes import Node, Tree
-from levelset.apiserver.schemas.patterns import Pattern
 from levelset.apiserver.schemas.trees import copy_tree, is_member
 from levelset.apiserver.schemas.uniqueness import unique, unique_keys
 from levelset.apiserver.schemas.writing import Mood, Writer
+from levelset.re2 import Regex
 
 __all__ = ["Function", "Generator"]
 
@@ -50,7 +50,7 @@ class Generator:
         self,
         *,
         reference: Callable[[str, Mood], Function],
-        pattern: Callable[[str], Pattern | None],
+        pattern: Callable[[str], Regex | None],
         filled: Callable[[Node], tuple[Tree, bool]],
     ) -> None:
         self._reference = reference

@@ -11,12 +11,12 @@ from levelset.apiserver.schemas import numbers, wording
 from levelset.apiserver.schemas.formats import is_quantity, text_format
 from levelset.apiserver.schemas.metadata import METADATA, check_identity
 from levelset.apiserver.schemas.nodes import MAX_DEPTH, Node, Tree, as_list, as_map
-from levelset.apiserver.schemas.patterns import Pattern
 from levelset.apiserver.schemas.pruning import Resolve
 from levelset.apiserver.schemas.sameness import is_unchanged
 from levelset.apiserver.schemas.trees import is_member, join
 from levelset.apiserver.schemas.uniqueness import duplicates, identity, key_of
 from levelset.errors import Cause
+from levelset.re2 import Regex
 
 __all__ = ["ABSENT", "Collector", "fewest", "has_type"]
 
@@ -27,7 +27,7 @@ ABSENT: Tree = object()
 class Collector:
     """Collects the causes of one schema; `pattern` compiles an expression, or gives None for one that is broken."""
 
-    def __init__(self, resolve: Resolve, pattern: Callable[[str], Pattern | None]) -> None:
+    def __init__(self, resolve: Resolve, pattern: Callable[[str], Regex | None]) -> None:
         self._resolve = resolve
         self._pattern = pattern
 

@@ -14,14 +14,13 @@ from functools import lru_cache
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.schemas.codegen import Function, Generator
 from levelset.apiserver.schemas.collecting import ABSENT, Collector
-from levelset.apiserver.schemas.expressions import BadPattern
 from levelset.apiserver.schemas.nodes import MAX_DEPTH, Node, Tree, read_schema
-from levelset.apiserver.schemas.patterns import Pattern, compile_pattern
 from levelset.apiserver.schemas.pruning import fill, prune, without_nulls
 from levelset.apiserver.schemas.trees import copy_tree
 from levelset.apiserver.schemas.writing import Mood
 from levelset.errors import Cause, LevelsetError
 from levelset.objects import decode_tree, encode_tree
+from levelset.re2 import BadRegex, Regex, compile_regex
 
 __all__ = ["Admission", "Compiled", "Definitions", "compile_schema"]
 
@@ -52,7 +51,7 @@ class Definitions:
     def __init__(self, schemas: Mapping[str, Tree] | None = None) -> None:
         self._schemas: Mapping[str, Tree] = {} if schemas is None else schemas
         self._nodes: dict[str, Node] = {}
-        self._patterns: dict[str, Pattern | None] = {}
+        self._patterns: dict[str, Regex | None] = {}
         self.collector = Collector(self.resolve, self.pattern)
         self.generator = Generator(reference=self._function, pattern=self.pattern, filled=self._filled)
 
@@ -64,12 +63,12 @@ class Definitions:
             node = self._node(node.ref)
         return Node(preserve=True)
 
-    def pattern(self, expression: str) -> Pattern | None:
+    def pattern(self, expression: str) -> Regex | None:
         """The compiled expression, None if it is none."""
         if expression not in self._patterns:
             try:
-                self._patterns[expression] = compile_pattern(expression)
-            except BadPattern:
+                self._patterns[expression] = compile_regex(expression)
+            except BadRegex:
                 self._patterns[expression] = None
         return self._patterns[expression]
 

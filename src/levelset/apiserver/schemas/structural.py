@@ -8,12 +8,12 @@ the keywords (`keywords.py`: what is not supported, list types, where defaults m
 
 from levelset.apiserver.schemas import wording
 from levelset.apiserver.schemas.compiled import Definitions
-from levelset.apiserver.schemas.expressions import BadPattern, parse
 from levelset.apiserver.schemas.keywords import NESTED_FORBIDDEN, check_keywords, malformed, unsupported
 from levelset.apiserver.schemas.nodes import MAX_DEPTH, Node, Tree, as_map, read_schema, spells_int_or_string
 from levelset.apiserver.schemas.pruning import prune
 from levelset.apiserver.schemas.trees import copy_tree, join, same
 from levelset.errors import Cause
+from levelset.re2 import BadRegex, compile_regex
 
 __all__ = ["check_structural"]
 
@@ -138,9 +138,9 @@ class _Structure:
             self.nested(node.not_, join(path, "not"))
         if node.pattern:
             try:
-                parse(node.pattern)
-            except BadPattern as error:
-                detail = f"must be a valid regular expression (RE2): {error}"
+                compile_regex(node.pattern)
+            except BadRegex as error:
+                detail = f"must be a valid regular expression, but isn't: {error}"
                 self.causes.append(wording.invalid(join(path, "pattern"), node.pattern, detail))
 
     def nested(self, node: Node, path: str, *, skip_any: bool = False) -> None:

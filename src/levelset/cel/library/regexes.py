@@ -1,15 +1,16 @@
 """Regular expressions, as RE2 understands them: matches, find, findAll."""
 
 from levelset.cel.faults import EvaluationError
-from levelset.cel.re2 import BadRegex, Regex, compile_regex
+from levelset.cel.patterns import compile_pattern
 from levelset.cel.signatures import declare
+from levelset.re2 import BadRegex, Regex
 
 __all__ = ["OVERLOADS"]
 
 
 def _regex(pattern: str) -> Regex:
     try:
-        return compile_regex(pattern)
+        return compile_pattern(pattern)
     except BadRegex as error:
         raise EvaluationError(str(error)) from None
 

@@ -1,0 +1,10 @@
+"""Regular expressions as Kubernetes has them: RE2, in the dialect of Go, and in linear time whatever the pattern.
+
+`compile_regex(pattern)` gives a `Regex`, which says whether a text has what the pattern means (`matches`), and where
+(`find`, `find_all`).
+"""
+
+from levelset.re2.regex import LARGEST, Regex, compile_regex
+from levelset.re2.tree import BadRegex
+
+__all__ = ["LARGEST", "BadRegex", "Regex", "compile_regex"]
