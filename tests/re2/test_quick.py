@@ -9,7 +9,7 @@ from levelset.re2.quick import safe_length, translate
 
 
 def length(pattern: str) -> int:
-    return safe_length(parse(pattern, 50_000))
+    return safe_length(parse(pattern, 50_000), 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,11 @@ def length(pattern: str) -> int:
 )
 def test_nested_and_ambiguous_repetitions_are_never_safe(pattern: str) -> None:
     assert length(pattern) == -1
+
+
+def test_what_takes_long_to_compile_is_left_to_the_machine() -> None:
+    assert length(r"^\pL[\pL\pN]*$") == 1_000_000
+    assert length(r"^" + r"\pL" * 100) == -1
 
 
 def test_the_more_a_pattern_leaves_open_the_shorter_a_text_must_be() -> None:

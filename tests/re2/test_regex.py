@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levelset.re2 import BadRegex, Regex, compile_regex
+from levelset.re2 import BadRegex, Limits, Regex, compile_regex
 from tests.re2.patterns import NONSENSE, PATTERNS, TEXTS
 
 SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -96,7 +96,14 @@ def test_a_pattern_is_compiled_once() -> None:
     assert compile_regex("^once$") is compile_regex("^once$")
 
 
+def test_who_compiles_says_how_far_python_may_go_back() -> None:
+    assert compile_regex("a*b").limit == 1000
+    assert compile_regex("a*b", Limits(steps=10_000)).limit == 100
+    assert compile_regex("a*b", Limits(steps=0)).limit == -1
+    assert compile_regex("a*b", Limits(steps=0)).matches("aab")
+
+
 def test_who_compiles_says_how_large_a_pattern_may_be() -> None:
-    assert compile_regex("(abc){500}", 2_001).matches("abc" * 500)
+    assert compile_regex("(abc){500}", Limits(size=2_001)).matches("abc" * 500)
     with pytest.raises(BadRegex, match="expression too large"):
-        compile_regex("(abc){500}", 2_000)
+        compile_regex("(abc){500}", Limits(size=2_000))

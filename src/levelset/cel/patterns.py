@@ -1,12 +1,12 @@
-"""Regular expressions in rules: those of `levelset.re2`, but smaller ones only, for anybody's object may bring them."""
+"""Regular expressions in rules: those of `levelset.re2`, held shorter, for any object may bring them in a loop."""
 
-from levelset.re2 import Regex, compile_regex
+from levelset.re2 import Limits, Regex, compile_regex
 
 __all__ = ["compile_pattern"]
 
-_LARGEST = 12_000
+_LIMITS = Limits(size=12_000, steps=20_000)
 
 
 def compile_pattern(pattern: str) -> Regex:
     """The regular expression of this pattern; raises BadRegex."""
-    return compile_regex(pattern, _LARGEST)
+    return compile_regex(pattern, _LIMITS)

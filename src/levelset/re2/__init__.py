@@ -4,7 +4,7 @@
 (`find`, `find_all`).
 """
 
-from levelset.re2.regex import LARGEST, Regex, compile_regex
+from levelset.re2.regex import LIMITS, Limits, Regex, compile_regex
 from levelset.re2.tree import BadRegex
 
-__all__ = ["LARGEST", "BadRegex", "Regex", "compile_regex"]
+__all__ = ["LIMITS", "BadRegex", "Limits", "Regex", "compile_regex"]

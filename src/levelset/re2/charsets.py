@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -55,15 +55,14 @@ def single(code: int) -> Charset:
     return Charset(((code, code),))
 
 
+@functools.lru_cache(64)
 def folded(charset: Charset) -> Charset:
     """The set with all characters that differ from one of it in case only."""
-    families = unicode.families()
+    families, cased = unicode.families(), unicode.cased()
     found = list(charset.ranges)
     for low, high in charset.ranges:
-        candidates = range(low, high + 1) if high - low < len(families) else families
-        for code in candidates:
-            if low <= code <= high:
-                found += ((other, other) for other in families.get(code, ()))
+        for code in cased[bisect_left(cased, low) : bisect_right(cased, high)]:
+            found += ((other, other) for other in families[code] if not low <= other <= high)
     return union(found)
 
 

@@ -149,9 +149,10 @@ class _Parser:
 
     def quote(self, parts: list[Expression], flags: Flags) -> None:
         r"""Adds the characters between \Q and \E, which all mean themselves."""
-        text, _, _ = self.pattern[self.at + 2 :].partition("\\E")
-        self.at = min(self.at + len(text) + 4, len(self.pattern))
+        start, end = self.at + 2, self.pattern.find("\\E", self.at + 2)
+        text = self.pattern[start:] if end < 0 else self.pattern[start:end]
         parts += (_literal(ord(char), flags) for char in text)
+        self.at = len(self.pattern) if end < 0 else end + 2
 
     def atom(self, sign: str, flags: Flags) -> Expression:
         """One character, class or place."""

@@ -12,17 +12,17 @@ from levelset.re2.tree import Choice, Edge, Expression, Repeat, Row
 
 __all__ = ["safe_length", "translate"]
 
-_STEPS = 1_000_000  # of backtracking, that a match may cost in the worst case
 _MANY = 16  # from this count on, a counted repetition is as bad as one without a limit
+_MOST_RANGES = 3_000  # in all sets of characters; Python needs ten microseconds to compile one
 
 
-def safe_length(tree: Expression) -> int:
-    """How long a text may be for Python's engine; -1 if even an empty one can take too long."""
-    choices = _ways(tree)
-    if choices > _STEPS or _ambiguous(tree, repeated=False):
+def safe_length(tree: Expression, steps: int) -> int:
+    """How long a text may be so that Python's engine needs no more steps; -1 if even an empty one may need more."""
+    choices = _ways(tree, steps)
+    if choices > steps or _ambiguous(tree, repeated=False) or _ranges(tree) > _MOST_RANGES:
         return -1
     degree = _open_ends(tree) + (0 if _anchored(tree) else 1)
-    return int((_STEPS / choices) ** (1 / max(degree, 1)))
+    return int((steps / choices) ** (1 / max(degree, 1)))
 
 
 def _ambiguous(tree: Expression, *, repeated: bool) -> bool:
@@ -55,18 +55,34 @@ def _open_ends(tree: Expression) -> int:
             return 0
 
 
-def _ways(tree: Expression) -> int:
-    """In how many ways choices and short repetitions can go on after each other; those of `_open_ends` do not count."""
+def _ways(tree: Expression, steps: int) -> int:
+    """In how many ways choices and short repetitions can go on after each other; those of `_open_ends` do not count.
+
+    Of more than `steps`, it is not said how many.
+    """
     match tree:
         case Repeat(body, least, most):
             varies = 0 if most is None or most - least >= _MANY else most - least
-            return _ways(body) + varies
+            return _ways(body, steps) + varies
         case Choice(options):
-            return sum(_ways(one) for one in options)
+            return sum(_ways(one, steps) for one in options)
         case Row(parts):
-            return min(math.prod(_ways(one) for one in parts), 2 * _STEPS)
+            return min(math.prod(_ways(one, steps) for one in parts), steps + 1)
         case _:
             return 1
+
+
+def _ranges(tree: Expression) -> int:
+    """How many ranges of characters there are, each of which takes a while to compile."""
+    match tree:
+        case Charset(ranges):
+            return len(ranges) if len(ranges) > 1 else 0
+        case Repeat(body, _, _):
+            return _ranges(body)
+        case Row(parts) | Choice(parts):
+            return sum(map(_ranges, parts))
+        case _:
+            return 0
 
 
 def _anchored(tree: Expression) -> bool:

@@ -7,14 +7,25 @@ machine, which takes the same time for every character (`machine.py`).
 import functools
 import re
 
+from msgspec import Struct
+
 from levelset.re2.machine import Machine
 from levelset.re2.parsing import parse
 from levelset.re2.quick import safe_length, translate
 
-__all__ = ["LARGEST", "Regex", "compile_regex"]
+__all__ = ["LIMITS", "Limits", "Regex", "compile_regex"]
 
-LARGEST = 50_000
-"""How many characters an expression may have when its repetitions are written out."""
+
+class Limits(Struct, frozen=True):
+    """How much of the server's time and memory a regular expression may take."""
+
+    size: int = 50_000
+    """How many characters it may have when its repetitions are written out."""
+    steps: int = 1_000_000
+    """How many steps Python's engine may go back in the worst case; a hundred thousand take less than a millisecond."""
+
+
+LIMITS = Limits()
 
 
 class Regex:
@@ -22,10 +33,10 @@ class Regex:
 
     __slots__ = ("_machine", "_search", "limit", "pattern", "tree")
 
-    def __init__(self, pattern: str, largest: int = LARGEST) -> None:
+    def __init__(self, pattern: str, limits: Limits = LIMITS) -> None:
         self.pattern = pattern
-        self.tree = parse(pattern, largest)
-        self.limit = safe_length(self.tree)
+        self.tree = parse(pattern, limits.size)
+        self.limit = safe_length(self.tree, limits.steps)
         self._search: re.Pattern[str] | None = None
         self._machine: Machine | None = None
 
@@ -70,6 +81,6 @@ class Regex:
 
 
 @functools.lru_cache(512)
-def compile_regex(pattern: str, largest: int = LARGEST) -> Regex:
-    """The regular expression of this pattern; raises BadRegex if it is none, or has more than `largest` characters."""
-    return Regex(pattern, largest)
+def compile_regex(pattern: str, limits: Limits = LIMITS) -> Regex:
+    """The regular expression of this pattern; raises BadRegex if it is none, or larger than it may be."""
+    return Regex(pattern, limits)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["Data", "Ranges", "canonical", "families", "ranges_of"]
+__all__ = ["Data", "Ranges", "canonical", "cased", "families", "ranges_of"]
 
 Ranges = list[tuple[int, int]]
 
@@ -47,6 +47,12 @@ def families() -> Mapping[int, tuple[int, ...]]:
         members = tuple(int(one, 16) for one in family.split(","))
         found.update(dict.fromkeys(members, members))
     return found
+
+
+@functools.cache
+def cased() -> list[int]:
+    """The characters that have several cases, in their order."""
+    return sorted(families())
 
 
 @functools.cache
