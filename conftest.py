@@ -32,4 +32,6 @@ def blocking_guard() -> Iterator[BlockBuster]:
     with blockbuster_ctx() as guard:
         # What runs there appends to a log without a sync, which waits for no disk; `storage/sqlite_log.py` sees to it.
         guard.functions["sqlite3.Connection.execute"].can_block_in("levelset/storage/sqlite_writer.py", "run_here")
+        # And here it waits for a sync of that log by the thread, for a millisecond at most.
+        guard.functions["threading.Lock.acquire"].can_block_in("levelset/storage/sqlite_writer.py", "wait")
         yield guard

@@ -4,18 +4,29 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 from levelset.errors import ConfigError, Expired, ServerFailed
 from levelset.storage import Mismatch, NowaitReader, NowaitWriter, SqliteStorage
+from levelset.storage.interface import Change
 from levelset.storage.sqlite_file import write_group
+from levelset.storage.sqlite_log import Log
 from levelset.testing.contracts import STORAGE_CONTRACT, Check
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "data.db"
+
+
+class PatientLog(Log):
+    """A log for which no commit takes too long."""
+
+    def patience(self, changes: Sequence[Change]) -> float:
+        return 60.0
 
 
 @pytest.mark.parametrize("durability", ["normal", "full"])
@@ -88,6 +99,35 @@ async def test_nothing_is_visible_before_it_is_in_the_file(path):
         assert (await write).revision == storage.revision == 1
         with pytest.raises(Mismatch):
             await rival
+
+
+async def test_a_sync_that_takes_long_does_not_hold_up_the_loop_and_is_waited_for(path, monkeypatch):
+    async with await SqliteStorage.open(path, durability="full") as storage:
+        for number in range(20):
+            await storage.put(f"/{number}", b"", expected=0)
+        gate = threading.Event()
+        monkeypatch.setattr("levelset.storage.sqlite.write_group", _delayed(gate))
+        write = asyncio.ensure_future(storage.put("/a", b"", expected=0))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (storage.revision, write.done()) == (20, False)
+        gate.set()
+        assert (await write).revision == storage.revision == 21
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_who_has_written_alone_for_a_while_need_not_wait_for_the_end_of_the_turn(path):
+    async with await SqliteStorage.open(path) as storage:
+        storage._log = PatientLog(path, is_synced=False)
+        for number in range(20):
+            await storage.put(f"/{number}", b"", expected=0)
+            await asyncio.sleep(0)
+        first, second = (storage.put_landing(key, b"", expected=0) for key in ("/a", "/b"))
+        assert (first.done(), second.done(), storage.revision) == (True, False, 21)
+        await second
+        crowd = await asyncio.gather(*(storage.put(f"/crowd/{number}", b"", expected=0) for number in range(5)))
+        assert [item.revision for item in crowd] == [23, 24, 25, 26, 27]
+        assert not storage.put_landing("/c", b"", expected=0).done()
 
 
 async def test_a_cancelled_writer_takes_nothing_back_and_harms_nobody(path):
@@ -283,6 +323,14 @@ async def test_a_group_is_written_as_a_whole_or_not_at_all(path):
         write_group(connection, [None], compacted=0, sweep_to=0)  # the fault is the point
     assert not connection.in_transaction
     await storage.close()
+
+
+def _delayed(gate: threading.Event) -> Callable[..., None]:
+    def write(*given: Any, **named: Any) -> None:
+        gate.wait()
+        write_group(*given, **named)
+
+    return write
 
 
 async def _limit_pages(storage: SqliteStorage, pages: int) -> None:

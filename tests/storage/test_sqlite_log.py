@@ -19,8 +19,17 @@ async def begun(path, **options) -> tuple[SqliteStorage, Log]:
     storage = await SqliteStorage.open(path)
     await storage.put("/a", b"", expected=0)
     log = Log(path, **options)
-    log.tend(storage._writer._connection)
+    log.tend(storage._writer._connection, [])
     return storage, log
+
+
+def detours_through(log: Log, storage: SqliteStorage) -> int:
+    """How many commits the thread makes until one is expected to be quick again."""
+    count = 0
+    while not log.is_quick([change()]):
+        log.tend(storage._writer._connection, [])
+        count += 1
+    return count
 
 
 @pytest.mark.usefixtures("looking_into_files")
@@ -28,13 +37,6 @@ async def test_the_first_write_into_a_log_is_not_quick_and_those_after_it_are(pa
     assert not Log(path, is_synced=False).is_quick([change()])
     storage, log = await begun(path, is_synced=False)
     assert log.is_quick([change()])
-    await storage.close()
-
-
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_write_that_is_synced_is_never_quick(path):
-    storage, log = await begun(path, is_synced=True)
-    assert not log.is_quick([change()])
     await storage.close()
 
 
@@ -46,31 +48,77 @@ async def test_a_large_group_is_not_quick(path, changes):
     await storage.close()
 
 
+@pytest.mark.parametrize(("is_synced", "slow", "detours"), [(False, 0.03, 1_000), (True, 0.001, 4)])
 @pytest.mark.usefixtures("looking_into_files")
-async def test_after_a_slow_commit_nothing_is_quick_for_a_while(path):
-    storage, log = await begun(path, is_synced=False)
-    log.grow([change()], seconds=0.1)
-    assert [log.is_quick([change()]) for _ in range(1001)] == [False] * 1000 + [True]
-    await storage.close()
-
-
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_log_that_may_have_become_long_is_looked_at_by_the_thread(path):
-    storage, log = await begun(path, is_synced=False, longest=100)
-    log.grow([change()] * 50, seconds=0)
-    assert not log.is_quick([change()])
-    log.tend(storage._writer._connection)
+async def test_after_a_slow_commit_nothing_is_quick_for_a_while(path, is_synced, slow, detours):
+    storage, log = await begun(path, is_synced=is_synced)
+    log.grow([change()], seconds=slow / 5)
     assert log.is_quick([change()])
+    log.grow([change()], seconds=slow)
+    assert detours_through(log, storage) == detours
     await storage.close()
 
 
 @pytest.mark.usefixtures("looking_into_files")
-async def test_a_long_log_is_copied_back_into_the_file(path):
+async def test_a_disk_that_stays_slow_is_tried_less_and_less_often(path):
+    storage, log = await begun(path, is_synced=True)
+    found = []
+    for seconds in (0.1, 0.1, 0.1, 0, 0.1):
+        log.grow([change()], seconds)
+        found.append(detours_through(log, storage))
+    assert found == [4, 8, 16, 0, 4]
+    await storage.close()
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_a_large_group_may_take_longer_and_never_much(path):
+    log = Log(path, is_synced=True)
+    assert log.patience([change()]) < log.patience([change()] * 64) < 0.002
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_a_log_that_may_have_become_long_is_left_to_the_thread(path):
+    storage, log = await begun(path, is_synced=False, longest=100)
+    log.grow([change()] * 200, seconds=0)
+    assert not log.is_quick([change()])
+    await storage.close()
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_a_long_log_is_copied_back_into_the_file_and_begun_anew_on_the_same_blocks(path):
     storage, log = await begun(path, is_synced=False, longest=1)
     wal = path.with_name("data.db-wal")
-    assert wal.stat().st_size == 0
+    long = wal.stat().st_size
+    assert long > 0
     assert not log.is_quick([change()])
+    await storage.put("/b", b"", expected=0)
+    assert wal.stat().st_size == long
     await storage.close()
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_with_full_durability_the_log_has_its_length_from_the_beginning(path):
+    async with await SqliteStorage.open(path, durability="full") as storage:
+        await storage.put("/a", b"1", expected=0)
+        wal = path.with_name("data.db-wal")
+        long = wal.stat().st_size
+        assert long >= 4_000 * 4_096
+        await storage.put("/b", b"2", expected=0)
+        assert wal.stat().st_size == long
+        left = path.with_name("left.db")
+        for name in ("data.db", "data.db-wal"):  # as a crash would leave them
+            left.with_name(name.replace("data", "left")).write_bytes(path.with_name(name).read_bytes())
+    async with await SqliteStorage.open(left, durability="full") as storage:
+        assert (storage.revision, [item.value for item in (await storage.list("")).items]) == (2, [b"1", b"2"])
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_a_log_that_was_reserved_and_never_written_is_an_empty_one(path):
+    async with await SqliteStorage.open(path) as storage:
+        await storage.put("/a", b"1", expected=0)
+    path.with_name("data.db-wal").write_bytes(bytes(100_000))
+    async with await SqliteStorage.open(path) as storage:
+        assert storage.revision == 1
 
 
 @pytest.mark.usefixtures("looking_into_files")

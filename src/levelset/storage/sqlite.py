@@ -1,8 +1,9 @@
 """One SQLite file as storage: reads from memory, writes in groups, each acknowledged when it is in the file.
 
 A write is checked against the newest accepted version of its key, gets the next revision and waits in the group that
-gathers while the writer thread commits the one before. When a group is in the file, it becomes visible to reads and
-watches as a whole, and its writers get their answers. If it fails, it never happened, nor what was built upon it.
+gathers in this turn of the loop, or while the group before is being written. When a group is in the file, it becomes
+visible to reads and watches as a whole, and its writers get their answers. If it fails, it never happened, nor what was
+built upon it.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ __all__ = ["SqliteStorage"]
 T = TypeVar("T")
 
 _ENOUGH = 64  # writes in a group: more of them make none of them cheaper
+_ALONE = 8  # groups of one in a row: more are to be expected
 _SWEEP = 1_000  # rows removed per commit: compaction must not hold up the writes behind it
 
 
@@ -67,14 +69,18 @@ class SqliteStorage(LedgerReads):
         )
         self._clock = clock
         self._writer = Writer(connection, name=f"levelset storage {self.path.name}")
-        self._log = Log(self.path, is_synced=durability == "full")
+        self._is_synced = durability == "full"
+        self._log = Log(self.path, is_synced=self._is_synced)
+        if self._is_synced:
+            self._writer.submit(self._log.reserve, lambda _: None)
         self._swept = contents.swept
         self._head = self.revision
         # The newest accepted version of each key that is not in the file yet, and the group it is in.
         self._pending: dict[str, tuple[Change, Group]] = {}
         self._gathering = Group()
         self._flying: Group | None = None
-        self._was_crowded = False
+        self._solitary = 1  # groups of one, one after the other
+        self._wrote_this_turn = False
         self._stopped: asyncio.Future[None] | None = None
 
     @classmethod
@@ -179,9 +185,28 @@ class SqliteStorage(LedgerReads):
             landing.set_exception(error)
 
     def _join(self, group: Group, landing: asyncio.Future[T], outcome: T) -> None:
-        if not group.landings:
-            self._launch_soon()
         group.landings.append((landing, outcome))
+        if len(group.landings) > 1:
+            return
+        if self._solitary < _ALONE or self._wrote_this_turn or not self._can_be_quick(group):
+            self._launch_soon()
+        else:
+            self._launch_now()
+
+    def _can_be_quick(self, group: Group) -> bool:
+        return self._flying is None and self._writer.is_idle and self._log.is_quick(group.changes)
+
+    def _launch_now(self) -> None:
+        """Writes for somebody who has been alone for a while, without waiting for others until the turn ends.
+
+        But once in a turn: who writes again and again without a pause must let the loop go on in between.
+        """
+        self._wrote_this_turn = True
+        asyncio.get_running_loop().call_soon(self._end_turn)
+        self._launch()
+
+    def _end_turn(self) -> None:
+        self._wrote_this_turn = False
 
     def _launch_soon(self) -> None:
         # At the end of this turn of the loop, so that all who write in it share one commit.
@@ -190,7 +215,7 @@ class SqliteStorage(LedgerReads):
     def _gather(self, seen: int) -> None:
         """Launches the group when a turn of the loop brings no more to it; who writes alone need not wait for that."""
         size = len(self._gathering.landings)
-        if seen < size < _ENOUGH and (size > 1 or self._was_crowded):
+        if seen < size < _ENOUGH and (size > 1 or not self._solitary):
             asyncio.get_running_loop().call_soon(self._gather, size)
         else:
             self._launch()
@@ -202,26 +227,39 @@ class SqliteStorage(LedgerReads):
         if self._flying is not None or not (self._gathering.landings or (sweeping and not self._closed)):
             return
         group, self._gathering = self._gathering, Group()
-        self._was_crowded = len(group.landings) > 1
-        self._flying = group
+        self._solitary = 0 if len(group.landings) > 1 else self._solitary + 1
         group.compacted = compacted
         group.swept = min(compacted, self._swept + _SWEEP) if sweeping else self._swept
         work = partial(write_group, changes=group.changes, compacted=compacted, sweep_to=group.swept if sweeping else 0)
-        if not sweeping and self._writer.is_idle and self._log.is_quick(group.changes):
-            self._land(group, self._write_here(work, group.changes))
+        is_quick = not sweeping and self._can_be_quick(group)
+        self._flying = group
+        if not is_quick:
+            there = partial(self._write_there, work, group.changes)
+            self._writer.submit(there, self._reporter(partial(self._land, group)))
+        elif self._is_synced:
+            self._write_waiting(work, group)
         else:
-            self._writer.submit(partial(self._write_there, work), self._reporter(partial(self._land, group)))
+            self._write_here(work, group)
 
-    def _write_here(self, work: Work, changes: Sequence[Change]) -> BaseException | None:
+    def _write_here(self, work: Work, group: Group) -> None:
         """Writes at once: it takes less time than telling the thread to."""
         began = time.perf_counter()
         error = self._writer.run_here(work)
-        self._log.grow(changes, time.perf_counter() - began)
-        return error
+        self._log.grow(group.changes, time.perf_counter() - began)
+        self._land(group, error)
 
-    def _write_there(self, work: Work, connection: sqlite3.Connection) -> None:
+    def _write_waiting(self, work: Work, group: Group) -> None:
+        """Has the thread write and waits for it, but not for long: a good disk is done before the loop could go on."""
+        began = time.perf_counter()
+        report = self._reporter(partial(self._land, group))
+        job = self._writer.submit_waiting(work, report, patience=self._log.patience(group.changes))
+        self._log.grow(group.changes, time.perf_counter() - began)
+        if job is not None:
+            self._land(group, job.error)
+
+    def _write_there(self, work: Work, changes: Sequence[Change], connection: sqlite3.Connection) -> None:
         work(connection)
-        self._log.tend(connection)
+        self._log.tend(connection, changes)
 
     def _land(self, group: Group, error: BaseException | None) -> None:
         self._flying = None

@@ -1,68 +1,113 @@
-"""The log beside the SQLite file: how long it is, and whether one more write into it can be expected to be quick."""
+"""The log beside the SQLite file: about how long it is, and whether one more write into it can be expected to be quick.
 
+The log is a ring: when it is long enough, it is copied back into the file, and the next commit begins it anew on the
+same blocks of the disk. A sync of what lies where something lay before takes about half as long as one of what makes
+the file longer, because only the latter changes what the file system has to remember.
+"""
+
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from levelset.storage.interface import Change
 
 __all__ = ["Log"]
 
 _PAGE = 4096
-# Copying the log back less often is worth up to half as much again; 40 MB is what the log grows to.
-_LONGEST = 10_000
-# What a change adds at most besides its values: a page of each of the two tables and of the index, and their parents.
-_PAGES_PER_CHANGE = 6
+_FRAME = _PAGE + 24
+# What a commit writes about besides values: the last pages of both tables and of the index, and at times their parents.
+_PAGES_PER_COMMIT = 4
+_CHANGES_PER_PAGE = 2
 _MOST_CHANGES = 64
 _MOST_BYTES = 256 * 1024
-_SLOW = 0.02
-_DETOURS = 1_000
+_PATIENCE_PER_CHANGE = 0.000_02
+_MOST_DETOURS = 100_000
+
+
+class _Manner(NamedTuple):
+    longest: int
+    """In pages. Copied back more often, a log costs more; less often, it holds up those who write then for longer."""
+    patience: float
+    """How many seconds the loop can spend on a commit that it makes or waits for."""
+    detours: int
+    """How many the loop leaves to the thread after one that took longer."""
+
+
+# A commit that the loop makes cannot be interrupted, so that a slow one must be rare. One that it waits for can: little
+# is lost, and it is tried again soon.
+_UNSYNCED = _Manner(longest=10_000, patience=0.02, detours=1_000)
+_SYNCED = _Manner(longest=4_000, patience=0.000_5, detours=4)
 
 
 class Log:
     """Where commits go first.
 
     Appending to it without a sync is a copy into the memory of the operating system and takes some ten microseconds,
-    less than handing it to another thread. What does wait for a disk is left to the thread: any commit with full
-    durability, copying the log back into the file, the first commit after that, large groups; and for a while
-    everything, if a commit was slow against all expectation.
+    less than handing it to another thread. With a sync it takes some hundred on a good disk, for which the loop can
+    wait, and many thousand on a bad one, for which it cannot. Always left to the thread: copying the log back into the
+    file, the first commit after that, and large groups.
+
+    Whether the disk is good is tried: after a commit that took longer than `patience` allows, the thread makes some on
+    its own, and twice as many if the next one that is tried is no better.
     """
 
-    __slots__ = ("_detours", "_is_synced", "_longest", "_pages", "_path")
+    __slots__ = ("_detour", "_detours", "_longest", "_manner", "_pages", "_path")
 
-    def __init__(self, path: Path, *, is_synced: bool, longest: int = _LONGEST) -> None:
+    def __init__(self, path: Path, *, is_synced: bool, longest: int | None = None) -> None:
         self._path = Path(f"{path.absolute()}-wal")
-        self._is_synced = is_synced
-        self._longest = longest
-        # At most so many; 0 means that nothing is known, or that the next commit begins the log and syncs it.
-        self._pages = 0
+        self._manner = _SYNCED if is_synced else _UNSYNCED
+        self._longest = longest or self._manner.longest
+        # About so many; 0 means that the next commit begins the log, and syncs it.
+        self._pages = self._measure()
         self._detours = 0
+        self._detour = 0
 
     def is_quick(self, changes: Sequence[Change]) -> bool:
-        """Whether these changes can be written without waiting for a disk."""
-        if self._is_synced or not 0 < self._pages < self._longest or len(changes) > _MOST_CHANGES:
-            return False
-        if self._detours:
-            self._detours -= 1
+        """Whether these changes can be expected to be written without a long wait for a disk."""
+        if self._detours or not 0 < self._pages < self._longest or len(changes) > _MOST_CHANGES:
             return False
         return sum(map(_weight, changes)) <= _MOST_BYTES
 
+    def patience(self, changes: Sequence[Change]) -> float:
+        """How many seconds the loop can spend on writing them."""
+        return self._manner.patience + _PATIENCE_PER_CHANGE * len(changes)
+
     def grow(self, changes: Sequence[Change], seconds: float) -> None:
         """Takes note of a commit that was expected to be quick, and how long it took."""
-        self._pages += sum(map(_weight, changes)) // _PAGE + _PAGES_PER_CHANGE * len(changes)
-        if seconds > _SLOW:
-            self._detours = _DETOURS
+        self._lengthen(changes)
+        if seconds > self.patience(changes):
+            self._detours = self._detour = min(2 * self._detour or self._manner.detours, _MOST_DETOURS)
+        else:
+            self._detour = 0
 
-    def tend(self, connection: sqlite3.Connection) -> None:
-        """Looks how long the log is, and copies it back into the file if that is too long; for the writer thread."""
-        self._pages = self._measure()
+    def tend(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
+        """Takes note of a commit of the writer thread, and copies a log that is too long back into the file there."""
+        if self._detours:
+            self._detours -= 1
+        self._lengthen(changes)
         if self._pages < self._longest:
             return
         # What is in the log is safe there; if there is no room in the file now, there may be later.
         with suppress(sqlite3.Error):
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._pages = self._measure()
+            connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            self._pages = 0
+
+    def reserve(self, _: object = None) -> None:
+        """Gives the log its length on the disk before there is anything in it; for the writer thread, before all else.
+
+        What follows the last commit in a log is not looked at, and zeros could not be taken for one.
+        """
+        with suppress(OSError), self._path.open("r+b", buffering=0) as file:
+            missing = self._longest * _FRAME - file.seek(0, os.SEEK_END)
+            while missing > 0:
+                missing -= file.write(bytes(min(missing, 1024 * 1024)))
+            os.fsync(file.fileno())
+
+    def _lengthen(self, changes: Sequence[Change]) -> None:
+        self._pages += _PAGES_PER_COMMIT + len(changes) // _CHANGES_PER_PAGE + sum(map(_weight, changes)) // _PAGE
 
     def _measure(self) -> int:
         with suppress(OSError):
