@@ -1,6 +1,7 @@
 """Server-side apply: an object is created, or the manager's wishes are laid over the one that is there."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, cast
 
 from levelset.apiserver import admitting, refusals, scaling, strategy, writing
@@ -9,12 +10,14 @@ from levelset.apiserver.decoding import check_place
 from levelset.apiserver.heavy_bodies import is_json
 from levelset.apiserver.isolation import reset_fields
 from levelset.apiserver.negotiation import JSON, YAML, read_text
+from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import WriteOptions
 from levelset.apiserver.schemas import Compiled, wording
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import Written, get_item, rewrite
-from levelset.errors import AlreadyExists, ApplyConflict, BadPatch, BadRequest, NotFound
+from levelset.errors import AlreadyExists, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
+from levelset.objects import decode_tree, encode_tree
 from levelset.objects.trees import copy_tree, walk
 from levelset.patch import apply as server_side
 from levelset.storage import Item
@@ -32,12 +35,42 @@ async def apply(
     if not options.named:
         cause = wording.required("fieldManager", "is required for apply patch")
         raise refusals.bad_options("PatchOptions", [cause])
+    config, is_named = _read(served, namespace, name, body, options)
+    schema = served.schema()
+    if schema is not None:
+        _check_fields(served, schema, config)
+    configs = _attempts(config, lambda: _read(served, namespace, name, body, options)[0])
+    written = await _apply(world, served, namespace, name, configs, options=options, is_named=is_named)
+    return scaling.as_scale(served, written) if options.subresource == "scale" else written
+
+
+def _read(
+    served: Served, namespace: str | None, name: str, body: bytes, options: WriteOptions
+) -> tuple[Tree, bool]:
+    """What is applied, and whether it says its name, which only one that is new has to.
+
+    Raises BadRequest for what is no object of this endpoint.
+    """
     config = _parse(body)
     if options.subresource == "scale":
         config = scaling.wanted_object(served, name, config)
-    is_named = _check(served, namespace, name, config)
-    written = await _apply(world, served, namespace, name, config, options=options, is_named=is_named)
-    return scaling.as_scale(served, written) if options.subresource == "scale" else written
+    if (config.get("apiVersion"), config.get("kind")) != (served.api_version, served.kind):
+        found = f"{config.get('apiVersion')} {config.get('kind')}"
+        raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
+    meta.read_metadata(config)
+    is_named = "name" in config["metadata"]
+    check_place(config, namespace, name)
+    return config, is_named
+
+
+def _attempts(first: Tree, read: Callable[[], Tree]) -> Iterator[Tree]:
+    """What is applied, anew for every attempt: each makes it part of an object, and edits that in place.
+
+    To read the body again is faster than to keep a copy, and few need it.
+    """
+    yield first
+    while True:
+        yield read()
 
 
 async def _apply(
@@ -45,7 +78,7 @@ async def _apply(
     served: Served,
     namespace: str | None,
     name: str,
-    config: Tree,
+    configs: Iterator[Tree],
     *,
     options: WriteOptions,
     is_named: bool,
@@ -57,8 +90,8 @@ async def _apply(
                 problem = f"the name of the object ({name} based on URL) was undeterminable"
                 raise BadRequest(f"{problem}: name must be provided")
             if missing:
-                return await _create(world, served, namespace, config, options)
-            change = _change(world, served, name, config, options)
+                return await _create(world, served, namespace, next(configs), options)
+            change = _change(world, served, name, configs, options)
             return await rewrite(world, served, namespace, name, change, options=options)
         except AlreadyExists:
             if not missing or options.dry_run:
@@ -69,9 +102,11 @@ async def _apply(
                 raise
 
 
-def _change(world: World, served: Served, name: str, config: Tree, options: WriteOptions) -> writing.Change:
-    def change(old: Tree, _item: Item) -> strategy.Settled:
-        merged = _laid_over(world, served, old, config, options)
+def _change(
+    world: World, served: Served, name: str, configs: Iterator[Tree], options: WriteOptions
+) -> writing.Change:
+    def change(old: Tree, item: Item) -> strategy.Settled:
+        merged = _laid_over(world, served, served_tree(served, item), next(configs), options)
         version = merged["metadata"].get("resourceVersion")
         if version != old["metadata"]["resourceVersion"]:
             raise refusals.stale(served, name)
@@ -90,7 +125,7 @@ async def _create(world: World, served: Served, namespace: str | None, config: T
         raise refusals.conflict(served, name, problem)
     tree = _laid_over(world, served, None, config, options)
     decoded = strategy.begin_create(served, namespace, tree, options)
-    with world.arrivals.expect(*writing.homes(served, namespace)):
+    with writing.expected(world, served, namespace):
         await writing.check_home(world, served, namespace, name)
         if options.asking is None:
             strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
@@ -100,7 +135,7 @@ async def _create(world: World, served: Served, namespace: str | None, config: T
 
 
 def _laid_over(world: World, served: Served, old: Tree | None, config: Tree, options: WriteOptions) -> Tree:
-    """The object after the apply, with its managedFields; a tree of its own, sharing nothing that will be edited."""
+    """The object after the apply, with its managedFields; made of both trees, which are its own from now on."""
     try:
         applied = server_side.apply(
             old,
@@ -117,34 +152,25 @@ def _laid_over(world: World, served: Served, old: Tree | None, config: Tree, opt
         raise
     except BadPatch as error:
         raise BadRequest(f"the object cannot be applied: {error}") from error
-    return cast("Tree", copy_tree(applied.object))
+    return applied.object
 
 
 def _parse(body: bytes) -> Tree:
-    tree: Any = read_text(body, JSON if body[:1] == b"{" and is_json(body) else YAML)
+    tree: Any = None
+    if body[:1] == b"{":
+        with suppress(BadObject):  # then it is YAML, or somebody is to be told what is wrong with it
+            tree = decode_tree(body)
+    if tree is None:
+        tree = read_text(body, JSON if body[:1] == b"{" and is_json(body) else YAML)
     if not isinstance(tree, dict):
         raise BadRequest("an applied object must be an object")
     return cast("Tree", tree)
 
 
-def _check(served: Served, namespace: str | None, name: str, config: Tree) -> bool:
-    """Makes sure that the applied object is one of this endpoint, and that all its fields can be owned.
-
-    Returns whether it says its name, which only one that is new has to.
-    """
-    if (config.get("apiVersion"), config.get("kind")) != (served.api_version, served.kind):
-        found = f"{config.get('apiVersion')} {config.get('kind')}"
-        raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
-    meta.read_metadata(config)
-    is_named = "name" in config["metadata"]
-    check_place(config, namespace, name)
-    schema = served.schema()
-    if schema is not None:
-        _check_fields(served, schema, config)
-    return is_named
-
-
 def _check_fields(served: Served, schema: Compiled, config: Tree) -> None:
+    """Makes sure that all fields of an applied object can be owned; raises BadRequest, or Invalid for a null."""
+    if _is_accepted(schema, config):
+        return
     filled = cast("Tree", copy_tree(config))
     unknown = schema.prune(filled)
     if unknown:
@@ -160,6 +186,14 @@ def _check_fields(served: Served, schema: Compiled, config: Tree) -> None:
     ]
     if causes:
         raise refusals.invalid(served, config["metadata"]["name"], causes)
+
+
+def _is_accepted(schema: Compiled, config: Tree) -> bool:
+    """Whether there is certainly nothing that the schema does not know, nor a null that it would take out."""
+    try:
+        return schema.accepts(decode_tree(encode_tree(config)))  # a copy, of which the fastest
+    except BadObject:  # YAML has values that JSON has not
+        return False
 
 
 def _has_null(tree: Any) -> bool:

@@ -1,7 +1,7 @@
 """Creating and updating objects: decide (in `strategy`), write if nobody else wrote meanwhile, tell the listeners."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -28,8 +28,8 @@ __all__ = [
     "check_home",
     "create",
     "create_nowait",
+    "expected",
     "get_item",
-    "homes",
     "mutate",
     "rewrite",
     "store_new",
@@ -68,8 +68,7 @@ async def create(
     """
     options = WriteOptions() if options is None else options
     decoded = strategy.begin_create(served, namespace, tree, options)
-    # Counted as on its way in, where there is a way: a storage that writes at once lets nobody in between.
-    with _AT_ONCE if world.writer is not None else world.arrivals.expect(*homes(served, namespace)):
+    with expected(world, served, namespace):
         await check_home(world, served, namespace, tree["metadata"].get("name", ""))
         return await _complete(world, served, namespace, tree, decoded, options=options)
 
@@ -249,9 +248,15 @@ def _is_free(served: Served, tree: Tree) -> bool:
     return is_deleting(tree) and not strategy.is_kept(served, tree)
 
 
-def homes(served: Served, namespace: str | None) -> tuple[str, ...]:
-    """What an object of this kind in this namespace cannot be without, as `Arrivals` counts them."""
-    return (served.prefix,) if namespace is None else (served.prefix, NAMESPACES + namespace)
+def expected(world: World, served: Served, namespace: str | None) -> AbstractContextManager[None]:
+    """Counts a new object as on its way in to what it cannot be without: its kind, and its namespace.
+
+    Only where there is a way: a storage that writes at once lets nobody in between.
+    """
+    if world.writer is not None:
+        return _AT_ONCE
+    homes = (served.prefix,) if namespace is None else (served.prefix, NAMESPACES + namespace)
+    return world.arrivals.expect(*homes)
 
 
 async def check_home(world: World, served: Served, namespace: str | None, name: str) -> None:

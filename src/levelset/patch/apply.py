@@ -1,17 +1,18 @@
 """Server-side apply: one manager's wishes laid over the live object, with owners, conflicts and removals."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from levelset.errors import ApplyConflict, BadPatch, FieldConflict
-from levelset.objects.times import format_time
 from levelset.objects.trees import Tree
 from levelset.patch.comparing import Changes, compare
 from levelset.patch.elements import show
 from levelset.patch.fieldset import EMPTY, FieldSet
-from levelset.patch.managers import NEVER_TRACKED, EntryKey, ManagedEntry, Managers, parse_managed
+from levelset.patch.managers import NEVER_TRACKED, EntryKey, ManagedEntry, Managers, entry_time, parse_managed
 from levelset.patch.migration import KUBECTL, fields_last_applied, refresh_last_applied
 from levelset.patch.overlay import overlay
 from levelset.patch.shapes import Shape
@@ -61,21 +62,22 @@ def apply(
             config=_checked(config, api_version),
             manager=manager,
             shape=shape,
-            entry=ManagedEntry(manager, "Apply", api_version, EMPTY, format_time(now), subresource),
+            entry=ManagedEntry(manager, "Apply", api_version, EMPTY, entry_time(now), subresource),
             force=force,
             ignore=ignore,
         )
+        if request.live is None:
+            return Applied(_created(request), changed=True)
         stored = parse_managed(managed_fields(live))
         merged, managers = _applied(request, stored)
-        if request.live is not None and managers == stored and same_object(request.live, merged):
+        if managers == stored and same_object(request.live, merged):
             return Applied(as_object(live), changed=False)
         return Applied(with_managed(merged, managers), changed=True)
     except RecursionError:
         raise BadPatch("the applied or the live object is nested too deeply") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     live: dict[str, Tree] | None
     config: dict[str, Tree]
     manager: str
@@ -94,10 +96,24 @@ def _checked(config: Tree, api_version: str) -> dict[str, Tree]:
     return tree
 
 
+def _created(request: _Request) -> dict[str, Tree]:
+    """The object that an apply makes where there is none: all that is applied, and all of it the manager's.
+
+    Nobody else owns anything and nothing is there before, so there is nothing to compare, to merge or to take away.
+    """
+    shape, ignore = request.shape, request.ignore
+    wanted = fields_of(request.config, shape, strict=True).recursive_difference(ignore)
+    made = as_object(remove_fields(request.config, ignore, shape))
+    if request.manager == KUBECTL:
+        made = refresh_last_applied(made, request.config)
+    mine = replace(request.entry, fields=wanted - NEVER_TRACKED)
+    return with_managed(made, {mine.key: mine} if mine.fields else {})
+
+
 def _applied(request: _Request, stored: Managers) -> tuple[dict[str, Tree], Managers]:
     shape, live = request.shape, request.live or {}
     managers = fit(stored, shape)
-    if not managers and request.live is not None:
+    if not managers:
         managers = _owners_before(request)
     wanted = fields_of(request.config, shape, strict=True).recursive_difference(request.ignore)
     config = as_object(remove_fields(request.config, request.ignore, shape))

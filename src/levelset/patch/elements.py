@@ -43,6 +43,8 @@ _ESCAPES: Final[dict[int, str]] = {
     **dict.fromkeys(range(0xD800, 0xE000), "\\ufffd"),
     **dict(zip(b'\n\r\t"\\', ("\\n", "\\r", "\\t", '\\"', "\\\\"), strict=True)),
 }
+_ESCAPED: Final = re.compile("[\x00-\x1f<>&\u2028\u2029\ud800-\udfff\"\\\\]")
+"""Whether there is anything to escape: most texts have nothing, and a search is three times as fast as a translation."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _CACHED_LENGTH: Final = 200
 
@@ -211,7 +213,7 @@ def _text(member: Tree) -> str:
 def _quoted(text: str) -> str:
     if not isinstance(text, str):  # YAML has keys that JSON has not
         raise BadPatch(f"the key {_cut(str(text))} of a map must be a text: quote it")
-    return f'"{text.translate(_ESCAPES)}"'
+    return f'"{text}"' if _ESCAPED.search(text) is None else f'"{text.translate(_ESCAPES)}"'
 
 
 def _number(number: float) -> str:

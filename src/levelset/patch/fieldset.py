@@ -138,6 +138,8 @@ class FieldSet:
 
 def in_order(node: Node) -> Node:
     """The same node with its members in Kubernetes' order."""
+    if len(node) < 2:
+        return node
     elements = ordered(node)
     return node if elements == list(node) else {element: node[element] for element in elements}
 
@@ -194,9 +196,15 @@ def _minus(left: Node, right: Node) -> Node | None:
         if element == ".":
             continue
         other = right.get(element)
-        rest = node if other is None else _minus(node, other)
-        if rest is not None:
-            children[element] = rest
+        if other is None:
+            children[element] = node
+        elif not node:  # one path: gone, unless the other set holds only paths below it
+            if other and "." not in other:
+                children[element] = node
+        else:
+            rest = _minus(node, other)
+            if rest is not None:
+                children[element] = rest
     return _node(children, member=member)
 
 

@@ -1,12 +1,16 @@
 """Who owns which fields of an object: the entries of `metadata.managedFields` as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
+from math import floor
 from typing import Final, Literal, TypeAlias
 
+import msgspec
+from msgspec.structs import replace
+
 from levelset.errors import BadPatch, BadTime
-from levelset.objects.times import parse_time
+from levelset.objects.times import format_time, parse_time
 from levelset.objects.trees import Tree
 from levelset.patch.elements import path
 from levelset.patch.fieldset import EMPTY, FieldSet
@@ -19,6 +23,7 @@ __all__ = [
     "Managers",
     "Operation",
     "cap_updates",
+    "entry_time",
     "parse_managed",
     "print_managed",
 ]
@@ -47,8 +52,7 @@ NEVER_TRACKED: Final = FieldSet.of(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedEntry:
+class ManagedEntry(msgspec.Struct, frozen=True):
     """The fields that one manager owns through one kind of operation on one endpoint.
 
     `time` is the RFC 3339 text of its last change.
@@ -92,12 +96,14 @@ class ManagedEntry:
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
-            "time": self.time,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": print_fields(self.fields),
-            "subresource": self.subresource,
         }
-        return {name: member for name, member in out.items() if member is not None}
+        if self.time is not None:
+            out["time"] = self.time
+        out["fieldsType"] = "FieldsV1"
+        out["fieldsV1"] = print_fields(self.fields)
+        if self.subresource is not None:
+            out["subresource"] = self.subresource
+        return out
 
     def owning(self, fields: FieldSet) -> "ManagedEntry":
         """The same entry with other fields, and with its time unchanged."""
@@ -116,7 +122,21 @@ def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[
 
 def print_managed(managers: Managers) -> list[Tree]:
     """The `managedFields` list of these entries: appliers before updaters, then by age, then by name."""
+    if len(managers) == 1:
+        return [entry.print() for entry in managers.values()]
     return [entry.print() for entry in sorted(managers.values(), key=_wire_order)]
+
+
+def entry_time(now: datetime) -> str:
+    """The time of an entry that is made now, as `format_time` writes it; many are made within one second."""
+    if now.__class__ is datetime and now.tzinfo is not None:
+        return _second_text(floor(now.timestamp()))
+    return format_time(now)
+
+
+@lru_cache(maxsize=64)
+def _second_text(second: int) -> str:
+    return format_time(datetime.fromtimestamp(second, UTC))
 
 
 def cap_updates(managers: Managers) -> Managers:

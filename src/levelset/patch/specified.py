@@ -73,8 +73,8 @@ class _Misfit(Exception):
 
 def _specified(tree: Tree, shape: Shape, *, strict: bool) -> Node | None:
     """The children of a map or list that are specified; None for a value that is owned as a whole."""
-    if isinstance(tree, dict) and not shape.atomic:
-        return _specified_members(tree, shape, strict=strict)
+    if isinstance(tree, dict):
+        return None if shape.atomic else _specified_members(tree, shape, strict=strict)
     if isinstance(tree, list) and is_granular(shape):
         return _specified_items(tree, shape, strict=strict)
     return None
@@ -88,7 +88,10 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
             if strict and not isinstance(name, str):
                 raise _Misfit("the key must be a text: quote it")
             child, element = tree[name], f"f:{name}"
-            below = _specified(child, shape.member(name), strict=strict) if isinstance(child, _CONTAINERS) else None
+            if not isinstance(child, _CONTAINERS):
+                out[element] = {}
+                continue
+            below = _specified(child, shape.member(name), strict=strict)
             if below is None or child == {}:
                 out[element] = {}
             elif not is_named(name, shape):

@@ -1,11 +1,12 @@
 """Keeping `metadata.managedFields` true when an object is written by any other means than apply."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from levelset.errors import BadPatch
-from levelset.objects.times import format_time
 from levelset.objects.trees import Tree
 from levelset.patch.alike import alike
 from levelset.patch.comparing import Changes, compare
@@ -16,6 +17,7 @@ from levelset.patch.managers import (
     ManagedEntry,
     Managers,
     cap_updates,
+    entry_time,
     parse_managed,
     print_managed,
 )
@@ -38,8 +40,7 @@ __all__ = [
 UNKNOWN_MANAGER: Final = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """An object as it is to be stored, and whether that differs from what is stored now.
 
     If it does not, `object` is the live object itself, and there is nothing to write.
@@ -77,7 +78,7 @@ def track_update(
         managers = _managers_of_write(stored, given)
         if managers or live is None:
             entry = ManagedEntry(
-                manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, format_time(now), subresource
+                manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource
             )
             changes = compare(before, after, shape).beyond(ignore)
             managers = cap_updates(record_update(fit(managers, shape, changes), changes, entry))

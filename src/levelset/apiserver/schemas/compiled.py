@@ -108,6 +108,16 @@ class Compiled:
         dropped = self._prepare(tree)
         return Admission(tuple(dropped), tuple(self.validate(tree, old)))
 
+    def accepts(self, tree: Tree) -> bool:
+        """Whether all is certainly well: nothing to prune, no null to take out, all valid. It fills in defaults.
+
+        False is said at the first doubt, and proves nothing; a tree that got that may be half filled.
+        """
+        try:
+            return self._admits(tree)
+        except RecursionError:
+            return False
+
     def load(self, tree: Tree) -> None:
         """Prunes and defaults an object that was accepted before, under a schema that may have changed since."""
         try:
