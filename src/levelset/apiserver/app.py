@@ -13,7 +13,6 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver import handlers
@@ -23,13 +22,13 @@ from levelset.apiserver.attempts import attempt_at, attempt_path, forbidden_atte
 from levelset.apiserver.audit import AuditLog
 from levelset.apiserver.callers import Caller
 from levelset.apiserver.flow import Flow
-from levelset.apiserver.handlers import Action, Answer, Call, find_action, warning_text
+from levelset.apiserver.handlers import Answer, Call, find_action, warning_text
 from levelset.apiserver.heavy_bodies import HEAVY, MOST_VALUES, Lightening, has_too_many, is_heavy
 from levelset.apiserver.instant import Prompt, run_promptly
 from levelset.apiserver.negotiation import media_type
 from levelset.apiserver.protobuf import PROTOBUF
 from levelset.apiserver.rendering import JSON_HEADERS
-from levelset.apiserver.served import Served
+from levelset.apiserver.routes import Route, Routes
 from levelset.apiserver.statuses import (
     as_api_error,
     no_such_resource,
@@ -52,22 +51,12 @@ log = logging.getLogger(__name__)
 LARGEST_BODY: Final = 3 * 1024 * 1024
 _WORTH_PACKING: Final = 128 * 1024
 _LONG_TO_PACK: Final = 1024 * 1024
-_MOST_KEPT: Final = 4096
-_LONGEST_KEPT: Final = 512
 _LONGEST: Final = 60.0
 _SELF_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
+_PRIVATE_JSON: Final = (_PRIVATE, *JSON_HEADERS)
 _PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-class _Route(msgspec.Struct, frozen=True, eq=False):
-    """Where requests with one method and path go, as long as the catalog stays as it is."""
-
-    address: Address
-    served: Served
-    action: Action | None
-    """None if it has to be found for each request anew."""
 
 
 class App:
@@ -85,7 +74,7 @@ class App:
         self.journal: AuditLog | None = None
         """Where it is written down who asked for what; None if nowhere."""
         self._reading = Lightening()
-        self._routes: dict[tuple[str, str], _Route] = {}
+        self._routes = Routes()
         world.catalog.listen(lambda _removed, _added: self._routes.clear())
 
     def add_page(self, page: Page) -> None:
@@ -141,7 +130,8 @@ class App:
 
     def _answer(self, request: Request, caller: Caller | None) -> Answer:
         world = self._world
-        route = self._routes.get((request.method, request.path))
+        routes = self._routes
+        route = routes.known.get((request.method, request.path)) or routes.find_alike(request.method, request.path)
         address = read_address(request.segments) if route is None else route.address
         if address is None:
             return self._page(request, caller)
@@ -161,25 +151,15 @@ class App:
             return self._missing(address)
         call = Call(world, served, address, request)
         if route is None:
-            route = self._keep(call)
+            # What is done at a collection depends on the query too: a list may be a watch.
+            action = None if request.method == "GET" and address.name is None else find_action(call)
+            route = routes.keep(request.method, request.path, Route(address, served, action))
         answer = (route.action or find_action(call))(call)
         return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
 
     async def _answer_lighter(self, request: Request, caller: Caller | None) -> Response:
         answer = self._answer(await self._reading.lighten(request), caller)
         return answer if isinstance(answer, Response) else await answer
-
-    def _keep(self, call: Call) -> "_Route":
-        """The way of a request, kept for the next time: clients ask for the same paths again and again."""
-        method, path = call.request.method, call.request.path
-        # What is done at a collection depends on the query too: a list may be a watch.
-        action = None if method == "GET" and call.address.name is None else find_action(call)
-        route = _Route(call.address, call.served, action)
-        if len(path) < _LONGEST_KEPT:
-            if len(self._routes) >= _MOST_KEPT:
-                self._routes.clear()
-            self._routes[method, path] = route
-        return route
 
     def _authorize(self, request: Request, address: Address, caller: Caller) -> None:
         """Raises Forbidden unless the caller may do this, before anything else is told about what is there."""
@@ -232,11 +212,13 @@ def _complete(error: ApiError) -> ApiError:
 def _finish(request: Request, response: Response, audit: str) -> Answer:
     """Puts on the headers of every answer, and packs large ones for those who can unpack them."""
     headers = response.headers
-    if headers is JSON_HEADERS or all(name != "Cache-Control" for name, _ in headers):
+    body = response.body
+    if headers is JSON_HEADERS and body.__class__ is bytes and len(body) <= _WORTH_PACKING:  # most answers
+        return Response(response.status, (("Audit-Id", audit), *_PRIVATE_JSON), body, response.upgrade)
+    if all(name != "Cache-Control" for name, _ in headers):
         headers = (("Audit-Id", audit), _PRIVATE, *headers)
     else:
         headers = (("Audit-Id", audit), *headers)
-    body = response.body
     if isinstance(body, bytes) and len(body) > _WORTH_PACKING and _can_unpack(request, headers):
         headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
         if len(body) > _LONG_TO_PACK:

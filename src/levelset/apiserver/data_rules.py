@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from levelset.apiserver.members import items, part
 from levelset.apiserver.schemas import wording
@@ -73,11 +74,16 @@ def check_secret(new: Object, old: Object | None) -> list[Cause]:
 
 
 def _check_keys(field: str, data: Object) -> list[Cause]:
-    if all(map(_KEY.fullmatch, data)):
+    if all(map(_is_key, data)):
         return []
     bad = [key for key in data if not _KEY.fullmatch(key)]
     rule = "a valid key consists of at most 253 alphanumeric characters, '-', '_' or '.', and is neither '.' nor '..*'"
     return [wording.invalid(f"{field}[{key}]", key, rule) for key in bad]
+
+
+@lru_cache(maxsize=1024)
+def _is_key(key: str) -> bool:
+    return _KEY.fullmatch(key) is not None
 
 
 def _text_size(data: Object) -> int:

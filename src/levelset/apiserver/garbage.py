@@ -8,13 +8,16 @@ is not there, or is another object of the same name, is dangling.
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from levelset.apiserver import ahead, deleting, writing
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.garbage_warnings import warn_wrong_namespace
 from levelset.apiserver.metadata import is_deleting
-from levelset.apiserver.objects import served_tree
+from levelset.apiserver.objects import served_tree, with_version
 from levelset.apiserver.options import DeleteOptions, Propagation
 from levelset.apiserver.owners import OwnerIndex, owner_uids, references
 from levelset.apiserver.served import Object, Served
@@ -23,12 +26,23 @@ from levelset.apiserver.worker import Worker
 from levelset.apiserver.world import World
 from levelset.errors import BadName, NotFound
 from levelset.objects import decode_tree, parse_api_version
+from levelset.storage import Item
 
 __all__ = ["FOREGROUND", "ORPHAN", "GarbageCollector", "owner_kind"]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _REMEMBERED: Final = 10_000
+
+
+class _Head(msgspec.Struct, frozen=True, gc=False):
+    """As much of a stored object as the collector looks at; the rest is passed over, which is faster than to read it."""
+
+    metadata: Object
+
+
+_read_head: Final = msgspec.json.Decoder(_Head).decode
+_parse_version: Final = lru_cache(maxsize=256)(parse_api_version)  # many dependents have few kinds of owners
 
 
 class _Verdict(Enum):
@@ -101,7 +115,8 @@ class GarbageCollector:
             return
         spot = spot_of(served, after)
         self._index.set(spot, owner_uids(new))
-        self._ask_owners(owner_uids([*old, *new]))
+        if self._foreground:
+            self._ask_owners(owner_uids([*old, *new]))
         if new:
             self.worker.add(spot)
 
@@ -148,7 +163,7 @@ class GarbageCollector:
         item = await writing.get_item(self._world, spot.key)
         if item is not None and spot.served.awaits:
             await ahead.convert(spot.served, [item])
-        return None if item is None else served_tree(spot.served, item)
+        return None if item is None else _with_metadata(spot.served, item)
 
     async def _orphan(self, spot: Spot, tree: Object) -> None:
         """Takes the reference away from all dependents, and then the finalizer from the owner."""
@@ -177,13 +192,15 @@ class GarbageCollector:
     async def _judge(self, spot: Spot, tree: Object) -> None:
         """Deletes an object that nobody owns any more, or takes references away that lead nowhere."""
         verdicts: dict[str, _Verdict] = {}
+        is_solid = True
         for ref in references(tree):
-            verdicts[ref.get("uid", "")] = await self._verdict(spot, ref)
+            verdict = verdicts[ref.get("uid", "")] = await self._verdict(spot, ref)
+            is_solid = is_solid and verdict is _Verdict.SOLID
+        if is_solid:  # all but always; the hash of a verdict, which a set needs, takes longer than all of this
+            return
         found = set(verdicts.values())
         if _Verdict.UNKNOWN in found:
             self._undecided[spot] = None
-            return
-        if not found or found == {_Verdict.SOLID}:
             return
         if _Verdict.SOLID in found:
             lost = {uid for uid, verdict in verdicts.items() if verdict is not _Verdict.SOLID}
@@ -204,7 +221,7 @@ class GarbageCollector:
         if owner is None:
             return _Verdict.UNKNOWN
         item = await writing.get_item(self._world, owner.key(spot.namespace, str(ref.get("name") or "")))
-        metadata: Any = {} if item is None else decode_tree(item.value)["metadata"]
+        metadata: Any = {} if item is None else _read_head(item.value).metadata
         if metadata.get("uid") != ref.get("uid"):
             return _Verdict.DANGLING
         waits = metadata.get("deletionTimestamp") and FOREGROUND in (metadata.get("finalizers") or ())
@@ -230,10 +247,17 @@ class GarbageCollector:
         await writing.mutate(self._world, spot.served, spot.namespace, spot.name, change)
 
 
+def _with_metadata(served: Served, item: Item) -> Object:
+    """The object as far as its metadata goes; conversions may change that, and then it is all of the object."""
+    if served.convert is not None or served.from_stored is not None:
+        return served_tree(served, item)
+    return with_version({"metadata": _read_head(item.value).metadata}, item.revision)
+
+
 def owner_kind(catalog: Catalog, ref: Object) -> Served | None:
     """The resource that an owner reference speaks of; None if it is not served."""
     try:
-        group, version = parse_api_version(str(ref.get("apiVersion") or ""))
+        group, version = _parse_version(str(ref.get("apiVersion") or ""))
     except BadName:
         return None
     kind = str(ref.get("kind") or "")

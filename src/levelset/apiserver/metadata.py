@@ -6,7 +6,6 @@ Everything here is pure and works on the tree that was decoded for this write.
 import random
 from datetime import UTC, datetime
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -39,7 +38,6 @@ _SET_BY_SERVER: Final = frozenset(
 # Of the bits of a UUID, those that are free, and those that say that it is a random one.
 _UUID_FREE: Final = ~(0xF000 << 64) & ~(0xC000 << 48)
 _UUID_FIXED: Final = (0x4000 << 64) | (0x8000 << 48)
-_uuid_parts: Final = itemgetter(slice(0, 8), slice(8, 12), slice(12, 16), slice(16, 20), slice(20, 32))
 
 
 class _Owner(msgspec.Struct, frozen=True, gc=False):
@@ -181,9 +179,8 @@ def generate_name(base: str, source: random.Random) -> str:
 
 def new_uid(source: random.Random) -> str:
     """A random UUID, version 4."""
-    # Old-fashioned formatting, because it is faster here than an f-string.
-    text = "%032x" % (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED)
-    return "%s-%s-%s-%s-%s" % _uuid_parts(text)  # noqa: UP031
+    text = (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED).to_bytes(16, "big").hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def time_text(now: datetime) -> str:

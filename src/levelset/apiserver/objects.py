@@ -40,15 +40,18 @@ def store_bytes(served: Served, tree: Tree) -> bytes:
     Raises Undecodable for one that is nested too deeply.
     """
     stored = tree
-    # A new object often has the form and the order already.
+    # Most objects have the form and the order already, and new ones no resourceVersion either.
     if (
         not served.stored_as_served
         or list(tree)[:3] != _FIRST
-        or "resourceVersion" in tree["metadata"]
         or tree["apiVersion"] != served.api_version
         or tree["kind"] != served.kind
     ):
         stored = _stored(served, tree)
+    elif "resourceVersion" in tree["metadata"]:
+        metadata = tree["metadata"].copy()
+        del metadata["resourceVersion"]
+        stored = {**tree, "metadata": metadata}
     value = encode_tree(stored)
     # Counting the brackets is all that most objects need: those that have few cannot be deep. This is three times as
     # fast as `count`, because it searches many bytes at a time.

@@ -1,5 +1,6 @@
 """What a request says about how to write: dry run, who writes, how strict to be, and everything about deleting."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
@@ -36,6 +37,7 @@ PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
 MAX_MANAGER: Final = 128
 UNKNOWN: Final = "unknown"
 CBOR: Final = "application/cbor"
+_LONGEST_KEPT: Final = 512
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
@@ -82,24 +84,31 @@ def write_options(
 ) -> WriteOptions:
     """The options of a create, update or patch request; raises Invalid (422) naming the parameter that is wrong."""
     if not request.query:
-        return WriteOptions(_agent(request), subresource=subresource, duplicates=duplicates)
+        return WriteOptions(_agent(request), False, "Warn", None, False, subresource, duplicates)  # noqa: FBT003
+    if len(request.query) <= _LONGEST_KEPT:
+        manager, dry_run, validation, force = _known_query(request.query, kind)
+    else:
+        manager, dry_run, validation, force = _read_write_query(request.query, kind)
+    return WriteOptions(
+        manager or _agent(request), dry_run, validation, force, bool(manager), subresource, duplicates
+    )
+
+
+def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validation, bool | None]:
+    """Manager, dry run, validation and force as the query says them; raises Invalid (422)."""
+    request = Request("", "", query)
     validation = request.parameter("fieldValidation") or "Warn"
-    given = request.parameter("fieldManager")
+    manager = request.parameter("fieldManager") or ""
     causes = _check_dry_run(request.parameters.get("dryRun", ()))
     if validation not in VALIDATIONS:
         causes.append(wording.not_supported("fieldValidation", validation, VALIDATIONS))
-    causes += _check_manager(given or "")
+    causes += _check_manager(manager)
     if causes:
         raise refusals.bad_options(kind, causes)
-    return WriteOptions(
-        manager=given or _agent(request),
-        dry_run="dryRun" in request.parameters,
-        validation=cast("Validation", validation),
-        force=_flag(request, "force"),
-        named=bool(given),
-        subresource=subresource,
-        duplicates=duplicates,
-    )
+    return manager, "dryRun" in request.parameters, cast("Validation", validation), _flag(request, "force")
+
+
+_known_query: Final = lru_cache(maxsize=256)(_read_write_query)  # a client says the same with all of its writes
 
 
 def delete_options(request: Request) -> DeleteOptions:
@@ -139,8 +148,11 @@ def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
 def _agent(request: Request) -> str:
     """The manager of a request that names none: the first part of its user agent."""
     header = request.headers.find("user-agent")
-    if not header:
-        return UNKNOWN
+    return _agent_in(header) if header else UNKNOWN
+
+
+@lru_cache(maxsize=256)
+def _agent_in(header: str) -> str:
     agent = header.partition("/")[0]
     if not agent.isprintable():
         agent = "".join([letter for letter in agent if letter.isprintable()])

@@ -1,6 +1,6 @@
 """Who owns whom: an index of owner references, kept up to date by every write."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from levelset.apiserver.served import Object
@@ -53,6 +53,8 @@ def references(tree: Object | None) -> list[Object]:
     return found or []
 
 
-def owner_uids(refs: Iterable[Object]) -> tuple[str, ...]:
+def owner_uids(refs: Sequence[Object]) -> tuple[str, ...]:
     """The uids of the owners, each once."""
+    if len(refs) == 1:  # most objects that have owners have one
+        return (str(refs[0].get("uid") or ""),)
     return tuple(dict.fromkeys(str(ref.get("uid") or "") for ref in refs))

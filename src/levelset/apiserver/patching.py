@@ -27,6 +27,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 MAX_OPERATIONS: Final = 10_000
+_OF_CUSTOM: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+_OF_BUILTIN: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 Patch = Callable[[Tree], Any]
 """Gives the patched tree; the tree that it gets is its own, the result may share parts of it."""
@@ -55,7 +57,8 @@ async def patch(
         cause = wording.forbidden("force", "may not be specified for non-apply patch")
         raise refusals.bad_options("PatchOptions", [cause])
     given = read_text(body, JSON)
-    settings = replace(options, duplicates=find_duplicates(body, given))
+    duplicates = find_duplicates(body, given)
+    settings = replace(options, duplicates=duplicates) if duplicates else options
     if options.subresource == "scale":
         change = read_patch(media, given, None)
         return await scaling.patch_scale(world, served, namespace, name, change, options=settings)
@@ -101,9 +104,7 @@ def check_version(served: Served, name: str, new: Any, old: Tree) -> None:
 
 
 def _check_media(served: Served, media: str) -> None:
-    known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
-    if not served.custom:
-        known.insert(2, STRATEGIC_PATCH)
+    known = _OF_CUSTOM if served.custom else _OF_BUILTIN
     if media not in known:
         raise unsupported_media_type(media, ", ".join(known))
 

@@ -24,6 +24,7 @@ from levelset.patch.tracking import same_object, track_update, without_managed
 
 __all__ = ["Settled", "begin_create", "finish_create", "is_kept", "judge_new", "own_new", "settle_update"]
 
+_WARNED: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 # Kubernetes leaves these out when they are empty.
 _EMPTY_IS_ABSENT: Final = ("data", "binaryData", "stringData", "subjects", "secrets", "imagePullSecrets")
@@ -88,7 +89,8 @@ def own_new(
     place = namespace if served.namespaced else None
     try:
         meta.fill_new(metadata, namespace=place, uid=meta.new_uid(world.random), now=now, generation=rules.generation)
-        _warn(served, metadata, None, options)
+        if not _WARNED.isdisjoint(metadata):
+            _warn(served, metadata, None, options)
         if rules.default is not None:
             rules.default(tree)
         if not served.custom:
@@ -150,7 +152,8 @@ def _settle(world: World, served: Served, old: Tree, new: Tree, *, options: Writ
     decoded = admit(served, new, options, dropped=dropped, old=old)
     metadata = new["metadata"]
     _prepare(served, new, old, options.subresource)
-    _warn(served, metadata, before, options)
+    if not _WARNED.isdisjoint(metadata):
+        _warn(served, metadata, before, options)
     if served.rules.generation and _content_differs(served, old, new):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.asking is None:
@@ -172,11 +175,14 @@ def is_kept(served: Served, tree: Tree) -> bool:
 
 
 def _prepare(served: Served, new: Tree, old: Tree, subresource: str) -> None:
-    if not subresource and served.rules.default is not None:
-        served.rules.default(new)
+    rules, hook = served.rules, None
+    if not subresource:
+        if rules.default is not None:
+            rules.default(new)
+        hook = rules.prepare_update
+    elif subresource == "status":
+        hook = rules.prepare_status
     # Other subresources, such as the finalizers of a namespace, change just what they are there for.
-    hooks = {"": served.rules.prepare_update, "status": served.rules.prepare_status}
-    hook = hooks.get(subresource)
     if hook is not None:
         hook(new, old)
 

@@ -14,6 +14,8 @@ def alike(one: Tree, other: Tree) -> bool:
     Python's equality alone would take true for 1; trees that it calls equal and that encode alike are the same. What
     it cannot decide (1 and 1.0, another order of members, trees too deep for it) is left to `trees.same`.
     """
+    if one is other:
+        return True
     try:
         if one != other:
             return False

@@ -73,7 +73,8 @@ def track_update(
         stored, given = managed_fields(live), managed_fields(new)
         if given is None or given == stored or subresource is not None:
             given = stored
-        if live is not None and given is stored and same_object(before, after):
+        is_same = live is not None and same_object(before, after)
+        if is_same and given is stored:
             return Applied(as_object(live), changed=False)
         managers = _managers_of_write(stored, given)
         if managers or live is None:
@@ -82,7 +83,9 @@ def track_update(
             )
             changes = compare(before, after, shape).beyond(ignore)
             managers = cap_updates(record_update(fit(managers, shape, changes), changes, entry))
-        return _stored_or_new(live, after, managers)
+        if is_same and managers == _readable(stored):
+            return Applied(as_object(live), changed=False)
+        return Applied(with_managed(after, managers), changed=True)
     except RecursionError:
         raise BadPatch("the object is nested too deeply to be tracked") from None
 
@@ -155,12 +158,6 @@ def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
     if not all(name == "metadata" or alike(member, new[name]) for name, member in old.items()):
         return False
     return alike(_unversioned(old), _unversioned(new))
-
-
-def _stored_or_new(live: Tree, after: dict[str, Tree], managers: Managers) -> Applied:
-    if live is not None and same_object(without_managed(live), after) and managers == _readable(managed_fields(live)):
-        return Applied(as_object(live), changed=False)
-    return Applied(with_managed(after, managers), changed=True)
 
 
 def _managers_of_write(stored: Tree, given: Tree) -> Managers:
