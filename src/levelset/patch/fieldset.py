@@ -78,7 +78,10 @@ class FieldSet:
 
     def difference(self, other: "FieldSet") -> "FieldSet":
         """The paths of this set that are not in the other; paths below those stay."""
-        return FieldSet(_minus(self.tree, other.tree)) if self.tree and other.tree else self
+        if not self.tree or not other.tree:
+            return self
+        tree = _minus(self.tree, other.tree)
+        return self if tree is self.tree else FieldSet(tree)
 
     def recursive_difference(self, other: "FieldSet") -> "FieldSet":
         """The paths of this set that neither are in the other nor lie below a path of the other."""
@@ -127,7 +130,9 @@ class FieldSet:
         return self.difference(other)
 
     def __eq__(self, other: object) -> bool:
-        return self.tree == other.tree if isinstance(other, FieldSet) else NotImplemented
+        if not isinstance(other, FieldSet):
+            return NotImplemented
+        return self.tree is other.tree or self.tree == other.tree
 
     def __hash__(self) -> int:
         return hash(frozenset(self))
@@ -190,7 +195,9 @@ def _common(left: Node, right: Node) -> Node | None:
 
 
 def _minus(left: Node, right: Node) -> Node | None:
-    member = _is_member(left) and not _is_member(right)
+    was_member = _is_member(left)
+    member = was_member and not _is_member(right)
+    is_same = member == was_member
     children: Node = {}
     for element, node in left.items():
         if element == ".":
@@ -201,11 +208,14 @@ def _minus(left: Node, right: Node) -> Node | None:
         elif not node:  # one path: gone, unless the other set holds only paths below it
             if other and "." not in other:
                 children[element] = node
+            else:
+                is_same = False
         else:
             rest = _minus(node, other)
+            is_same = is_same and rest is node
             if rest is not None:
                 children[element] = rest
-    return _node(children, member=member)
+    return left if is_same else _node(children, member=member)
 
 
 def _beyond(left: Node, right: Node) -> Node | None:

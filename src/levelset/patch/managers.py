@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import floor
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -107,7 +107,28 @@ class ManagedEntry(msgspec.Struct, frozen=True):
 
     def owning(self, fields: FieldSet) -> "ManagedEntry":
         """The same entry with other fields, and with its time unchanged."""
-        return self if fields == self.fields else replace(self, fields=fields)
+        return self if fields is self.fields or fields == self.fields else replace(self, fields=fields)
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    """An entry as nearly all are written: with everything in it, and of the right type."""
+
+    manager: str
+    operation: Operation
+    apiVersion: str  # noqa: N815  # the names of the wire
+    fieldsType: Literal["FieldsV1"]  # noqa: N815
+    fieldsV1: dict[str, Any]  # noqa: N815
+    time: str | None = None
+    subresource: str | None = None
+
+
+def _plain_entry(wire: _Wire) -> ManagedEntry:
+    if not wire.apiVersion:
+        raise BadPatch("apiVersion must not be empty")
+    time = wire.time or None
+    _seconds(time)
+    fields = parse_fields(wire.fieldsV1)
+    return ManagedEntry(wire.manager, wire.operation, wire.apiVersion, fields, time, wire.subresource or None)
 
 
 def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[EntryKey, ManagedEntry]:
@@ -116,7 +137,11 @@ def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[
         return {}
     if not isinstance(tree, list):
         raise BadPatch(f"{where} must be a list", field=where)
-    entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
+    try:
+        entries = [_plain_entry(one) for one in msgspec.convert(tree, list[_Wire])]
+    except (msgspec.ValidationError, BadPatch, BadTime):
+        # Something is unusual, such as a null, or wrong: then it is to be told where.
+        entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
     return {entry.key: entry for entry in entries}
 
 
