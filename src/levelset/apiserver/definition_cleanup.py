@@ -35,7 +35,7 @@ class Cleanup:
         self._waiting: dict[str, None] = {}  # in order, each once
         self._woken = asyncio.Event()
         definitions.changed = self._changed
-        world.listeners.append(self._stored)
+        world.removal_listeners.append(self._removed)
         for one in definitions.all():
             self._changed(None, one)
 
@@ -81,8 +81,8 @@ class Cleanup:
             if same_group and not has_all_names(one.tree) and self._is_unsettled(one):
                 self._wake(one.name)
 
-    def _stored(self, served: Served, _before: Object | None, after: Object | None) -> None:
-        if not served.custom or after is not None:
+    def _removed(self, served: Served, _before: Object | None, _after: Object | None) -> None:
+        if not served.custom:
             return
         # Not `served.terminating`: who removes an object may have got to know its kind before the deletion began.
         definition = self._definitions.of_kind(served)

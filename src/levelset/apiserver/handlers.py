@@ -191,16 +191,17 @@ def _watch(call: Call) -> Answer:
 
 
 def _create(call: Call) -> Answer:
-    world, chosen = call.world, call.chosen
-    body = read_object(call.request, custom=call.served.custom)
-    options = write_options(call.request, "CreateOptions", duplicates=body.duplicates)
+    world, served, request = call.world, call.served, call.request
+    chosen = negotiate(request.headers.find("accept"), "object")
+    body = read_object(request, custom=served.custom)
+    options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     if world.rbac is not None:
         options = _permitted(call, world.rbac, options)
-    if world.reader is None or world.admission is not None or call.served.awaits:
+    if world.reader is None or world.admission is not None or served.awaits:
         return _create_later(call, chosen, body.tree, options)
     if world.writer is None:
         return Prompt(_create_later(call, chosen, body.tree, options))
-    written = writing.create_nowait(world, call.served, call.address.namespace, body.tree, options)
+    written = writing.create_nowait(world, served, call.address.namespace, body.tree, options)
     return _written(call, chosen, options, written)
 
 

@@ -6,12 +6,13 @@ Everything here is pure and works on the tree that was decoded for this write.
 import random
 from datetime import UTC, datetime
 from functools import lru_cache
+from time import time
 from typing import Any, Final, cast
 
 import msgspec
 
 from levelset.apiserver.refusals import Undecodable
-from levelset.apiserver.world import Tree
+from levelset.apiserver.world import Tree, World, utc_now
 from levelset.objects.times import format_time
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "metadata_of",
     "new_uid",
     "read_metadata",
+    "stamp",
     "time_text",
 ]
 
@@ -181,6 +183,11 @@ def new_uid(source: random.Random) -> str:
     """A random UUID, version 4."""
     text = (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED).to_bytes(16, "big").hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def stamp(world: World) -> str:
+    """The time of a write that happens now, as `time_text` has it: without a datetime on the way, where none is needed."""
+    return _time_text(int(time())) if world.now is utc_now else time_text(world.now())
 
 
 def time_text(now: datetime) -> str:

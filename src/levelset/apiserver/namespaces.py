@@ -36,7 +36,7 @@ class Namespaces:
     async def start(self) -> None:
         """Makes the namespaces that are always there, takes up deletions that are under way, and begins to listen."""
         served = self._kind()
-        self._world.listeners.append(self._stored)
+        self._world.follow(served.prefix, self._stored)
         for name in ALWAYS_THERE:
             if await writing.get_item(self._world, served.key(None, name)) is None:
                 await self._make(served, name)
@@ -61,13 +61,14 @@ class Namespaces:
         except AlreadyExists:
             return
 
-    def _stored(self, served: Served, before: Object | None, after: Object | None) -> None:
-        if served.plural == "namespaces" and not served.group:
-            if after is not None:
-                self._look(after)
-            elif before is not None:
-                self._terminating.discard(before["metadata"]["name"])
-        elif self._terminating and served.namespaced:
+    def _stored(self, _served: Served, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            self._look(after)
+        elif before is not None:
+            self._let_go(before["metadata"]["name"])
+
+    def _content_stored(self, served: Served, before: Object | None, after: Object | None) -> None:
+        if served.namespaced:
             tree = before if after is None else after
             namespace = tree["metadata"].get("namespace") if tree is not None else None
             if namespace in self._terminating:
@@ -78,10 +79,19 @@ class Namespaces:
         if is_deleting(tree) and _FINALIZER in (spec.get("finalizers") or ()):
             name = tree["metadata"]["name"]
             if name not in self._terminating:
+                # Only while a namespace goes does it matter what is written in it; other writes need not wait for us.
+                if not self._terminating:
+                    self._world.listeners.append(self._content_stored)
                 self._terminating.add(name)
                 self.worker.add(name)
         else:
-            self._terminating.discard(tree["metadata"]["name"])
+            self._let_go(tree["metadata"]["name"])
+
+    def _let_go(self, name: str) -> None:
+        if name in self._terminating:
+            self._terminating.discard(name)
+            if not self._terminating:
+                self._world.listeners.remove(self._content_stored)
 
     async def _clear(self, name: str) -> None:
         """Deletes what can be deleted; then lets the namespace go, or says what keeps it."""

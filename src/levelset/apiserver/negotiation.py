@@ -134,13 +134,15 @@ def read_object(request: Request, *, custom: bool = False) -> Body:
 
     Custom resources have no protobuf: their fields have names only, and no numbers.
     """
-    media = media_type(request) or JSON
+    media = request.headers.find("content-type") or JSON
+    media = JSON if media == JSON else media_type(request) or JSON
     if media == JSON:
+        data = request.body
         try:
-            tree = decode_tree(request.body)
+            tree = decode_tree(data)
         except BadObject as error:
             raise _unreadable(error) from error
-        return Body(tree if tree.__class__ is dict else _object(tree), find_duplicates(request.body, tree))
+        return Body(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree))
     if media == YAML:
         return Body(_object(read_text(request.body, media)))
     if media == PROTOBUF and not custom:
@@ -191,7 +193,10 @@ def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
     """
     try:
         again = _encode(tree)
-        if again == data or (b"\\" not in data and _colons(data) == _colons(again)):
+        if again == data:
+            return ()
+        # To take the colons out is three times as fast as to count them, as that searches many bytes at a time.
+        if b"\\" not in data and len(data) - len(data.replace(b":", b"")) == len(again) - len(again.replace(b":", b"")):
             return ()
         if msgspec.json.format(data, indent=-1) == again:
             return ()
@@ -202,10 +207,6 @@ def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
         return tuple(sorted(_paths(whole, repeated))) if repeated else ()
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return ()
-
-
-def _colons(text: bytes) -> int:
-    return len(text) - len(text.replace(b":", b""))  # three times as fast as `count`, as it searches many at a time
 
 
 def _count_members(tree: Any) -> int:

@@ -55,7 +55,7 @@ def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
     outline += tree
     for name, value in tree.items():
         # By class: `isinstance` would cost more than all the rest, and JSON has no subclasses.
-        if value.__class__ not in _CONTAINERS or not value:
+        if value.__class__ is str or value.__class__ not in _CONTAINERS or not value:
             continue
         below = shape.fields.get(name) or shape.items or ANYTHING  # as `shape.member`, without the call
         if value.__class__ is list:

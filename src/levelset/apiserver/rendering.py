@@ -24,7 +24,11 @@ def render_item(
 ) -> Response:
     """A stored object as an answer."""
     if chosen is PLAIN or chosen.is_plain:
-        return _json(request, objects.served_bytes(served, item), status)
+        body = objects.served_bytes(served, item)
+        # As `_json`, without its calls for those who say nothing from which it could tell that they are people.
+        if not request.query and request.headers.find("user-agent") is None:
+            return Response(status, JSON_HEADERS, body)
+        return _json(request, body, status)
     return render_tree(world, served, request, chosen=chosen, tree=objects.served_tree(served, item), status=status)
 
 

@@ -40,6 +40,9 @@ class Routes:
         self._alike: dict[tuple[str, str, str], Route] = {}
         """By method, what precedes the name, and what follows it: nothing, or a subresource."""
 
+    def __len__(self) -> int:
+        return max(len(self.known), len(self._alike))
+
     def clear(self) -> None:
         """Forgets everything: what is served has changed."""
         self.known.clear()

@@ -4,7 +4,6 @@ A new object and a changed one go through the same stations: type and metadata, 
 the kind, validation, and the note of who owns which field. The trees are changed in place; `old` never is.
 """
 
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -84,8 +83,7 @@ def own_new(
 ) -> None:
     """The first half of `finish_create`: all that the client, and those who speak for the client, have a say in."""
     rules, metadata = served.rules, tree["metadata"]
-    moment = world.now()
-    now = meta.time_text(moment)
+    now = meta.stamp(world)
     place = namespace if served.namespaced else None
     try:
         meta.fill_new(metadata, namespace=place, uid=meta.new_uid(world.random), now=now, generation=rules.generation)
@@ -96,7 +94,7 @@ def own_new(
         if not served.custom:
             _drop_empty(tree)
         if decoded.managed is not None:
-            _own_given(served, tree, decoded.managed, options=options, moment=moment, applied=applied)
+            _own_given(world, served, tree, decoded.managed, options=options, applied=applied)
         elif not applied:
             ownership.own_new(served, tree, manager=options.manager, now=now)
     except RecursionError:
@@ -115,14 +113,14 @@ def judge_new(world: World, served: Served, tree: Tree, causes: list[Cause]) -> 
 
 
 def _own_given(
-    served: Served, tree: Tree, managed: Any, *, options: WriteOptions, moment: datetime, applied: bool
+    world: World, served: Served, tree: Tree, managed: Any, *, options: WriteOptions, applied: bool
 ) -> None:
     """Notes who owns the fields of a new object that says something about that itself."""
     tree["metadata"]["managedFields"] = managed
     if applied:
         return
     tracked = track_update(
-        None, tree, manager=options.manager, shape=served.shape(), now=moment, api_version=served.api_version
+        None, tree, manager=options.manager, shape=served.shape(), now=world.now(), api_version=served.api_version
     )
     tree["metadata"] = tracked.object["metadata"]
 

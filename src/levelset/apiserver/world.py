@@ -74,6 +74,8 @@ class World:
     policies: "Policies | None" = None
     """The admission policies and their bindings; None if nobody keeps any (tests)."""
     listeners: list[Listener] = field(default_factory=list[Listener])
+    removal_listeners: list[Listener] = field(default_factory=list[Listener])
+    """Listeners that are told only of objects that are removed."""
     followers: dict[str, list[Listener]] = field(default_factory=dict[str, list[Listener]])
     """Listeners that one resource matters to, by the prefix of its keys: others' writes need not wait for them."""
     claimants: dict[str, Claimant] = field(default_factory=dict[str, Claimant])
@@ -109,10 +111,15 @@ class World:
 
     def stored(self, served: "Served", before: Tree | None, after: Tree | None) -> None:
         """Tells the listeners of a committed write; the write path calls it before it answers its client."""
-        for follower in self.followers.get(served.prefix, ()):
-            follower(served, before, after)
+        followers = self.followers.get(served.prefix)
+        if followers is not None:
+            for follower in followers:
+                follower(served, before, after)
         for listener in self.listeners:
             listener(served, before, after)
+        if after is None:
+            for listener in self.removal_listeners:
+                listener(served, before, after)
 
 
 def _nothing() -> None:

@@ -84,11 +84,14 @@ def create_nowait(world: World, served: Served, namespace: str | None, tree: Tre
     _judge_home(served, namespace, metadata.get("name", ""), home)
     if options.dry_run or "generateName" in metadata:
         return run_at_once(_complete(world, served, namespace, tree, decoded, options=options))
-    strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+    strategy.own_new(world, served, namespace, tree, decoded, options=options)
+    strategy.judge_new(world, served, tree, decoded.causes)
     if options.permit is not None:
         options.permit.check(tree, None)
     name = tree["metadata"]["name"]
-    value = _bounded(store_bytes(served, tree))
+    value = store_bytes(served, tree)
+    if len(value) > LARGEST:
+        raise too_large(LARGEST)
     try:
         item = writer.put_nowait(served.key(namespace, name), value, expected=0)
     except Mismatch as error:
