@@ -25,6 +25,7 @@ __all__ = [
     "TokenFile",
     "bearer",
     "check_token",
+    "lasting_headers",
 ]
 
 _log: Final = logging.getLogger("levelset.client")
@@ -105,6 +106,14 @@ class Basic(_Silent):
 
     def __repr__(self) -> str:
         return f"Basic({self._username!r})"
+
+
+def lasting_headers(credentials: Credentials) -> Mapping[str, str] | None:
+    """The headers of credentials that never have others; None for those that have to be asked each time."""
+    class_ = type(credentials)
+    if class_ is Anonymous:
+        return _NOTHING
+    return credentials._headers if class_ is Token or class_ is Basic else None  # type: ignore[attr-defined]
 
 
 class TokenFile(_Silent):

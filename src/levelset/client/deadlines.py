@@ -56,20 +56,23 @@ class Deadline:
 class Deadlines:
     """The deadlines of the calls that are under way."""
 
-    __slots__ = ("_open", "_timer")
+    __slots__ = ("_open", "_rings", "_timer")
 
     def __init__(self) -> None:
         self._open: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._rings = _FOR_EVER  # when the timer does
 
     def start(self, within: float) -> Deadline:
         """A deadline for the current task, which has to `stop` it."""
         task = asyncio.current_task()
         assert task is not None, "a call is made in a task"
         loop = task.get_loop()
-        deadline = Deadline(task, loop.time() + within)
+        when = loop.time() + within
+        deadline = Deadline(task, when)
         self._open.add(deadline)
-        self._hasten(loop, deadline.when)
+        if when < self._rings:
+            self._set(loop, when)
         return deadline
 
     def move(self, deadline: Deadline, within: float) -> None:
@@ -77,7 +80,8 @@ class Deadlines:
         if deadline in self._open:
             loop = asyncio.get_running_loop()
             deadline.when = loop.time() + within
-            self._hasten(loop, deadline.when)
+            if deadline.when < self._rings:
+                self._set(loop, deadline.when)
 
     @contextmanager
     def still(self, within: float) -> Generator[None, None, None]:
@@ -108,13 +112,11 @@ class Deadlines:
 
     def close(self) -> None:
         """Lets go of the timer; calls that are still under way have no deadline any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._silence()
         self._open.clear()
 
     def _ring(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        self._timer = None
+        self._silence()
         # A timer may ring early by the resolution of the clock.
         now = max(when, loop.time())
         for deadline in [one for one in self._open if one.when <= now]:
@@ -123,13 +125,14 @@ class Deadlines:
         if self._open:
             self._set(loop, min(one.when for one in self._open))
 
-    def _hasten(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        if self._timer is None or when < self._timer.when():
-            self._set(loop, when)
-
     def _set(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        self._silence()
+        if when < _FOR_EVER:
+            self._timer = loop.call_at(when, self._ring, loop, when)
+            self._rings = when
+
+    def _silence(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if when < _FOR_EVER:
-            self._timer = loop.call_at(when, self._ring, loop, when)
+        self._rings = _FOR_EVER

@@ -60,6 +60,7 @@ class Pool:
         self._all: set[Connection] = set()
         self._dialling: set[asyncio.Timeout] = set()
         self._busy = 0
+        self._most_busy = limits.connections
         self._turns: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
@@ -76,10 +77,16 @@ class Pool:
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
+    def take_turn(self) -> bool:
+        """Whether a call may begin at once; then it has to `end_turn`, and otherwise to `wait_turn`."""
+        if self._busy >= self._most_busy:
+            return False
+        self._busy += 1
+        return True
+
     async def wait_turn(self) -> None:
         """Waits until a call may begin; it has to `end_turn`."""
-        if self._busy < self.limits.connections:
-            self._busy += 1
+        if self.take_turn():
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._turns.append(turn)

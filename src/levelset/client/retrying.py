@@ -26,6 +26,8 @@ __all__ = ["Retries", "Retrying", "may_repeat"]
 _DID_NOTHING: Final = frozenset({429, 503})
 _UNCLEAR: Final = frozenset({502, 504})
 _READS: Final = frozenset({"get", "list"})
+_TROUBLE: Final = min(_DID_NOTHING | _UNCLEAR)
+"""No status below this one is ever a reason to ask again."""
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,14 @@ class Retrying:
     async def __call__(self, call: Call, send: Send) -> Answer:
         """The first answer that is one, or what the last attempt led to."""
         deadline = timing.now() + call.timeout
-        outcome = await _try(call, send)
+        outcome: Answer | Unreachable
+        try:
+            outcome = await send(call)
+        except Unreachable as error:
+            outcome = error
+        else:
+            if outcome.status < _TROUBLE:  # as nearly always
+                return outcome
         if not may_repeat(call, outcome):
             return _told(outcome)
         delays = self._retries.backoff.delays()

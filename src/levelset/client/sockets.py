@@ -8,6 +8,7 @@ from typing import Final
 from levelset.client.calls import Answer, Call
 from levelset.client.config import Config
 from levelset.client.connection import Connection
+from levelset.client.credentials import lasting_headers
 from levelset.client.deadlines import Deadline, Deadlines
 from levelset.client.dialing import Dialer
 from levelset.client.exchange import Exchange
@@ -35,6 +36,7 @@ class SocketTransport:
     def __init__(self, config: Config, *, limits: PoolLimits | None = None) -> None:
         self.server = config.server
         self._credentials = config.credentials
+        self._known = lasting_headers(config.credentials)
         self._is_secure = config.is_secure
         self._limits = limits or PoolLimits()
         self._deadlines = Deadlines()
@@ -47,22 +49,21 @@ class SocketTransport:
         pool = self._pool
         if pool.is_closed:
             raise pool.closed_error()
-        deadline = self._deadlines.start(self._limits.login_within)
-        deadline.is_still = True
+        headers = self._known
+        deadline = self._deadlines.start(self._limits.login_within if headers is None else call.timeout)
         try:
             # Before the turn, too: nobody needs one who does not know yet who he is.
-            headers = await self._credentials.headers()
-            if pool.is_closed:
-                raise pool.closed_error()
-            deadline.is_still = False
-            self._deadlines.move(deadline, call.timeout)
-            if call.is_stream:
-                return await self._send(call, headers, deadline)
-            await pool.wait_turn()
+            if headers is None:
+                headers = await self._log_in(call, deadline)
+            is_counted = not call.is_stream
+            if is_counted and not pool.take_turn():
+                await pool.wait_turn()
             try:
-                return await self._send(call, headers, deadline)
+                answer = await self._exchange(call, self._writer.write(call, headers), deadline)
+                return answer if answer.status != 401 else await self._ask_again(call, headers, answer, deadline)
             finally:
-                pool.end_turn()
+                if is_counted:
+                    pool.end_turn()
         except asyncio.CancelledError:
             if deadline.was_cause():
                 raise self._too_late(call, deadline) from None
@@ -76,9 +77,21 @@ class SocketTransport:
         self._deadlines.end_still()
         self._deadlines.close()
 
-    async def _send(self, call: Call, headers: Mapping[str, str], deadline: Deadline) -> Answer:
-        answer = await self._exchange(call, self._writer.write(call, headers), deadline)
-        if answer.status != 401 or not self._credentials.reject(headers):
+    async def _log_in(self, call: Call, deadline: Deadline) -> Mapping[str, str]:
+        """The headers that say who asks; the time of the call begins when they are there."""
+        deadline.is_still = True
+        headers = await self._credentials.headers()
+        if self._pool.is_closed:
+            raise self._pool.closed_error()
+        deadline.is_still = False
+        self._deadlines.move(deadline, call.timeout)
+        return headers
+
+    async def _ask_again(
+        self, call: Call, headers: Mapping[str, str], answer: Answer, deadline: Deadline
+    ) -> Answer:
+        """What comes after a 401: the answer to better credentials, if there are any."""
+        if not self._credentials.reject(headers):
             return answer
         if self._is_secure:
             # A certificate is shown once for a connection: another one needs another connection.
@@ -92,13 +105,20 @@ class SocketTransport:
         if kept is not None:
             exchange = self._begin(call, kept, request, deadline)
             try:
-                return await self._finish(exchange)
+                return await exchange.answer
+            except asyncio.CancelledError:
+                exchange.drop()
+                raise
             except Unreachable as error:
                 is_repeatable = not error.is_sent or (call.method in _SAFE and not exchange.received)
                 if not is_repeatable or self._pool.is_closed:
                     raise
-        connection = await self._pool.open()
-        return await self._finish(self._begin(call, connection, request, deadline))
+        exchange = self._begin(call, await self._pool.open(), request, deadline)
+        try:
+            return await exchange.answer
+        except asyncio.CancelledError:
+            exchange.drop()
+            raise
 
     def _begin(self, call: Call, connection: Connection, request: bytes, deadline: Deadline) -> Exchange:
         room = self._limits.unread_bytes
@@ -106,13 +126,6 @@ class SocketTransport:
         deadline.is_sent = True
         connection.ask(request, exchange)
         return exchange
-
-    async def _finish(self, exchange: Exchange) -> Answer:
-        try:
-            return await exchange.answer
-        except asyncio.CancelledError:
-            exchange.drop()
-            raise
 
     def _aside(self) -> AbstractContextManager[None]:
         return self._deadlines.still(self._limits.login_within)
