@@ -1,7 +1,7 @@
 """What all verbs of a client share: where a kind is served, in which namespace, with which defaults."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from levelset.client.kinds import Kind, View, view_of
 from levelset.client.requests import Served, Target, Validation
 from levelset.client.sending import Sender
-from levelset.client.served import ServedResource
+from levelset.client.served import ServedResource, served_by
 from levelset.errors import BadName, ConfigError
 from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.kept import Head
@@ -81,7 +81,7 @@ class Asking:
         view = view_of(kind)
         if view.definition is None:
             return await self._mapper.resource(view.gvk)
-        return ServedResource.of(view.definition)
+        return served_by(view.definition)
 
     def observe_writes(self, observer: Observer) -> Callable[[], None]:
         """Has `observer` called after each write that succeeds; what is returned ends that."""
@@ -118,9 +118,11 @@ class Asking:
 
     async def _one(self, view: View[Any], name: str, namespace: str | None, subresource: str | None = None) -> Target:
         """One object, in the client's namespace unless another is named."""
-        served = await self._served(view)
-        place = self._place(served, namespace or self.namespace)
-        return Target(served, place, name, subresource)
+        return self._target(await self._served(view), name, namespace, subresource)
+
+    def _target(self, served: Served, name: str, namespace: str | None, subresource: str | None = None) -> Target:
+        """The same of a kind that is known."""
+        return Target(served, self._place(served, namespace or self.namespace), name, subresource)
 
     async def _many(self, view: View[Any], namespace: str | None) -> Target:
         """All objects of a kind, in all namespaces unless one is named."""
@@ -135,13 +137,12 @@ class Asking:
             raise ConfigError(f"this client is for namespace {only} only, not for {served.gvk.kind} in {namespace}")
         return namespace
 
-    def _observe(self, writes: Iterable[Write]) -> None:
-        for write in writes:
-            for observer in tuple(self._observers):
-                try:
-                    observer(write)
-                except Exception:  # noqa: BLE001 -- the write has happened, and others have to hear of it
-                    _log.exception("an observer of writes failed", extra={"object": f"{write.gvk} {write.name or ''}"})
+    def _observe(self, write: Write) -> None:
+        for observer in tuple(self._observers):
+            try:
+                observer(write)
+            except Exception:  # noqa: BLE001 -- the write has happened, and others have to hear of it
+                _log.exception("an observer of writes failed", extra={"object": f"{write.gvk} {write.name or ''}"})
 
 
 def kind_and_name(

@@ -56,7 +56,7 @@ class Ensuring(Reading, Writing):
         then the Conflict is raised.
         """
         draft = draft_of(obj)
-        target = await self._drafted(draft, None)
+        target = self._drafted(await self._served(draft.view), draft, None)
         if not draft.name:
             raise ConfigError(f"ensure {draft.view.gvk.kind}: only an object with a name can be there already")
         kind: Any = type(obj) if isinstance(obj, Object) else draft.view.gvk

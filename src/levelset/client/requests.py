@@ -82,20 +82,21 @@ class Target(msgspec.Struct, frozen=True):
     def path(self) -> str:
         """The path of the URL, percent-encoded; BadName if the name cannot stand in one."""
         gvr = self.served.gvr
-        root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
-        parts = [] if self.namespace is None else ["namespaces", self._part("namespace", self.namespace)]
-        parts.append(gvr.resource)
+        made = _root(gvr.group, gvr.version)
+        if self.namespace is not None:
+            made = f"{made}/namespaces/{self._part('namespace', self.namespace)}"
+        made = f"{made}/{gvr.resource}"
         if self.name is not None:
-            parts.append(self._part("name", self.name))
+            made = f"{made}/{self._part('name', self.name)}"
         if self.subresource is not None:
-            parts.append("/".join(self._part("subresource", part) for part in self.subresource.split("/")))
-        return f"{root}/{'/'.join(parts)}"
+            made = f"{made}/{'/'.join([self._part('subresource', part) for part in self.subresource.split('/')])}"
+        return made
 
     def said(self, verb: str) -> str:
         """The call in words: `update Website/default/blog/status`, `list Website in default`."""
         kind = self.served.gvk.kind
         if self.name is not None:
-            return f"{verb} {'/'.join(part for part in (kind, self.namespace, self.name, self.subresource) if part)}"
+            return f"{verb} {'/'.join([part for part in (kind, self.namespace, self.name, self.subresource) if part])}"
         if not self.served.namespaced:
             return f"{verb} {kind}"
         return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
@@ -209,9 +210,19 @@ def patch(
 ) -> Call:
     """Changes an object as a patch says; `force` is for an apply."""
     accept = _METADATA if is_metadata else JSON
-    made = _write("PATCH", target, verb, body, content_type, accept=accept, force=force, timeout=timeout, **options)
     # An apply is a patch to the server; only the words tell them apart.
-    return made if verb == "patch" else msgspec.structs.replace(made, verb="patch")
+    return _write(
+        "PATCH",
+        target,
+        "patch",
+        body,
+        content_type,
+        accept=accept,
+        words=target.said(verb),
+        force=force,
+        timeout=timeout,
+        **options,
+    )
 
 
 def delete(target: Target, options: bytes, *, is_metadata: bool = False, timeout: float) -> Call:
@@ -244,14 +255,23 @@ def _write(
     content_type: str,
     *,
     accept: str = JSON,
+    words: str | None = None,
     manager: str | None = None,
     validation: Validation | None = None,
     dry_run: bool = False,
     force: bool | None = None,
     timeout: float,
 ) -> Call:
-    query = _writing_query(manager, validation, bool(dry_run), force)
-    return _call(method, target, verb, query, accept=accept, body=body, content_type=content_type, timeout=timeout)
+    return Call(
+        method=method,
+        path=target.path,
+        query=_writing_query(manager, validation, bool(dry_run), force),
+        headers={"accept": accept, "content-type": content_type},
+        body=body,
+        timeout=timeout,
+        verb=verb,
+        words=target.said(verb) if words is None else words,
+    )
 
 
 def _call(
@@ -300,6 +320,11 @@ def _writing_query(manager: str | None, validation: str | None, is_dry: bool, fo
             ("force", None if force is None else str(force).lower()),
         ]
     )
+
+
+@lru_cache(maxsize=1024)
+def _root(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
 def _selectors(labels: Labels | None, fields: Fields | None) -> list[tuple[str, object]]:

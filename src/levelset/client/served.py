@@ -1,12 +1,13 @@
 """One resource as a server serves it: the word in its URL, the kind of its objects, its scope and its verbs."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from levelset.objects.definition import Definition
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource
 
-__all__ = ["ServedResource"]
+__all__ = ["ServedResource", "served_by"]
 
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -45,3 +46,9 @@ class ServedResource:
     def __str__(self) -> str:
         group = f".{self.gvr.group}" if self.gvr.group else ""
         return f"{self.gvr.resource}.{self.gvr.version}{group}"
+
+
+@lru_cache(maxsize=1024)
+def served_by(definition: Definition) -> ServedResource:
+    """`ServedResource.of` a definition, made once: who writes a status asks for it each time."""
+    return ServedResource.of(definition)

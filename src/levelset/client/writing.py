@@ -3,21 +3,19 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
-import msgspec
-
 from levelset.client import requests
 from levelset.client.asking import Asking, Write, kind_and_name
-from levelset.client.calls import Call
+from levelset.client.calls import Answer
 from levelset.client.drafting import Draft, delete_options, draft_of, is_gone, read_part, write_of
 from levelset.client.items import Items
 from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.client.paging import KeptPage, read_page
 from levelset.client.patches import MergePatch, Patch
-from levelset.client.requests import Fields, Labels, Propagation, Target, Validation
+from levelset.client.requests import Fields, Labels, Propagation, Served, Target, Validation
 from levelset.client.scaling import ObjectScale
 from levelset.errors import ConfigError, NotFound
 from levelset.objects import codec
-from levelset.objects.identity import GroupVersionKind, Ref
+from levelset.objects.identity import Ref
 from levelset.objects.resource import Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 
@@ -97,13 +95,14 @@ class Writing(Asking):
         draft = draft_of(obj)
         if on is not None or subresource is not None:
             target = await self._part(draft, on, subresource)
-            call = requests.create(target, draft.body(), timeout=self._settings.timeout, **self._options(options))
+            whole = target
         else:
-            target = await self._drafted(draft, namespace)
-            whole = msgspec.structs.replace(target, name=None)
-            call = requests.create(whole, draft.body(), timeout=self._settings.timeout, **self._options(options))
-            call = msgspec.structs.replace(call, words=target.said("create"))
-        return await self._write(call, draft.view, target, **options)
+            target = self._drafted(await self._served(draft.view), draft, namespace)
+            whole = Target(target.served, target.namespace)
+        chosen = self._options(options)
+        words = target.said("create")
+        call = requests.create(whole, draft.body(), words=words, timeout=self._settings.timeout, **chosen)
+        return self._written(await self._sender.send(call), draft.view, target, is_dry=chosen["dry_run"])
 
     @overload
     async def update(self, obj: O, /, **options: Unpack[DraftOptions]) -> O: ...
@@ -126,10 +125,13 @@ class Writing(Asking):
         """
         draft = draft_of(obj)
         draft.check_whole()
-        part = on is not None and subresource is not None
-        target = await (self._part(draft, on, subresource) if part else self._drafted(draft, namespace, subresource))
-        call = requests.update(target, draft.body(), timeout=self._settings.timeout, **self._options(options))
-        return await self._write(call, draft.view, target, **options)
+        if on is not None and subresource is not None:
+            target = await self._part(draft, on, subresource)
+        else:
+            target = self._drafted(await self._served(draft.view), draft, namespace, subresource)
+        chosen = self._options(options)
+        call = requests.update(target, draft.body(), timeout=self._settings.timeout, **chosen)
+        return self._written(await self._sender.send(call), draft.view, target, is_dry=chosen["dry_run"])
 
     async def update_status(self, obj: O, /, *, manager: str | None = None, dry_run: bool = False) -> O:
         """The object after its status was replaced; the rest of it is not looked at."""
@@ -172,16 +174,18 @@ class Writing(Asking):
             raise ConfigError(f"patch {what}: say how a {type(patch).__name__} is meant, such as MergePatch(...)")
         kind: Any = what.class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
-        target = await self._one(view, what.name, what.namespace, subresource)
+        served = view.definition or await self._served(view)
+        target = self._target(served, what.name, what.namespace, subresource)
+        chosen = self._options(options)
         call = requests.patch(
             target,
             patch.body(),
             patch.content_type,
             is_metadata=view.is_metadata,
             timeout=self._settings.timeout,
-            **self._options(options),
+            **chosen,
         )
-        return await self._write(call, view, target, **options)
+        return self._written(await self._sender.send(call), view, target, is_dry=chosen["dry_run"])
 
     @overload
     async def apply(self, obj: O, /, **options: Unpack[ApplyOptions]) -> O: ...
@@ -202,17 +206,30 @@ class Writing(Asking):
         ApplyConflict names the fields that other managers own; with `force` they are taken over.
         """
         draft = draft_of(obj)
-        target = await self._drafted(draft, namespace, subresource)
-        call = requests.patch(
-            target,
-            draft.applied_body(),
-            _APPLY,
-            force=force,
-            verb="apply",
-            timeout=self._settings.timeout,
-            **self._options(options),
+        return await self.apply_draft(
+            draft, draft.applied_body(), namespace=namespace, subresource=subresource, force=force, **options
         )
-        return await self._write(call, draft.view, target, **options)
+
+    async def apply_draft(
+        self,
+        draft: Draft,
+        body: bytes,
+        /,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        force: bool = False,
+        **options: Any,
+    ) -> Any:
+        """As `apply`, for who has the draft and its `applied_body` already."""
+        view = draft.view
+        served = view.definition or await self._served(view)
+        target = self._drafted(served, draft, namespace, subresource)
+        chosen = self._options(options)
+        call = requests.patch(
+            target, body, _APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen
+        )
+        return self._written(await self._sender.send(call), view, target, is_dry=chosen["dry_run"])
 
     @overload
     async def delete(self, what: Ref[K], /, **options: Unpack[DeleteOptions]) -> K | None: ...
@@ -297,29 +314,31 @@ class Writing(Asking):
         view: View[Any] = view_of(ref.class_ or ref.gvk)
         target = await self._one(view, ref.name, ref.namespace, "scale")
         patch = MergePatch({"spec": {"replicas": replicas}})
-        options: dict[str, Any] = {"manager": manager, "dry_run": dry_run}
-        call = requests.patch(
-            target, patch.body(), patch.content_type, timeout=self._settings.timeout, **self._options(options)
+        chosen = self._options({"manager": manager, "dry_run": dry_run})
+        call = requests.patch(target, patch.body(), patch.content_type, timeout=self._settings.timeout, **chosen)
+        made: ObjectScale = self._written(
+            await self._sender.send(call), view_of(ObjectScale), target, is_dry=chosen["dry_run"]
         )
-        made: ObjectScale = await self._write(call, view_of(ObjectScale), target, **options)
         return made
 
     def _options(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        settings = self._settings
+        if not said:  # as a controller writes
+            return {"manager": settings.manager, "dry_run": settings.dry_run, "validation": settings.validation}
         unknown = sorted(said.keys() - _OPTIONS)
         if unknown:
             # Passed over, a `dryrun=True` would write.
             raise TypeError(f"there is no option {', '.join(unknown)}; there is: {', '.join(sorted(_OPTIONS))}")
-        settings = self._settings
         return {
             "manager": said.get("manager") or settings.manager,
             "dry_run": bool(said.get("dry_run")) or settings.dry_run,
             "validation": said.get("validation") or settings.validation,
         }
 
-    async def _drafted(self, draft: Draft, namespace: str | None, subresource: str | None = None) -> Target:
+    def _drafted(self, served: Served, draft: Draft, namespace: str | None, subresource: str | None = None) -> Target:
         if namespace is not None and draft.namespace is not None and namespace != draft.namespace:
             raise ConfigError(f"{draft.view.gvk.kind} {draft.name} is in namespace {draft.namespace}, not {namespace}")
-        return await self._one(draft.view, draft.name, draft.namespace or namespace, subresource)
+        return self._target(served, draft.name, draft.namespace or namespace, subresource)
 
     async def _part(self, draft: Draft, on: Ref[Any] | None, subresource: str | None) -> Target:
         if on is None or subresource is None:
@@ -328,16 +347,16 @@ class Writing(Asking):
             )
         return await self._one(view_of(on.class_ or on.gvk), on.name, on.namespace, subresource)
 
-    async def _write(self, call: Call, view: View[Any], target: Target, *, dry_run: bool = False, **_: Any) -> Any:
-        answer = await self._sender.send(call)
-        if not dry_run and not self._settings.dry_run:
-            gvk: GroupVersionKind = target.served.gvk
-            self._tell(write_of(gvk, target.name, target.namespace, answer.body))
-        return read_part(view, answer.body, target.subresource)
+    def _written(self, answer: Answer, view: View[Any], target: Target, *, is_dry: bool) -> Any:
+        """The object in the answer to a write, once those who observe writes have heard of it."""
+        body = answer.body
+        if not is_dry:
+            self._tell(write_of(target.served.gvk, target.name, target.namespace, body))
+        return view.read(body) if target.subresource is None else read_part(view, body, target.subresource)
 
     def _tell(self, write: Write | None) -> None:
         if write is not None:
-            self._observe([write])
+            self._observe(write)
 
 
 def _deleted_page(body: bytes, view: View[Any]) -> KeptPage:

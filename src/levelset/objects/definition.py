@@ -40,7 +40,7 @@ class Scale(Struct, frozen=True):
     selector: str | None = None
 
 
-class Definition(Struct, frozen=True):
+class Definition(Struct, frozen=True, cache_hash=True):
     """Everything that is known of a kind without looking at an object."""
 
     gvk: GroupVersionKind
