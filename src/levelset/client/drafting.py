@@ -38,7 +38,7 @@ class Draft(msgspec.Struct, frozen=True):
     def applied_body(self) -> bytes:
         """The JSON for an apply, which must not say who owns what: that is what the server finds out."""
         if self.tree is None and not self.has_origin and not self.object.metadata.managed_fields:
-            return codec.encode(self.object)  # the same, without the way there and back
+            return codec.encode_tree(self.object)  # the same, without the way there and back
         tree: Any = codec.to_tree(self.object) if self.tree is None else self.tree
         metadata = tree.get("metadata")
         if is_map(metadata) and "managedFields" in metadata:
@@ -57,9 +57,9 @@ class Draft(msgspec.Struct, frozen=True):
 
 def draft_of(obj: Any) -> Draft:
     """The draft of a typed object, an Unstructured or a tree; ConfigError for what cannot be written."""
-    if isinstance(obj, PartialObjectMetadata):
-        raise ConfigError(f"{obj.name}: only the metadata are here; patch the object, or read it whole")
     if isinstance(obj, Object):
+        if isinstance(obj, PartialObjectMetadata):
+            raise ConfigError(f"{obj.name}: only the metadata are here; patch the object, or read it whole")
         meta = obj.metadata
         found: Any = view_of(type(obj))
         origin = origin_of(obj) is not None

@@ -93,6 +93,8 @@ class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
 
 def view_of(kind: Kind[K]) -> View[K]:
     """The view for a kind; ConfigError for what is none."""
+    if isinstance(kind, type):
+        return _view_of_class(kind)
     if isinstance(kind, GroupVersionKind):
         return View(kind, Unstructured)
     if isinstance(kind, OnlyMetadata):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 from levelset.aio import timing
 from levelset.cache.keys import key_for
@@ -18,6 +18,7 @@ from levelset.controller.owning import as_object, owned
 from levelset.controller.saving import Plan, plan_save, plan_status, read_status, status_trees
 from levelset.errors import ApiError, ConfigError, Conflict, NotFound, ServerFailed, Unreachable
 from levelset.objects import codec
+from levelset.objects.definition import definition_of
 from levelset.objects.identity import Ref
 from levelset.objects.kept import Kept, read_head
 from levelset.objects.model import replace
@@ -61,13 +62,18 @@ class Acting(Looking):
         """
         made = as_object(child)
         made = made if owner is None else owned(made, owner, controls=controls)
-        ref = await self._ref_of(made)
-        document = draft_of(made).applied_body()
-        found = await self._find_applied(ref, document)
-        if found is not None:
-            return found
-        answer = await self._write(ref, lambda: self.client.apply(made, namespace=ref.namespace, force=force))
-        self.services.applied.note(ref, Mark.of(document, _raw(answer)), answer)
+        ref: Ref[Any] = made.ref if made.namespace is not None else await self._ref_of(made)
+        draft = draft_of(made)
+        document = draft.applied_body()
+        services = self.services
+        mark = services.applied.find(ref)
+        if mark is not None and mark.is_of(document):
+            found = await self._find_applied(ref, mark, document)
+            if found is not None:
+                return found
+        place, client = ref.namespace, services.client
+        answer = await self._write(ref, lambda: client.apply_draft(draft, document, namespace=place, force=force))
+        services.applied.note(ref, Mark.of(document, _raw(answer)), answer)
         return answer
 
     @overload
@@ -141,7 +147,8 @@ class Acting(Looking):
         elif read_status(base) == status:
             made = base if base.status == status else replace(base, status=status)
         else:
-            made = await self._save_status(base, replace(base, status=status))
+            plan = _plan_typed(base, status)
+            made = base if plan is None else await self._carry_out(base, plan, status=status)
         return made
 
     async def set_condition(
@@ -159,8 +166,13 @@ class Acting(Looking):
         """
         base = self._newest_of(obj)
         wanted = with_condition(base, type, status, now=self.now(), reason=reason, message=message)
-        made: O = await self._save_status(base, wanted)
-        return made
+        made: Any
+        if isinstance(wanted, Unstructured):
+            made = await self._save_status(base, wanted)
+        else:
+            plan = _plan_typed(base, wanted.status)
+            made = base if plan is None else await self._carry_out(wanted, plan)
+        return cast("O", made)
 
     async def save(self, obj: O, *, before: Object | Unstructured | None = None) -> O:
         """The object as it is after what was changed about it since it was read has been written, in one write at most.
@@ -179,40 +191,37 @@ class Acting(Looking):
         )
         if plan is None:
             return newest if newest is not obj else obj
-        made = await self._carry_out(obj, plan)
+        made: O = await self._carry_out(obj, plan)
         if plan.is_more:
             self.services.wake(obj.ref)
         return made
 
-    async def _save_status(self, base: Any, wanted: Any) -> Any:
-        served = await self.client.resource(_kind(base))
-        if isinstance(base, Unstructured):
-            before, after = self._tree_before(base).get("status"), wanted.tree.get("status")
-        else:
-            before, after = status_trees(base, wanted.status)
+    async def _save_status(self, base: Any, wanted: Unstructured) -> Any:
+        served = await self.client.resource(base.gvk)
         plan = plan_status(
-            before, after, has_status="status" in served.subresources, version=base.metadata.resource_version
+            self._tree_before(base).get("status"),
+            wanted.tree.get("status"),
+            has_status="status" in served.subresources,
+            version=base.metadata.resource_version,
         )
         return base if plan is None else await self._carry_out(wanted, plan)
 
-    async def _carry_out(self, wanted: O, plan: Plan) -> O:
-        ref = wanted.ref
+    async def _carry_out(self, wanted: Any, plan: Plan, **missing: Any) -> Any:
+        """What a plan leads to; if the object is gone, the one that was wanted, with what it is still `missing`."""
+        ref, client = wanted.ref, self.services.client
         try:
-            made: O = await self._write(ref, lambda: self.client.patch(ref, plan.patch, subresource=plan.part))
+            made = await self._write(ref, lambda: client.patch(ref, plan.patch, subresource=plan.part))
         except NotFound as error:
             if not error.details.get("name"):
                 raise  # it is the kind, or its status, that is not there
             self.log.debug("not saved: the object is gone")
-            return wanted
+            return replace(wanted, **missing) if missing else wanted
         self._note(ref, wanted.metadata.resource_version, made)
         return made
 
-    async def _find_applied(self, ref: Ref[Any], document: bytes) -> Any | None:
+    async def _find_applied(self, ref: Ref[Any], mark: Mark, document: bytes) -> Any | None:
         """The child, if applying the document would not change it and the cache, or what was answered, shows it."""
         applied, peeking = self.services.applied, self.services.peeking
-        mark = applied.find(ref)
-        if mark is None or not mark.is_of(document):
-            return None
         whole = peeking.source(ref.gvk, ref.namespace)
         if whole is not None and not whole.scope.is_changed:
             found = await self.cluster.find(ref)
@@ -228,13 +237,14 @@ class Acting(Looking):
             return None
         return applied.answer(ref, small.metadata.resource_version) or await self.client.find(ref)
 
-    async def _write(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> T:
+    def _write(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         """Writes that may go on for ever come this way: who does not come to rest is told."""
-        services = self.services
-        if ref is None:
-            return await self._send(ref, send)
-        is_suspect = services.hot_loops.note(ref, is_own=self._is_own(ref), now=timing.now())
-        before = await self._tree_of(ref) if is_suspect else None
+        if ref is None or not self.services.hot_loops.note(ref, is_own=self._is_own(ref), now=timing.now()):
+            return self._send(ref, send)
+        return self._write_watched(ref, send)
+
+    async def _write_watched(self, ref: Ref[Any], send: Callable[[], Awaitable[T]]) -> T:
+        before = await self._tree_of(ref)
         made = await self._send(ref, send)
         if before is not None and isinstance(made, Object | Unstructured):
             self._compare(ref, before, codec.to_tree(made))
@@ -242,10 +252,11 @@ class Acting(Looking):
 
     async def _send(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> T:
         """All writes come this way: none after the fence fell, and none without learning from a conflict."""
-        self.services.check_fence()
+        services = self.services
+        services.check_fence()
         if ref is None:
             return await send()
-        conflicts = self.services.conflicts
+        conflicts = services.conflicts
         try:
             made = await send()
         except Conflict:
@@ -270,10 +281,17 @@ class Acting(Looking):
 
     def _is_own(self, ref: Ref[Any]) -> bool:
         """Whether the object is looked at because of a change of what is now written, and of nothing of others."""
-        is_mine = ref == self.ref
-        written = self.services.hot_loops
-        abouts = [self.ref if one.kind == "changed" and is_mine else one.about for one in self.reasons]
-        return ref in abouts and all(about is None or about == ref or about in written for about in abouts)
+        own, written = self.request.ref, self.services.hot_loops
+        is_mine, is_there = ref == own, False
+        for one in self.request.reasons:
+            about = own if is_mine and one.kind == "changed" else one.about
+            if about is None:
+                continue
+            if about == ref:
+                is_there = True
+            elif about not in written:
+                return False
+        return is_there
 
     async def _tree_of(self, ref: Ref[Any]) -> Any:
         """The object as the server has it, with its managed fields."""
@@ -301,9 +319,9 @@ class Acting(Looking):
     def _note(self, ref: Ref[Any], version: str, made: Any) -> None:
         if self._newest is None:
             self._newest = {}
-        versions, _ = self._newest.get(ref, (set[str](), None))
-        versions |= {version, made.metadata.resource_version}
-        self._newest[ref] = versions, made
+        found = self._newest.get(ref)
+        versions = {version, made.metadata.resource_version}
+        self._newest[ref] = (versions if found is None else found[0] | versions), made
 
     def _read_tree(self, obj: Object | Unstructured, before: Object | Unstructured | None) -> Any:
         if before is not None:
@@ -321,6 +339,13 @@ class Acting(Looking):
         is_same = kept is not None and kept.head.resource_version == obj.metadata.resource_version
         tree: dict[str, Any] = kept.tree() if is_same and kept is not None else obj.tree
         return tree
+
+
+def _plan_typed(base: Any, status: Any) -> Plan | None:
+    """The write that gives a typed object a status; None if it has that."""
+    before, after = status_trees(base, status)
+    has_status, version = definition_of(base).status, base.metadata.resource_version
+    return plan_status(before, after, has_status=has_status, version=version, are_plain=True)
 
 
 def _kind(obj: Object | Unstructured) -> Any:

@@ -13,12 +13,12 @@ import msgspec
 from levelset.objects import codec
 from levelset.objects.identity import Ref
 from levelset.objects.kept import Head, Kept, read_head
-from levelset.objects.trees import is_map
 
 __all__ = ["Applied", "Mark", "content_of"]
 
 _MOST: Final = 100_000
 _ANSWERS: Final = 1_000
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])  # what is not looked at is not built
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -93,10 +93,21 @@ class Applied:
 
 def content_of(raw: bytes) -> int:
     """A number for all of an object but its metadata and status."""
-    tree = codec.decode_tree(raw)
-    if not is_map(tree):
+    try:
+        members = _members.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        codec.decode_tree(raw)  # which says what is wrong, unless it is only no object
         return 0
-    return hash(codec.encode_tree({key: tree[key] for key in sorted(tree) if key not in {"metadata", "status"}}))
+    # Read and written again: a server may spell the same value in two ways.
+    return hash(
+        tuple(
+            [
+                (name, codec.encode_tree(codec.decode_tree(members[name])))
+                for name in sorted(members)
+                if name not in {"metadata", "status"}
+            ]
+        )
+    )
 
 
 def _metadata(head: Head) -> int:

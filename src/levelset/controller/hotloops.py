@@ -77,17 +77,21 @@ class HotLoops:
 
         `is_own` says that the controller looks at the object because of its own last change.
         """
-        seen = self._seen.get(ref)
+        table = self._seen
+        seen = table.get(ref)
         if seen is None or seen.is_over(now - self._within):
-            seen = self._seen[ref] = _Writes(self._writes)
-        self._seen.move_to_end(ref)
-        if len(self._seen) > self._most:
-            self._seen.popitem(last=False)
+            if seen is not None:
+                del table[ref]
+            seen = table[ref] = _Writes(self._writes)
+            if len(table) > self._most:
+                table.popitem(last=False)
+        else:
+            table.move_to_end(ref)
         seen.add(now, is_own=is_own)
         if seen.quiet > 0:
             seen.quiet -= 1
             return False
-        return ref not in self._reported and seen.count(now - self._within) > 2
+        return seen.is_many and ref not in self._reported and seen.count(now - self._within) > 2
 
     def compare(self, ref: Ref[Any], before: Tree, after: Tree, *, manager: str, now: float) -> HotLoop | None:
         """What a write that `note` asked about has changed; the loop, if it is one."""
@@ -137,16 +141,25 @@ class _Writes:
         self.quiet = 0
 
     def add(self, now: float, *, is_own: bool) -> None:
-        for times in (self._all, self._own) if is_own else (self._all,):
-            times.append(now)
-            if len(times) > self._most:
-                del times[0]
+        self._keep(self._all, now)
+        if is_own:
+            self._keep(self._own, now)
+
+    def _keep(self, times: list[float], now: float) -> None:
+        times.append(now)
+        if len(times) > self._most:
+            del times[0]
 
     def follow(self, before: str | None, after: str | None) -> None:
         """Somebody else wrote since the last own write: what follows is the answer to that, and no own loop."""
         if None not in {before, self._version} and before != self._version:
             del self._own[:-1]
         self._version = after
+
+    @property
+    def is_many(self) -> bool:
+        """Whether there are enough of them at all to count the latest."""
+        return len(self._all) > 2
 
     def is_over(self, since: float) -> bool:
         return self._all[-1] < since

@@ -17,6 +17,8 @@ C = TypeVar("C", bound=Object | Unstructured)
 
 def as_object(child: Any) -> Any:
     """A typed object or an Unstructured as it is; any other mapping as an Unstructured."""
+    if isinstance(child, Object):  # asked first, as it is asked quickly
+        return child
     return Unstructured(cast("Mapping[str, Any]", child)) if isinstance(child, Mapping) else child
 
 
@@ -27,7 +29,8 @@ def owned(child: C, owner: Object | Unstructured, *, controls: bool = True) -> C
     """
     if isinstance(child, Object) and isinstance(owner, Object):
         placed: Any = _placed(child, owner)
-        return cast("C", (owners.set_controller if controls else owners.set_owner)(placed, owner))
+        made: Any = owners.set_controller(placed, owner) if controls else owners.set_owner(placed, owner)
+        return made  # type: ignore[no-any-return]
     tree = codec.to_tree(child)
     made = {**tree, "metadata": _owned_metadata(dict(tree.get("metadata") or {}), owner, _shown(child), controls)}
     return cast("C", Unstructured(made) if isinstance(child, Unstructured) else codec.from_tree(type(child), made))

@@ -16,6 +16,7 @@ from levelset.objects import codec
 from levelset.objects.carrying import carry
 from levelset.objects.resource import Object, origin_of
 from levelset.objects.trees import Tree, is_map, same
+from levelset.patch.merge import make_merge
 
 __all__ = ["Plan", "plan_save", "plan_status", "read_status", "status_trees"]
 
@@ -51,13 +52,19 @@ def plan_save(before: Tree, after: Tree, *, has_status: bool, version: str) -> P
     return Plan(_locked(MergePatch.between(old, new).tree, version), None)
 
 
-def plan_status(before: Tree, after: Tree, *, has_status: bool, version: str) -> Plan | None:
-    """The write that brings a status from how it was read to how it should be; None if nothing is different."""
+def plan_status(
+    before: Tree, after: Tree, *, has_status: bool, version: str, are_plain: bool = False
+) -> Plan | None:
+    """The write that brings a status from how it was read to how it should be; None if nothing is different.
+
+    Trees that `are_plain` were read from JSON and have nothing in them that JSON does not know.
+    """
     if same(before, after):
         return None
     old = {} if before is None else {"status": before}
     new = {} if after is None else {"status": after}
-    return Plan(_locked(MergePatch.between(old, new).tree, version), "status" if has_status else None)
+    tree = make_merge(old, new) if are_plain else MergePatch.between(old, new).tree
+    return Plan(_locked(tree, version), "status" if has_status else None)
 
 
 def read_status(obj: Object) -> Any:

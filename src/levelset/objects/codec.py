@@ -46,7 +46,9 @@ def decode(kind: type[T], data: bytes | str) -> T:
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         # An explicit null stands for an absent member: look again without the nulls before giving up.
         made = _convert(kind, _without_nulls(decode_tree(raw)), error)
-    return _remember(made, raw)
+    if isinstance(made, Object):
+        with_origin(made, raw)
+    return made
 
 
 def decode_tree(data: bytes | str) -> Any:
@@ -60,7 +62,9 @@ def decode_tree(data: bytes | str) -> Any:
 def from_tree(kind: type[T], tree: Any) -> T:
     """The object of class `kind` that this tree is; it remembers the tree as `decode` remembers bytes."""
     made = _convert(kind, _without_nulls(tree), None)
-    return _remember(made, encode_tree(tree)) if isinstance(made, Object) else made
+    if isinstance(made, Object):
+        with_origin(made, encode_tree(tree))
+    return made
 
 
 def encode(obj: Any) -> bytes:
@@ -158,12 +162,6 @@ def _write_special(value: Any) -> Any:
 
 
 _encoder: Final = msgspec.json.Encoder(enc_hook=_write_special)
-
-
-def _remember(made: T, raw: bytes) -> T:
-    if isinstance(made, Object):
-        with_origin(made, raw)
-    return made
 
 
 def _convert(kind: type[T], tree: Any, first: Exception | None) -> T:

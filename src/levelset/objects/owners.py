@@ -40,7 +40,10 @@ def remove_owner(obj: O, owner: Object) -> O:
 
 def controller_of(obj: Object) -> OwnerReference | None:
     """The owner that controls the object, or None."""
-    return next((one for one in obj.metadata.owner_references if one.controller), None)
+    for one in obj.metadata.owner_references:
+        if one.controller:
+            return one
+    return None
 
 
 def is_owned_by(obj: Object, owner: Object) -> bool:
@@ -67,7 +70,9 @@ def owner_reference(
 def _with_owner(obj: O, owner: Object, reference: OwnerReference) -> O:
     _check_namespaces(obj, owner)
     present = obj.metadata.owner_references
-    if any(one.uid == reference.uid for one in present):
+    if not present:
+        owners = (reference,)
+    elif any(one.uid == reference.uid for one in present):
         owners = tuple(reference if one.uid == reference.uid else one for one in present)
     else:
         owners = (*present, reference)

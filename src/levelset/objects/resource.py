@@ -234,8 +234,7 @@ def origin_of(obj: Object) -> bytes | None:
 def with_origin(obj: O, origin: bytes | None) -> O:
     """The object itself, now knowing what it was decoded from; for codecs, before anybody else has seen it."""
     if origin is not None:
-        members: dict[str, Any] = vars(obj)
-        members[_ORIGIN] = origin
+        obj.__dict__[_ORIGIN] = origin
     return obj
 
 
