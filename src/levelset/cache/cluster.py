@@ -19,6 +19,7 @@ from levelset.cache.handle import Handle
 from levelset.cache.index import Index
 from levelset.cache.informer import Informer
 from levelset.cache.informers import Informers
+from levelset.cache.keys import key_for
 from levelset.cache.queries import Lookup, make_query
 from levelset.cache.reader import Read, Reader
 from levelset.cache.scopes import Scope, choose, refuse
@@ -45,6 +46,7 @@ Undeclared = Literal["live", "refuse", "watch"]
 
 _WITHIN: Final = 5.0
 _READS_AT_ONCE: Final = 64
+_MOST_REMEMBERED: Final = 10_000
 _UNDECLARED: Final = get_args(Undeclared)
 _READS: Final = get_args(Read)
 
@@ -92,8 +94,10 @@ class Cluster:
         self.declarations = 0
         """How many watches were declared so far: as long as it stays the same, nothing has come to `sources`."""
         self._own: list[Handle[Any]] = []
+        # The only source of a kind, with the number of declarations when it was that.
+        self._only: dict[tuple[GroupVersionKind, str | None, bool], tuple[int, Source]] = {}
         self._within = within
-        self._reader = Reader(client, self._find, within=within)
+        self._reader = Reader(client, self._find, self._find_one, within=within)
         self._reads = 0
         self._state: Literal["new", "closed", "open"] = "new"
         self._detach: Callable[[], None] = lambda: None
@@ -225,6 +229,15 @@ class Cluster:
         """The object, or None if there is none; otherwise as `get`."""
         return await self._read(what, name, namespace, **options)
 
+    def peek(self, source: Source, name: str, namespace: str | None) -> Kept | None:
+        """What `find` would read of an object that a source holds, if it would neither wait nor ask; None if it would."""
+        key = key_for(name, namespace)
+        is_turn_of_others = (self._reads + 1) % _READS_AT_ONCE == 0
+        if is_turn_of_others or source.is_closed or source.scope.gvk in self._live or not source.is_settled_for(key):
+            return None
+        self._reads += 1
+        return source.kept(key)
+
     @overload
     async def list(self, kind: type[K], /, **options: Unpack[ListOptions]) -> Snapshot[K]: ...
     @overload
@@ -269,31 +282,53 @@ class Cluster:
         read: Read = "cached",
         within: float | None = None,
     ) -> Any:
-        await self._begin(read)
-        _, called, place = kind_and_name(what, name, namespace)
+        if self._begin(read):
+            await asyncio.sleep(0)
+        view, called, place = kind_and_name(what, name, namespace)
         kind: Any = _kind(what)
-        return await self._reader.read_one(kind, called, await self._place(kind, place), read=read, within=within)
+        if view.definition is None:
+            place = await self._place(kind, place)
+        else:
+            place = (place or self.client.namespace) if view.definition.namespaced else None
+        return await self._reader.read_one(kind, view, called, place, read=read, within=within)
 
     async def _list(
         self, kind: Any, *, read: Read = "cached", within: float | None = None, **options: Any
     ) -> Snapshot[Any]:
-        await self._begin(read)
+        if self._begin(read):
+            await asyncio.sleep(0)
         view: View[Any] = view_of(kind)
         options["namespace"] = options.get("namespace") or self.client.only_namespace
         if view.definition is not None and not view.definition.namespaced:
             options["namespace"] = None
         return await self._reader.read_many(kind, make_query(view, **options), read=read, within=within)
 
-    async def _begin(self, read: Read) -> None:
-        """Checks how a read is meant, and lets others run now and then.
+    def _begin(self, read: Read) -> bool:
+        """Checks how a read is meant; whether it is time to let others run.
 
         A read from memory waits for nothing: who looks again and again until something changes would keep out the very
         watch that brings the change.
         """
         _check_choice("read", read, _READS)
         self._reads += 1
-        if self._reads % _READS_AT_ONCE == 0:
-            await asyncio.sleep(0)
+        return self._reads % _READS_AT_ONCE == 0
+
+    def _find_one(self, kind: Kind[Any], view: View[Any], namespace: str | None) -> Source | None:
+        """What answers reads of single objects of a kind in a namespace."""
+        key = (view.gvk, namespace, view.is_metadata)
+        declarations, only = self._only.get(key, (0, None))
+        if only is not None and declarations == self.declarations and not only.is_closed and self._state == "open":
+            return only
+        found = self._find(kind, Scope(view.gvk, namespace, is_metadata=view.is_metadata), by_name=True)
+        # Where there is no choice there will be none until somebody declares another one, or this one is closed.
+        if found is not None and len(self._sources_of(view.gvk)) == 1:
+            if len(self._only) >= _MOST_REMEMBERED:
+                self._only.clear()
+            self._only[key] = self.declarations, found
+        return found
+
+    def _sources_of(self, gvk: GroupVersionKind) -> Sequence[Source]:
+        return [source for source in self._sources.values() if source.scope.gvk == gvk]
 
     def _find(self, kind: Kind[Any], asked: Scope, *, by_name: bool) -> Source | None:
         if asked.gvk in self._live:

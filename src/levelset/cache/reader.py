@@ -36,7 +36,7 @@ from levelset.client.kinds import OnlyMetadata, View, view_of
 from levelset.errors import ApiError, NotReady, Unreachable
 from levelset.objects.kept import Head, Kept
 
-__all__ = ["Finds", "Read", "Reader"]
+__all__ = ["Finds", "FindsOne", "Read", "Reader"]
 
 Read = Literal["cached", "consistent", "live", "stale"]
 """From where a read comes: see the module."""
@@ -56,35 +56,39 @@ class Finds(Protocol):
         ...
 
 
-class Reader:
-    """Reads for one client from those informers that `find` finds."""
+FindsOne = Callable[[Any, View[Any], str | None], Source | None]
+"""The same for a single object: by its kind, how that is read, and its namespace."""
 
-    def __init__(self, client: Client, find: Finds, *, within: float) -> None:
+
+class Reader:
+    """Reads for one client from those informers that `find` and `find_one` find."""
+
+    def __init__(self, client: Client, find: Finds, find_one: FindsOne, *, within: float) -> None:
         self._client = client
         self._find = find
+        self._find_one = find_one
         self._within = within
 
     async def read_one(
-        self, kind: Any, name: str, namespace: str | None, *, read: Read, within: float | None
+        self, kind: Any, view: View[Any], name: str, namespace: str | None, *, read: Read, within: float | None
     ) -> Any | None:
-        """The object, or None if there is none."""
-        view: View[Any] = view_of(kind)
-        scope = Scope(view.gvk, namespace, is_metadata=view.is_metadata)
-        live = partial(self._client.find, kind, name, namespace=namespace)
-        source = None if read == "live" else self._find(kind, scope, by_name=True)
+        """The object, or None if there is none; `view` is that of the kind."""
+        source = None if read == "live" else self._find_one(kind, view, namespace)
         if source is None:
-            return await live()
+            return await self._client.find(kind, name, namespace=namespace)
         key = key_for(name, namespace)
-        if not (source.is_settled and read == "cached"):  # nothing to wait for, as most of the time
+        # Nothing to wait for, as most of the time.
+        if not (read == "cached" and source.is_settled_for(key)):
             until = timing.deadline(self._within if within is None else within)
             if not await _is_filled(source, read, until):
-                return await live()
+                return await self._client.find(kind, name, namespace=namespace)
             if not await self._is_fresh_enough(source, kind, key, read, until):
-                return await live()
+                return await self._client.find(kind, name, namespace=namespace)
         kept = source.kept(key)
         if kept is None:
             # The selector may leave out what the server has.
-            return await live() if source.scope.is_selective and read != "stale" else None
+            is_left_out = source.scope.is_selective and read != "stale"
+            return await self._client.find(kind, name, namespace=namespace) if is_left_out else None
         return _read_one(source, view, key, kept)
 
     async def read_many(self, kind: Any, query: Query, *, read: Read, within: float | None) -> Snapshot[Any]:

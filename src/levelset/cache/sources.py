@@ -32,8 +32,10 @@ class Source:
     def __init__(self, informer: Informer, *, patience: float) -> None:
         self.informer = informer
         self._patience = patience
-        self.writes = OwnWrites(is_selective=informer.scope.is_selective)
-        self._waiting: dict[asyncio.Future[None], None] = {}  # in order: who came first is woken first
+        self._is_selective = informer.scope.is_selective
+        self.writes = OwnWrites(is_selective=self._is_selective)
+        # In order: who came first is woken first. Each with what it waits for.
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._is_closed = False
         self._stores: dict[type[Any], Store[Any]] = {}
         self._detach = informer.on_progress(self._take)
@@ -53,10 +55,9 @@ class Source:
         """Whether the informer has been filled once, however old that may be by now."""
         return self.informer.readiness.is_filled
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether there is nothing that a read would have to wait for."""
-        return self.informer.is_ready and self.writes.is_empty
+    def is_settled_for(self, key: str) -> bool:
+        """Whether there is nothing that a read of this key would have to wait for."""
+        return self.informer.is_ready and not (self.writes.ledger and self.writes.unseen(key, self.find))
 
     @property
     def is_closed(self) -> bool:
@@ -117,8 +118,8 @@ class Source:
 
     def note(self, write: Write) -> None:
         """Enters a write into the ledger, if it concerns what this informer holds."""
-        scope = self.scope
-        if write.gvk.group != scope.gvk.group or write.gvk.kind != scope.gvk.kind:
+        scope, gvk = self.informer.scope, write.gvk
+        if gvk.kind != scope.gvk.kind or gvk.group != scope.gvk.group:
             return  # written through whatever version, it is the same object
         if scope.namespace is not None and write.namespace != scope.namespace:
             return
@@ -130,17 +131,18 @@ class Source:
         if write.is_gone:
             self.writes.record_gone(key, write.uid, write.resource_version, held=held)
         else:
-            is_outside = scope.is_selective and write.head is not None and not may_meet(scope, write.head)
+            is_outside = self._is_selective and write.head is not None and not may_meet(scope, write.head)
             self.writes.record(key, write.resource_version, uid=write.uid, held=held, is_outside=is_outside)
 
     async def wait_until(self, is_so: Callable[[], bool], until: float | None) -> bool:
         """Whether something became true about the store before the deadline; looks after each thing it takes in."""
-        while not is_so() and not self.is_closed:
-            try:
+        try:
+            if not is_so() and not self.is_closed:
                 async with timing.until(until):
-                    await self._progress()
-            except TimeoutError:
-                break
+                    while not is_so() and not self.is_closed:
+                        await self._progress(is_so)
+        except TimeoutError:
+            pass
         return is_so()
 
     async def wait_seen(self, unseen: Callable[[], list[Unseen]], until: float | None) -> bool:
@@ -158,9 +160,10 @@ class Source:
                 entry.is_late = True
         return False
 
-    async def _progress(self) -> None:
+    async def _progress(self, is_so: Callable[[], bool]) -> None:
+        """Returns once that may have become true."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[waiter] = None
+        self._waiting[waiter] = is_so
         try:
             await waiter
         finally:
@@ -179,8 +182,10 @@ class Source:
         self._wake()
 
     def _wake(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():
+        """Wakes those who have what they wait for, or wait in vain; to wake all of them would cost each a turn."""
+        is_closed = self.is_closed
+        for waiter, is_so in self._waiting.items():
+            if not waiter.done() and (is_closed or is_so()):
                 waiter.set_result(None)
 
 

@@ -231,11 +231,13 @@ class Acting(Looking):
         part = peeking.source(ref.gvk, ref.namespace, is_metadata=True)
         if part is None:
             return None
-        kind = OnlyMetadata(ref.class_ or ref.gvk)
-        small = await self.cluster.find(kind, ref.name, namespace=ref.namespace)
-        if small is None or not mark.still_holds(document, _kept(small, part), is_metadata=True):
+        kept = self.cluster.peek(part, ref.name, ref.namespace)
+        if kept is None:
+            small = await self.cluster.find(OnlyMetadata(ref.class_ or ref.gvk), ref.name, namespace=ref.namespace)
+            kept = None if small is None else _kept(small, part)
+        if kept is None or not mark.still_holds(document, kept, is_metadata=True):
             return None
-        return applied.answer(ref, small.metadata.resource_version) or await self.client.find(ref)
+        return applied.answer(ref, kept.head.resource_version) or await self.client.find(ref)
 
     def _write(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         """Writes that may go on for ever come this way: who does not come to rest is told."""
