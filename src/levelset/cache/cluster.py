@@ -94,6 +94,8 @@ class Cluster:
         self.declarations = 0
         """How many watches were declared so far: as long as it stays the same, nothing has come to `sources`."""
         self._own: list[Handle[Any]] = []
+        # The sources that writes to a kind concern, with the number of declarations when that was found.
+        self._hearers: dict[GroupVersionKind, tuple[int, Sequence[Source]]] = {}
         # The only source of a kind, with the number of declarations when it was that.
         self._only: dict[tuple[GroupVersionKind, str | None, bool], tuple[int, Source]] = {}
         self._within = within
@@ -121,6 +123,8 @@ class Cluster:
         for source in self._sources.values():
             source.close()
         self._sources.clear()
+        self._hearers.clear()
+        self._only.clear()
         await self._informers.aclose()
 
     def declare(
@@ -230,7 +234,7 @@ class Cluster:
         return await self._read(what, name, namespace, **options)
 
     def peek(self, source: Source, name: str, namespace: str | None) -> Kept | None:
-        """What `find` would read of an object that a source holds, if it would neither wait nor ask; None if it would."""
+        """What `find` would read of an object that a source holds; None if it would have to wait, or to ask."""
         key = key_for(name, namespace)
         is_turn_of_others = (self._reads + 1) % _READS_AT_ONCE == 0
         if is_turn_of_others or source.is_closed or source.scope.gvk in self._live or not source.is_settled_for(key):
@@ -343,7 +347,12 @@ class Cluster:
         return self._find(kind, asked, by_name=by_name)
 
     def _note(self, write: Write) -> None:
-        for source in self._sources.values():  # one that was closed has nobody to tell
+        declarations, hearers = self._hearers.get(write.gvk, (0, ()))
+        if declarations != self.declarations:
+            # One that was closed since has nobody to tell; one that comes is declared.
+            hearers = tuple(source for source in self._sources.values() if source.concerns(write.gvk))
+            self._hearers[write.gvk] = self.declarations, hearers
+        for source in hearers:
             source.note(write)
 
     def _check_open(self) -> None:

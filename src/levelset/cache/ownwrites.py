@@ -62,6 +62,7 @@ class OwnWrites:
         self._going: dict[str, str] = {}  # the keys of removals by uid; may name some that are struck out
         self._observed: int | None = None
         self._lowest: int | None = None
+        self._has_late = False  # whether anything was given up, and may still be here
 
     def __len__(self) -> int:
         return sum(not entry.is_silent for entry in self._unseen.values())
@@ -79,7 +80,9 @@ class OwnWrites:
     @property
     def is_stuck(self) -> bool:
         """Whether the cache has not come as far as it should have: to wait for more of it would be in vain."""
-        return any(entry.is_late and entry.opaque is None for entry in self._unseen.values())
+        if self._has_late:
+            self._has_late = any(entry.is_late and entry.opaque is None for entry in self._unseen.values())
+        return self._has_late
 
     def record(
         self, key: str, resource_version: str | None, *, uid: str | None = None, held: Head | None, is_outside: bool
@@ -161,6 +164,11 @@ class OwnWrites:
             return self._still(tuple(self._unseen), find)
         start = f"{namespace}/"
         return self._still([key for key in self._unseen if key == _ALL or key.startswith(start)], find)
+
+    def give_up(self, entries: Iterable[Unseen]) -> None:
+        """These were waited for with patience: from now on they are late."""
+        for entry in entries:
+            entry.is_late = self._has_late = True
 
     def settle(self, entries: Iterable[Unseen], resource_version: str) -> None:
         """Gives the vague ones among these a version: that of the server, asked after they were noted."""

@@ -15,6 +15,7 @@ from levelset.cache.store import Store
 from levelset.client.asking import Write
 from levelset.client.kinds import View
 from levelset.objects.fieldselectors import FieldSelector
+from levelset.objects.identity import GroupVersionKind
 from levelset.objects.kept import Head, Kept
 
 __all__ = ["Source", "is_newer", "may_meet"]
@@ -116,11 +117,16 @@ class Source:
         head = self.find(key)
         return (head is not None and not is_newer(version, head.resource_version)) or self.has_come_to(version)
 
+    def concerns(self, gvk: GroupVersionKind) -> bool:
+        """Whether writes to a kind concern it: written through whatever version, it is the same object."""
+        own = self.informer.scope.gvk
+        return gvk.kind == own.kind and gvk.group == own.group
+
     def note(self, write: Write) -> None:
         """Enters a write into the ledger, if it concerns what this informer holds."""
-        scope, gvk = self.informer.scope, write.gvk
-        if gvk.kind != scope.gvk.kind or gvk.group != scope.gvk.group:
-            return  # written through whatever version, it is the same object
+        scope = self.informer.scope
+        if not self.concerns(write.gvk):
+            return
         if scope.namespace is not None and write.namespace != scope.namespace:
             return
         if write.name is None:
@@ -136,11 +142,15 @@ class Source:
 
     async def wait_until(self, is_so: Callable[[], bool], until: float | None) -> bool:
         """Whether something became true about the store before the deadline; looks after each thing it takes in."""
+        if is_so():
+            return True
+        if self.is_closed:
+            return False
         try:
-            if not is_so() and not self.is_closed:
-                async with timing.until(until):
-                    while not is_so() and not self.is_closed:
-                        await self._progress(is_so)
+            async with timing.until(until):
+                await self._progress(is_so)
+                while not is_so() and not self.is_closed:
+                    await self._progress(is_so)
         except TimeoutError:
             pass
         return is_so()
@@ -151,13 +161,15 @@ class Source:
         Those that were waited for with patience are late: from then on nobody waits for them any more.
         """
         began = timing.now()
-        if self.writes.is_stuck or any(entry.is_late for entry in unseen()):
-            return not unseen()
+        found = unseen()
+        if not found:
+            return True
+        if self.writes.is_stuck or any(entry.is_late for entry in found):
+            return False
         if await self.wait_until(lambda: not unseen(), until):
             return True
         if timing.now() - began > 0.9 * self._patience:  # who is in a hurry does not speak for the others
-            for entry in unseen():
-                entry.is_late = True
+            self.writes.give_up(unseen())
         return False
 
     async def _progress(self, is_so: Callable[[], bool]) -> None:

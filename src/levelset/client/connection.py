@@ -10,6 +10,7 @@ from typing import Final, Protocol, cast
 import httptools
 
 from levelset.client.exchange import Exchange
+from levelset.client.heads import Heads
 from levelset.web.messages import Headers
 
 __all__ = ["Connection", "Owner"]
@@ -24,6 +25,7 @@ class Owner(Protocol):
     buffer: memoryview
     head_bytes: int
     body_bytes: int
+    heads: Heads
 
     def give(self, connection: "Connection", /) -> None:
         """The connection is free for another call."""
@@ -134,6 +136,8 @@ class Connection(asyncio.BufferedProtocol):
             # Nobody asked: most often 408, a server's way to say that it closes an idle connection.
             self._transport.abort()
             return
+        if not exchange.received and not exchange.call.is_stream and self._read_whole(exchange, nbytes):
+            return
         exchange.received += nbytes
         try:
             parser.feed_data(self._owner.buffer[:nbytes])
@@ -210,6 +214,23 @@ class Connection(asyncio.BufferedProtocol):
             self._keeps = self._parser.should_keep_alive()
         else:
             self._headers = Headers()
+
+    # --- the answer, whole ----------------------------------------------------------------------------------------
+
+    def _read_whole(self, exchange: Exchange, nbytes: int) -> bool:
+        """Whether the first bytes were the whole answer, and one so plain that it needs no parser."""
+        owner = self._owner
+        if not Heads.is_short(nbytes) or exchange.call.method == "HEAD":
+            return False
+        found = owner.heads.read(bytes(owner.buffer[:nbytes]))
+        if found is None or len(found[2]) > owner.body_bytes:
+            return False
+        self._status, self._headers, body = found
+        self._is_complete = self._keeps = True
+        exchange.received = nbytes
+        exchange.parts.append(body)
+        self._finish(exchange)
+        return True
 
     # --- the answer, step by step ---------------------------------------------------------------------------------
 

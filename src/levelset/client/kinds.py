@@ -93,8 +93,9 @@ class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
 
 def view_of(kind: Kind[K]) -> View[K]:
     """The view for a kind; ConfigError for what is none."""
-    if isinstance(kind, type):
-        return _view_of_class(kind)
+    class_: Any = kind
+    if isinstance(class_, type):
+        return _view_of_class(class_)
     if isinstance(kind, GroupVersionKind):
         return View(kind, Unstructured)
     if isinstance(kind, OnlyMetadata):
@@ -102,7 +103,6 @@ def view_of(kind: Kind[K]) -> View[K]:
             raise ConfigError("OnlyMetadata of OnlyMetadata: write it once")
         inner: View[Any] = view_of(kind.of)
         return View(inner.gvk, PartialObjectMetadata, inner.definition)
-    class_: Any = kind
     return _view_of_class(class_)
 
 

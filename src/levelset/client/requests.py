@@ -45,6 +45,8 @@ _AS: Final = "application/json;as={};g=meta.k8s.io;v=v1"
 _METADATA: Final = _AS.format("PartialObjectMetadata")
 _METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
 _LONGEST_MANAGER: Final = 128
+_PARTS: Final = frozenset({"scale", "status"})
+"""The parts that are asked for most, and stand in a path as they are."""
 _PLAIN: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
 """What stands in a path as it is."""
 
@@ -81,22 +83,24 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """The path of the URL, percent-encoded; BadName if the name cannot stand in one."""
-        gvr = self.served.gvr
-        made = _root(gvr.group, gvr.version)
-        if self.namespace is not None:
-            made = f"{made}/namespaces/{self._part('namespace', self.namespace)}"
-        made = f"{made}/{gvr.resource}"
-        if self.name is not None:
-            made = f"{made}/{self._part('name', self.name)}"
-        if self.subresource is not None:
-            made = f"{made}/{'/'.join([self._part('subresource', part) for part in self.subresource.split('/')])}"
-        return made
+        namespace, name, subresource = self.namespace, self.name, self.subresource
+        made = _collection(self.served.gvr, None if namespace is None else self._part("namespace", namespace))
+        if name is not None:
+            made = f"{made}/{self._part('name', name)}"
+        if subresource is None:
+            return made
+        if subresource in _PARTS:
+            return f"{made}/{subresource}"
+        return f"{made}/{'/'.join([self._part('subresource', part) for part in subresource.split('/')])}"
 
     def said(self, verb: str) -> str:
         """The call in words: `update Website/default/blog/status`, `list Website in default`."""
-        kind = self.served.gvk.kind
-        if self.name is not None:
-            return f"{verb} {'/'.join([part for part in (kind, self.namespace, self.name, self.subresource) if part])}"
+        kind, namespace, name, subresource = self.served.gvk.kind, self.namespace, self.name, self.subresource
+        if name is not None:
+            if namespace and name:  # as most objects are called, said without the detour
+                part = f"/{subresource}" if subresource else ""
+                return f"{verb} {kind}/{namespace}/{name}{part}"
+            return f"{verb} {'/'.join([part for part in (kind, namespace, name, subresource) if part])}"
         if not self.served.namespaced:
             return f"{verb} {kind}"
         return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
@@ -209,7 +213,6 @@ def patch(
     **options: Any,
 ) -> Call:
     """Changes an object as a patch says; `force` is for an apply."""
-    accept = _METADATA if is_metadata else JSON
     # An apply is a patch to the server; only the words tell them apart.
     return _write(
         "PATCH",
@@ -217,7 +220,7 @@ def patch(
         "patch",
         body,
         content_type,
-        accept=accept,
+        accept=_METADATA if is_metadata else JSON,
         words=target.said(verb),
         force=force,
         timeout=timeout,
@@ -322,9 +325,11 @@ def _writing_query(manager: str | None, validation: str | None, is_dry: bool, fo
     )
 
 
-@lru_cache(maxsize=1024)
-def _root(group: str, version: str) -> str:
-    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+@lru_cache(maxsize=4096)
+def _collection(gvr: GroupVersionResource, namespace: str | None) -> str:
+    """The path of all objects of a kind in a namespace, of which a program has a few and uses them all the time."""
+    root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
+    return f"{root}/{gvr.resource}" if namespace is None else f"{root}/namespaces/{namespace}/{gvr.resource}"
 
 
 def _selectors(labels: Labels | None, fields: Fields | None) -> list[tuple[str, object]]:

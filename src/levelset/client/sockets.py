@@ -87,9 +87,7 @@ class SocketTransport:
         self._deadlines.move(deadline, call.timeout)
         return headers
 
-    async def _ask_again(
-        self, call: Call, headers: Mapping[str, str], answer: Answer, deadline: Deadline
-    ) -> Answer:
+    async def _ask_again(self, call: Call, headers: Mapping[str, str], answer: Answer, deadline: Deadline) -> Answer:
         """What comes after a 401: the answer to better credentials, if there are any."""
         if not self._credentials.reject(headers):
             return answer

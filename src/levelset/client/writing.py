@@ -226,9 +226,7 @@ class Writing(Asking):
         served = view.definition or await self._served(view)
         target = self._drafted(served, draft, namespace, subresource)
         chosen = self._options(options)
-        call = requests.patch(
-            target, body, _APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen
-        )
+        call = requests.patch(target, body, _APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen)
         return self._written(await self._sender.send(call), view, target, is_dry=chosen["dry_run"])
 
     @overload

@@ -165,7 +165,7 @@ class Acting(Looking):
         To write several at once, or with the rest of a status, use `with_condition` and `set_status`.
         """
         base = self._newest_of(obj)
-        wanted = with_condition(base, type, status, now=self.now(), reason=reason, message=message)
+        wanted: Any = with_condition(base, type, status, now=self.now(), reason=reason, message=message)
         made: Any
         if isinstance(wanted, Unstructured):
             made = await self._save_status(base, wanted)
@@ -255,7 +255,8 @@ class Acting(Looking):
     async def _send(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> T:
         """All writes come this way: none after the fence fell, and none without learning from a conflict."""
         services = self.services
-        services.check_fence()
+        if services.fence is not None:
+            services.check_fence()
         if ref is None:
             return await send()
         conflicts = services.conflicts

@@ -117,7 +117,9 @@ def _metadata(head: Head) -> int:
 
 
 def _put(table: OrderedDict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:
+    before = len(table)
     table[child] = value
-    table.move_to_end(child)
-    if len(table) > most:
+    if len(table) == before:
+        table.move_to_end(child)
+    elif before >= most:
         table.popitem(last=False)

@@ -87,11 +87,11 @@ class HotLoops:
                 table.popitem(last=False)
         else:
             table.move_to_end(ref)
-        seen.add(now, is_own=is_own)
+        many = seen.add(now, is_own=is_own)
         if seen.quiet > 0:
             seen.quiet -= 1
             return False
-        return seen.is_many and ref not in self._reported and seen.count(now - self._within) > 2
+        return many > 2 and ref not in self._reported and seen.count(now - self._within) > 2
 
     def compare(self, ref: Ref[Any], before: Tree, after: Tree, *, manager: str, now: float) -> HotLoop | None:
         """What a write that `note` asked about has changed; the loop, if it is one."""
@@ -140,26 +140,23 @@ class _Writes:
         self.changes: dict[Tokens, _Change] = {}
         self.quiet = 0
 
-    def add(self, now: float, *, is_own: bool) -> None:
-        self._keep(self._all, now)
+    def add(self, now: float, *, is_own: bool) -> int:
+        """Adds one; how many are remembered, however old."""
         if is_own:
-            self._keep(self._own, now)
-
-    def _keep(self, times: list[float], now: float) -> None:
+            self._own.append(now)
+            if len(self._own) > self._most:
+                del self._own[0]
+        times = self._all
         times.append(now)
         if len(times) > self._most:
             del times[0]
+        return len(times)
 
     def follow(self, before: str | None, after: str | None) -> None:
         """Somebody else wrote since the last own write: what follows is the answer to that, and no own loop."""
         if None not in {before, self._version} and before != self._version:
             del self._own[:-1]
         self._version = after
-
-    @property
-    def is_many(self) -> bool:
-        """Whether there are enough of them at all to count the latest."""
-        return len(self._all) > 2
 
     def is_over(self, since: float) -> bool:
         return self._all[-1] < since

@@ -42,9 +42,10 @@ def is_child(metadata_owners: Any, owner: Object | Unstructured) -> bool:
 
 
 def _placed(child: Object, owner: Object) -> Object:
-    if child.namespace is None and owner.namespace is not None and definition_of(child).namespaced:
-        return child.with_metadata(namespace=owner.namespace)
-    return child
+    if child.metadata.namespace is not None:
+        return child
+    place = owner.metadata.namespace
+    return child.with_metadata(namespace=place) if place is not None and definition_of(child).namespaced else child
 
 
 def _shown(child: Object | Unstructured) -> str:

@@ -52,9 +52,7 @@ def plan_save(before: Tree, after: Tree, *, has_status: bool, version: str) -> P
     return Plan(_locked(MergePatch.between(old, new).tree, version), None)
 
 
-def plan_status(
-    before: Tree, after: Tree, *, has_status: bool, version: str, are_plain: bool = False
-) -> Plan | None:
+def plan_status(before: Tree, after: Tree, *, has_status: bool, version: str, are_plain: bool = False) -> Plan | None:
     """The write that brings a status from how it was read to how it should be; None if nothing is different.
 
     Trees that `are_plain` were read from JSON and have nothing in them that JSON does not know.

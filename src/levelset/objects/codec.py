@@ -54,7 +54,7 @@ def decode(kind: type[T], data: bytes | str) -> T:
 def decode_tree(data: bytes | str) -> Any:
     """The plain JSON tree; BadObject says at which byte the text stops being JSON."""
     try:
-        return _read_any.decode(data if data.__class__ is bytes else _bytes(data))
+        return _read_any.decode(_bytes(data) if isinstance(data, str) else data)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise _unreadable(error) from error
 

@@ -1,6 +1,7 @@
 """Owners: who an object belongs to, and is deleted with."""
 
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from levelset.errors import BadOwner
 from levelset.objects.definition import definition_of
@@ -14,7 +15,7 @@ O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker show
 
 def set_controller(obj: O, owner: Object, *, block_owner_deletion: bool = True) -> O:
     """A copy that is controlled by `owner`; BadOwner if another controller has it already."""
-    present = controller_of(obj)
+    present = controller_of(obj) if obj.metadata.owner_references else None
     if present is not None and present.uid != owner.metadata.uid:
         raise BadOwner(
             f"{obj.ref} is controlled by {present.kind}/{present.name} already and cannot get {owner.ref} too; "
@@ -55,13 +56,14 @@ def owner_reference(
     owner: Object, *, controller: bool | None = None, block_owner_deletion: bool | None = None
 ) -> OwnerReference:
     """The reference that points at `owner`; BadOwner if no server has given it a uid yet."""
-    if not owner.metadata.uid:
+    meta = owner.metadata
+    if not meta.uid:
         raise BadOwner(f"{owner.ref} has no uid yet; create it first and use what the server answers")
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
-        name=owner.name,
-        uid=owner.metadata.uid,
+        name=meta.name,
+        uid=meta.uid,
         controller=controller,
         block_owner_deletion=block_owner_deletion,
     )
@@ -70,6 +72,7 @@ def owner_reference(
 def _with_owner(obj: O, owner: Object, reference: OwnerReference) -> O:
     _check_namespaces(obj, owner)
     present = obj.metadata.owner_references
+    owners: tuple[OwnerReference, ...]
     if not present:
         owners = (reference,)
     elif any(one.uid == reference.uid for one in present):
@@ -81,9 +84,17 @@ def _with_owner(obj: O, owner: Object, reference: OwnerReference) -> O:
 
 def _check_namespaces(obj: Object, owner: Object) -> None:
     """An owner in a namespace owns only what is in the same one: the collector would delete anything else."""
-    if not definition_of(owner).namespaced:
+    kind: Any = type(obj)
+    owners_kind: Any = type(owner)
+    is_own, is_others = _are_namespaced(kind, owners_kind)
+    if not is_others:
         return
-    if not definition_of(obj).namespaced:
+    if not is_own:
         raise BadOwner(f"{owner.ref} lives in a namespace and cannot own the cluster-scoped {obj.ref}")
-    if owner.namespace != obj.namespace:
+    if owner.metadata.namespace != obj.metadata.namespace:
         raise BadOwner(f"{owner.ref} cannot own {obj.ref} in another namespace")
+
+
+@lru_cache(maxsize=1024)
+def _are_namespaced(one: Any, other: Any) -> tuple[bool, bool]:
+    return definition_of(one).namespaced, definition_of(other).namespaced

@@ -234,7 +234,8 @@ def origin_of(obj: Object) -> bytes | None:
 def with_origin(obj: O, origin: bytes | None) -> O:
     """The object itself, now knowing what it was decoded from; for codecs, before anybody else has seen it."""
     if origin is not None:
-        obj.__dict__[_ORIGIN] = origin
+        members: Any = obj.__dict__
+        members[_ORIGIN] = origin
     return obj
 
 

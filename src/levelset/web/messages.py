@@ -34,9 +34,10 @@ class Headers:
         self._values: dict[str, str] = {}
         self._repeated: dict[str, list[str]] | None = None
         self.find: Callable[[str], str | None] = self._values.get
-        pairs = cast("Mapping[str, str]", fields).items() if isinstance(fields, Mapping) else fields
-        for name, value in pairs:
-            self.add(name.lower(), value)
+        if fields:  # one that is put together with `add` begins empty
+            pairs = cast("Mapping[str, str]", fields).items() if isinstance(fields, Mapping) else fields
+            for name, value in pairs:
+                self.add(name.lower(), value)
 
     def add(self, name: str, value: str) -> None:
         """Adds one field while the headers are being put together; `name` must be in lower case."""
