@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from levelset.client.calls import Answer, Call
 from levelset.client.connection import Connection
 from levelset.client.exchange import Exchange
-from levelset.client.heads import Heads
 from levelset.errors import Unreachable
 from tests.aio.clock import run
 
@@ -61,7 +60,6 @@ class Desk:
         self.buffer = memoryview(bytearray(1024))
         self.head_bytes = 600
         self.body_bytes = 2000
-        self.heads = Heads()
         self.given = 0
 
     def give(self, connection: Connection, /) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Protocol, cast
 import httptools
 
 from levelset.client.exchange import Exchange
-from levelset.client.heads import Heads
+from levelset.client.heads import LARGEST, read_plain
 from levelset.web.messages import Headers
 
 __all__ = ["Connection", "Owner"]
@@ -25,7 +25,6 @@ class Owner(Protocol):
     buffer: memoryview
     head_bytes: int
     body_bytes: int
-    heads: Heads
 
     def give(self, connection: "Connection", /) -> None:
         """The connection is free for another call."""
@@ -55,10 +54,10 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange: Exchange | None = None
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._problem = ""
+        self._headers = Headers()
         self._clear()
 
     def _clear(self) -> None:
-        self._headers = Headers()
         self._status = 0
         self._overhead = 0
         self._is_complete = False
@@ -74,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
     def is_alive(self) -> bool:
         """Whether an idle connection can be used: the server has neither closed it nor said anything unasked."""
         # The loop may not have looked at the socket since; asking the system is cheap.
-        return self.is_open and not self._poll.poll(0)
+        return self._parser is not None and not self._transport.is_closing() and not self._poll.poll(0)
 
     def ask(self, request: bytes, exchange: Exchange) -> None:
         """Sends a request, whose answer goes to `exchange`."""
@@ -171,6 +170,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_complete:
             # An answer to nothing, behind ours: whatever it is, it must not be taken for the next one.
             raise ValueError("surplus")
+        self._headers = Headers()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """The parser saw a header, or after the body a trailer: those are left out."""
@@ -212,17 +212,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._status:
             self._is_complete = True
             self._keeps = self._parser.should_keep_alive()
-        else:
-            self._headers = Headers()
 
     # --- the answer, whole ----------------------------------------------------------------------------------------
 
     def _read_whole(self, exchange: Exchange, nbytes: int) -> bool:
         """Whether the first bytes were the whole answer, and one so plain that it needs no parser."""
-        owner = self._owner
-        if not Heads.is_short(nbytes) or exchange.call.method == "HEAD":
+        if nbytes > LARGEST or exchange.call.method == "HEAD":
             return False
-        found = owner.heads.read(bytes(owner.buffer[:nbytes]))
+        owner = self._owner
+        found = read_plain(bytes(owner.buffer[:nbytes]))
         if found is None or len(found[2]) > owner.body_bytes:
             return False
         self._status, self._headers, body = found

@@ -79,7 +79,9 @@ class Exchange:
         if self.is_streaming:
             self._wake()
         elif not self.answer.done():
-            self.answer.set_result(Answer(status=status, headers=headers, body=_joined(self.parts)))
+            parts = self.parts
+            body = parts[0] if len(parts) == 1 else b"".join(parts)
+            self.answer.set_result(Answer(status=status, headers=headers, body=body))
 
     def fail(self, what: str, *, is_sent: bool = True) -> None:
         """There will be no answer, or no more of it; `what` goes on after the name of the server."""

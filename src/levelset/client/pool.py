@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from levelset.client.connection import Connection
-from levelset.client.heads import Heads
 from levelset.errors import ConfigError, Unreachable
 
 __all__ = ["Pool", "PoolLimits"]
@@ -52,7 +51,6 @@ class Pool:
         self.buffer = memoryview(bytearray(256 * 1024))
         self.head_bytes = limits.head_bytes
         self.body_bytes = limits.body_bytes
-        self.heads = Heads()
         self.limits = limits
         self.generation = 0
         self.is_closed = False

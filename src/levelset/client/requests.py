@@ -11,6 +11,7 @@ import msgspec
 from levelset.client.calls import Call
 from levelset.client.selecting import Fields, Labels, read_fields, read_labels
 from levelset.errors import BadName, ConfigError
+from levelset.objects.definition import Definition
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -83,8 +84,11 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """The path of the URL, percent-encoded; BadName if the name cannot stand in one."""
-        namespace, name, subresource = self.namespace, self.name, self.subresource
-        made = _collection(self.served.gvr, None if namespace is None else self._part("namespace", namespace))
+        name, subresource, served = self.name, self.subresource, self.served
+        if served.__class__ is Definition and self.namespace.__class__ is str:
+            made = _known_collection(served, self.namespace)
+        else:
+            made = self.collection
         if name is not None:
             made = f"{made}/{self._part('name', name)}"
         if subresource is None:
@@ -92,6 +96,15 @@ class Target(msgspec.Struct, frozen=True):
         if subresource in _PARTS:
             return f"{made}/{subresource}"
         return f"{made}/{'/'.join([self._part('subresource', part) for part in subresource.split('/')])}"
+
+    @property
+    def collection(self) -> str:
+        """The path of all objects of the kind in the namespace."""
+        gvr = self.served.gvr
+        root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
+        if self.namespace is None:
+            return f"{root}/{gvr.resource}"
+        return f"{root}/namespaces/{self._part('namespace', self.namespace)}/{gvr.resource}"
 
     def said(self, verb: str) -> str:
         """The call in words: `update Website/default/blog/status`, `list Website in default`."""
@@ -209,22 +222,21 @@ def patch(
     force: bool | None = None,
     verb: str = "patch",
     is_metadata: bool = False,
+    manager: str | None = None,
+    validation: Validation | None = None,
+    dry_run: bool = False,
     timeout: float,
-    **options: Any,
 ) -> Call:
     """Changes an object as a patch says; `force` is for an apply."""
-    # An apply is a patch to the server; only the words tell them apart.
-    return _write(
-        "PATCH",
-        target,
-        "patch",
-        body,
-        content_type,
-        accept=_METADATA if is_metadata else JSON,
-        words=target.said(verb),
-        force=force,
+    return Call(
+        method="PATCH",
+        path=target.path,
+        query=_writing_query(manager, validation, bool(dry_run), force),
+        headers={"accept": _METADATA if is_metadata else JSON, "content-type": content_type},
+        body=body,
         timeout=timeout,
-        **options,
+        verb="patch",
+        words=target.said(verb),  # an apply is a patch to the server; only the words tell them apart
     )
 
 
@@ -257,19 +269,17 @@ def _write(
     body: bytes,
     content_type: str,
     *,
-    accept: str = JSON,
     words: str | None = None,
     manager: str | None = None,
     validation: Validation | None = None,
     dry_run: bool = False,
-    force: bool | None = None,
     timeout: float,
 ) -> Call:
     return Call(
         method=method,
         path=target.path,
-        query=_writing_query(manager, validation, bool(dry_run), force),
-        headers={"accept": accept, "content-type": content_type},
+        query=_writing_query(manager, validation, bool(dry_run), None),
+        headers={"accept": JSON, "content-type": content_type},
         body=body,
         timeout=timeout,
         verb=verb,
@@ -326,10 +336,9 @@ def _writing_query(manager: str | None, validation: str | None, is_dry: bool, fo
 
 
 @lru_cache(maxsize=4096)
-def _collection(gvr: GroupVersionResource, namespace: str | None) -> str:
-    """The path of all objects of a kind in a namespace, of which a program has a few and uses them all the time."""
-    root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
-    return f"{root}/{gvr.resource}" if namespace is None else f"{root}/namespaces/{namespace}/{gvr.resource}"
+def _known_collection(served: Any, namespace: Any) -> str:
+    """The same for a class, which cannot be served in another way: a program has a few and uses them all the time."""
+    return Target(served, namespace).collection
 
 
 def _selectors(labels: Labels | None, fields: Fields | None) -> list[tuple[str, object]]:

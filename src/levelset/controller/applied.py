@@ -99,15 +99,8 @@ def content_of(raw: bytes) -> int:
         codec.decode_tree(raw)  # which says what is wrong, unless it is only no object
         return 0
     # Read and written again: a server may spell the same value in two ways.
-    return hash(
-        tuple(
-            [
-                (name, codec.encode_tree(codec.decode_tree(members[name])))
-                for name in sorted(members)
-                if name not in {"metadata", "status"}
-            ]
-        )
-    )
+    rest = [name for name in sorted(members) if name not in {"metadata", "status"}]
+    return hash(codec.encode_tree({name: codec.decode_tree(members[name]) for name in rest}))
 
 
 def _metadata(head: Head) -> int:

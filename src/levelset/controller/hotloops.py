@@ -106,7 +106,7 @@ class HotLoops:
             others = [name for name in managers_of(before, path) if name != manager]
             change = seen.changes.setdefault(path, _Change())
             change.add(old, new, others, now, since)
-            field, own = format_path(path), seen.own(since)
+            field, own = format_path(path), seen.count_own(since)
             if change.flips >= self._fights:
                 managers = (manager, *change.managers)
                 return self._report(HotLoop(ref, field, managers, change.flips, now - change.began, is_fight=True))
@@ -126,49 +126,40 @@ class HotLoops:
         return found
 
 
-class _Writes:
-    """The latest writes of one object."""
+class _Writes(msgspec.Struct, gc=False):
+    """The latest writes of one object: nothing that a garbage collector has to look at, as there are many of these."""
 
-    __slots__ = ("_all", "_most", "_own", "_version", "changes", "quiet")
-
-    def __init__(self, most: int) -> None:
-        # Short lists: most objects are written once or twice, and an empty deque takes as much as sixty numbers.
-        self._most = most
-        self._all: list[float] = []
-        self._own: list[float] = []
-        self._version: str | None = None
-        self.changes: dict[Tokens, _Change] = {}
-        self.quiet = 0
+    most: int
+    all: tuple[float, ...] = ()
+    own: tuple[float, ...] = ()
+    version: str | None = None
+    changes: dict[Tokens, "_Change"] = {}
+    quiet: int = 0
 
     def add(self, now: float, *, is_own: bool) -> int:
         """Adds one; how many are remembered, however old."""
+        self.all = (*self.all, now)[-self.most :]
         if is_own:
-            self._own.append(now)
-            if len(self._own) > self._most:
-                del self._own[0]
-        times = self._all
-        times.append(now)
-        if len(times) > self._most:
-            del times[0]
-        return len(times)
+            self.own = (*self.own, now)[-self.most :]
+        return len(self.all)
 
     def follow(self, before: str | None, after: str | None) -> None:
         """Somebody else wrote since the last own write: what follows is the answer to that, and no own loop."""
-        if None not in {before, self._version} and before != self._version:
-            del self._own[:-1]
-        self._version = after
+        if None not in {before, self.version} and before != self.version:
+            self.own = self.own[-1:]
+        self.version = after
 
     def is_over(self, since: float) -> bool:
-        return self._all[-1] < since
+        return self.all[-1] < since
 
     def count(self, since: float) -> int:
-        return sum(when >= since for when in self._all)
+        return sum(when >= since for when in self.all)
 
-    def own(self, since: float) -> int:
-        return sum(when >= since for when in self._own)
+    def count_own(self, since: float) -> int:
+        return sum(when >= since for when in self.own)
 
     def first(self, since: float) -> float:
-        return next(when for when in self._all if when >= since)
+        return next(when for when in self.all if when >= since)
 
 
 class _Change:
