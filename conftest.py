@@ -1,6 +1,7 @@
 """What every test gets: no stray event loop, and a guard that fails a test which blocks the event loop."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -17,8 +18,14 @@ def pytest_configure() -> None:
     that hits whichever test runs when it is collected.
     """
     asyncio.set_event_loop(None)
-    # How long an example takes is the machine's affair: each test has its own limit of seconds.
-    settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # How long an example takes is the machine's affair: each test has its own limit of seconds. The examples are the
+    # same in every run, unless somebody asks for new ones.
+    settings.register_profile(
+        "house",
+        deadline=None,
+        derandomize=not os.environ.get("LEVELSET_FUZZ_EXAMPLES"),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("house")
 
 

@@ -53,3 +53,9 @@ def test_keyed_lists_inside_of_others_have_no_order_either() -> None:
     new, old = {"k": [ONE, TWO], "m": []}, {"k": [TWO, ONE], "m": []}
     assert fields(outer, new, old) == []
     assert fields(outer, {**new, "m": [1]}, old) == ["l"]
+
+
+@pytest.mark.parametrize("old", [[ONE, ONE], ["", ""], [None, None], [ONE, "text", 1]])
+def test_a_keyed_list_that_its_keys_do_not_tell_apart_may_be_written_again_as_it_is(old: list[Any]) -> None:
+    assert fields({**KEYED, "maxItems": 9}, list(old), old) == []
+    assert fields({**KEYED, "maxItems": 9}, [{**ONE, "n": 9}], old) == ["l[0].n"]

@@ -23,11 +23,12 @@ def is_unchanged(resolve: Resolve, node: Node | None, tree: Tree, old: Tree) -> 
         return same(tree, old)
     if len(new_items) != len(old_items):
         return False
-    if node.list_type != "map":
-        pairs = zip(new_items, old_items, strict=True)
-        return all(is_unchanged(resolve, node.items, one, other) for one, other in pairs)
-    former = {identity(key_of(node, one)): one for one in old_items}
-    keys = [identity(key_of(node, one)) for one in new_items]
-    if len(former) != len(old_items) or set(keys) != former.keys():
-        return False
-    return all(is_unchanged(resolve, node.items, one, former[key]) for key, one in zip(keys, new_items, strict=True))
+    if node.list_type == "map":
+        former = {identity(key_of(node, one)): one for one in old_items}
+        keys = [identity(key_of(node, one)) for one in new_items]
+        if len(former) == len(old_items):
+            return set(keys) == former.keys() and all(
+                is_unchanged(resolve, node.items, one, former[key]) for key, one in zip(keys, new_items, strict=True)
+            )
+    # Also a keyed list whose keys do not tell its items apart: it may be older than its schema.
+    return all(is_unchanged(resolve, node.items, one, other) for one, other in zip(new_items, old_items, strict=True))
