@@ -54,14 +54,16 @@ class Log:
     its own, and twice as many if the next one that is tried is no better.
     """
 
-    __slots__ = ("_detour", "_detours", "_longest", "_manner", "_pages", "_path")
+    __slots__ = ("_detour", "_detours", "_found", "_longest", "_manner", "_pages", "_path")
 
     def __init__(self, path: Path, *, is_synced: bool, longest: int | None = None) -> None:
         self._path = Path(f"{path.absolute()}-wal")
         self._manner = _SYNCED if is_synced else _UNSYNCED
         self._longest = longest or self._manner.longest
-        # About so many; 0 means that the next commit begins the log, and syncs it.
-        self._pages = self._measure()
+        # About so many; 0 means that nothing is known, or that the next commit begins the log and syncs it.
+        self._pages = 0
+        # What is there already, and counts when the first commit is over.
+        self._found = self._measure()
         self._detours = 0
         self._detour = 0
 
@@ -107,6 +109,8 @@ class Log:
             os.fsync(file.fileno())
 
     def _lengthen(self, changes: Sequence[Change]) -> None:
+        self._pages += self._found
+        self._found = 0
         self._pages += _PAGES_PER_COMMIT + len(changes) // _CHANGES_PER_PAGE + sum(map(_weight, changes)) // _PAGE
 
     def _measure(self) -> int:
