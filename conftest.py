@@ -37,8 +37,8 @@ def blocking_guard() -> Iterator[BlockBuster]:
     a running loop it lets everything pass. What blocks without calling anything (a long computation) it cannot see.
     """
     with blockbuster_ctx() as guard:
-        # What runs there appends to a log without a sync, which waits for no disk; `storage/sqlite_log.py` sees to it.
+        # What runs there appends to a log, unsynced or on a disk that is quick; `storage/sqlite_log.py` sees to it.
         guard.functions["sqlite3.Connection.execute"].can_block_in("levelset/storage/sqlite_writer.py", "run_here")
-        # And here it waits for a sync of that log by the thread, for a millisecond at most.
+        # And here the loop waits for a thread to do so, for a millisecond or two at most.
         guard.functions["threading.Lock.acquire"].can_block_in("levelset/storage/sqlite_writer.py", "wait")
         yield guard

@@ -2,7 +2,7 @@ import pytest
 
 from levelset.storage import SqliteStorage
 from levelset.storage.interface import Change, Item
-from levelset.storage.sqlite_log import Log
+from levelset.storage.sqlite_log import Log, Way
 
 
 @pytest.fixture
@@ -26,17 +26,26 @@ async def begun(path, **options) -> tuple[SqliteStorage, Log]:
 def detours_through(log: Log, storage: SqliteStorage) -> int:
     """How many commits the thread makes until one is expected to be quick again."""
     count = 0
-    while not log.is_quick([change()]):
+    while log.way([change()]) is Way.THERE:
         log.tend(storage._writer._connection, [])
+        count += 1
+    return count
+
+
+def trial_of(log: Log) -> int:
+    """How many quick commits are waited for before the loop makes the next one."""
+    count = 0
+    while log.way([change()]) is Way.WAITING:
+        log.grow([], seconds=0)
         count += 1
     return count
 
 
 @pytest.mark.usefixtures("looking_into_files")
 async def test_the_first_write_into_a_log_is_not_quick_and_those_after_it_are(path):
-    assert not Log(path, is_synced=False).is_quick([change()])
+    assert Log(path, is_synced=False).way([change()]) is Way.THERE
     storage, log = await begun(path, is_synced=False)
-    assert log.is_quick([change()])
+    assert log.way([change()]) is Way.HERE
     await storage.close()
 
 
@@ -44,7 +53,7 @@ async def test_the_first_write_into_a_log_is_not_quick_and_those_after_it_are(pa
 @pytest.mark.usefixtures("looking_into_files")
 async def test_a_large_group_is_not_quick(path, changes):
     storage, log = await begun(path, is_synced=False)
-    assert not log.is_quick(changes)
+    assert log.way(changes) is Way.THERE
     await storage.close()
 
 
@@ -53,7 +62,7 @@ async def test_a_large_group_is_not_quick(path, changes):
 async def test_after_a_slow_commit_nothing_is_quick_for_a_while(path, is_synced, slow, detours):
     storage, log = await begun(path, is_synced=is_synced)
     log.grow([change()], seconds=slow / 5)
-    assert log.is_quick([change()])
+    assert log.way([change()]) is not Way.THERE
     log.grow([change()], seconds=slow)
     assert detours_through(log, storage) == detours
     await storage.close()
@@ -71,6 +80,20 @@ async def test_a_disk_that_stays_slow_is_tried_less_and_less_often(path):
 
 
 @pytest.mark.usefixtures("looking_into_files")
+async def test_what_is_synced_is_waited_for_until_the_disk_has_shown_that_it_is_good(path):
+    storage, log = await begun(path, is_synced=True)
+    assert trial_of(log) == 50
+    log.grow([change()], seconds=0.001)
+    detours_through(log, storage)
+    assert trial_of(log) == 50
+    for trial in (100, 200):
+        log.grow([change()], seconds=0.1)
+        detours_through(log, storage)
+        assert trial_of(log) == trial
+    await storage.close()
+
+
+@pytest.mark.usefixtures("looking_into_files")
 async def test_a_large_group_may_take_longer_and_never_much(path):
     log = Log(path, is_synced=True)
     assert log.patience([change()]) < log.patience([change()] * 64) < 0.002
@@ -80,7 +103,7 @@ async def test_a_large_group_may_take_longer_and_never_much(path):
 async def test_a_log_that_may_have_become_long_is_left_to_the_thread(path):
     storage, log = await begun(path, is_synced=False, longest=100)
     log.grow([change()] * 200, seconds=0)
-    assert not log.is_quick([change()])
+    assert log.way([change()]) is Way.THERE
     await storage.close()
 
 
@@ -90,7 +113,7 @@ async def test_a_long_log_is_copied_back_into_the_file_and_begun_anew_on_the_sam
     wal = path.with_name("data.db-wal")
     long = wal.stat().st_size
     assert long > 0
-    assert not log.is_quick([change()])
+    assert log.way([change()]) is Way.THERE
     await storage.put("/b", b"", expected=0)
     assert wal.stat().st_size == long
     await storage.close()

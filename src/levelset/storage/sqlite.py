@@ -23,7 +23,7 @@ from levelset.storage.landing import Group
 from levelset.storage.ledger import planned_delete, planned_put
 from levelset.storage.reading import LedgerReads
 from levelset.storage.sqlite_file import Durability, open_file, write_group
-from levelset.storage.sqlite_log import Log
+from levelset.storage.sqlite_log import Log, Way
 from levelset.storage.sqlite_writer import Work, Writer
 
 __all__ = ["SqliteStorage"]
@@ -69,9 +69,8 @@ class SqliteStorage(LedgerReads):
         )
         self._clock = clock
         self._writer = Writer(connection, name=f"levelset storage {self.path.name}")
-        self._is_synced = durability == "full"
-        self._log = Log(self.path, is_synced=self._is_synced)
-        if self._is_synced:
+        self._log = Log(self.path, is_synced=durability == "full")
+        if durability == "full":
             self._writer.submit(self._log.reserve, lambda _: None)
         self._swept = contents.swept
         self._head = self.revision
@@ -188,13 +187,16 @@ class SqliteStorage(LedgerReads):
         group.landings.append((landing, outcome))
         if len(group.landings) > 1:
             return
-        if self._solitary < _ALONE or self._wrote_this_turn or not self._can_be_quick(group):
+        if self._solitary < _ALONE or self._wrote_this_turn or self._way(group) is Way.THERE:
             self._launch_soon()
         else:
             self._launch_now()
 
-    def _can_be_quick(self, group: Group) -> bool:
-        return self._flying is None and self._writer.is_idle and self._log.is_quick(group.changes)
+    def _way(self, group: Group) -> Way:
+        """How a group can be written now; only the thread can while it is busy, or has rows to remove."""
+        if self._flying is not None or self.compacted > self._swept or group.compacted or not self._writer.is_idle:
+            return Way.THERE
+        return self._log.way(group.changes)
 
     def _launch_now(self) -> None:
         """Writes for somebody who has been alone for a while, without waiting for others until the turn ends.
@@ -227,19 +229,20 @@ class SqliteStorage(LedgerReads):
         if self._flying is not None or not (self._gathering.landings or (sweeping and not self._closed)):
             return
         group, self._gathering = self._gathering, Group()
+        way = self._way(group)
         self._solitary = 0 if len(group.landings) > 1 else self._solitary + 1
         group.compacted = compacted
         group.swept = min(compacted, self._swept + _SWEEP) if sweeping else self._swept
         work = partial(write_group, changes=group.changes, compacted=compacted, sweep_to=group.swept if sweeping else 0)
-        is_quick = not sweeping and self._can_be_quick(group)
         self._flying = group
-        if not is_quick:
-            there = partial(self._write_there, work, group.changes)
-            self._writer.submit(there, self._reporter(partial(self._land, group)))
-        elif self._is_synced:
-            self._write_waiting(work, group)
-        else:
-            self._write_here(work, group)
+        match way:
+            case Way.HERE:
+                self._write_here(work, group)
+            case Way.WAITING:
+                self._write_waiting(work, group)
+            case Way.THERE:
+                there = partial(self._write_there, work, group.changes)
+                self._writer.submit(there, self._reporter(partial(self._land, group)))
 
     def _write_here(self, work: Work, group: Group) -> None:
         """Writes at once: it takes less time than telling the thread to."""
@@ -249,7 +252,7 @@ class SqliteStorage(LedgerReads):
         self._land(group, error)
 
     def _write_waiting(self, work: Work, group: Group) -> None:
-        """Has the thread write and waits for it, but not for long: a good disk is done before the loop could go on."""
+        """Has the thread write and waits for it, but not for long."""
         began = time.perf_counter()
         report = self._reporter(partial(self._land, group))
         job = self._writer.submit_waiting(work, report, patience=self._log.patience(group.changes))
