@@ -9,10 +9,13 @@ import os
 import sys
 
 from levelset.storage import SqliteStorage
+from levelset.storage.sqlite_log import Log
 
 
 async def storm(path: str, durability: str) -> None:
     storage = SqliteStorage(path, durability=durability, history_changes=400)  # type: ignore[arg-type]  # from argv
+    # A short log, so that it is copied back and begun anew on its own remains many times in the life of a child.
+    storage._log = Log(storage.path, is_synced=durability == "full", longest=100)
     os.write(1, f"start {os.getpid()} {storage.revision}\n".encode())
 
     async def write(name: int) -> None:

@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 
 from levelset.storage import SqliteStorage
@@ -133,6 +135,21 @@ async def test_with_full_durability_the_log_has_its_length_from_the_beginning(pa
             left.with_name(name.replace("data", "left")).write_bytes(path.with_name(name).read_bytes())
     async with await SqliteStorage.open(left, durability="full") as storage:
         assert (storage.revision, [item.value for item in (await storage.list("")).items]) == (2, [b"1", b"2"])
+
+
+@pytest.mark.usefixtures("looking_into_files")
+async def test_without_room_for_its_length_the_log_stays_as_it_is(path, monkeypatch):
+    storage, log = await begun(path, is_synced=True)
+    wal = path.with_name("data.db-wal")
+    before = wal.read_bytes()
+    monkeypatch.setattr("levelset.storage.sqlite_log.os.fsync", full)
+    log.reserve()
+    assert wal.read_bytes() == before
+    await storage.close()
+
+
+def full(_: int) -> None:
+    raise OSError(errno.ENOSPC, "the disk is full")
 
 
 @pytest.mark.usefixtures("looking_into_files")

@@ -5,6 +5,7 @@ same blocks of the disk. A sync of what lies where something lay before takes ab
 the file longer, because only the latter changes what the file system has to remember.
 """
 
+import io
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -124,13 +125,15 @@ class Log:
     def reserve(self, _: object = None) -> None:
         """Gives the log its length on the disk before there is anything in it; for the writer thread, before all else.
 
-        What follows the last commit in a log is not looked at, and zeros could not be taken for one.
+        What follows the last commit in a log is not looked at, and zeros could not be taken for one. Where there is not
+        enough room for that, it grows with what is written.
         """
         with suppress(OSError), self._path.open("r+b", buffering=0) as file:
-            missing = self._longest * _FRAME - file.seek(0, os.SEEK_END)
-            while missing > 0:
-                missing -= file.write(bytes(min(missing, 1024 * 1024)))
-            os.fsync(file.fileno())
+            length = file.seek(0, os.SEEK_END)
+            try:
+                _fill(file, self._longest * _FRAME - length)
+            except OSError:
+                file.truncate(length)
 
     def _lengthen(self, changes: Sequence[Change]) -> None:
         self._pages += self._found
@@ -141,6 +144,12 @@ class Log:
         with suppress(OSError):
             return self._path.stat().st_size // _PAGE
         return 0
+
+
+def _fill(file: io.FileIO, missing: int) -> None:
+    while missing > 0:
+        missing -= file.write(bytes(min(missing, 1024 * 1024)))
+    os.fsync(file.fileno())
 
 
 def _weight(change: Change) -> int:
