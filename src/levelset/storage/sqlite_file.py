@@ -166,16 +166,16 @@ def _replay(present: dict[str, Item], rows: Iterable[tuple[Any, ...]]) -> Iterat
 
 def _insert(connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
     if len(changes) == 1 and changes[0].after is not None:  # who writes alone waits for each write
-        connection.execute(_INSERT % _places(1, 7), _change_row(changes[0]))
-        connection.execute(_UPSERT % _places(1, 5), _item_row(changes[0].after))
+        connection.execute(_statement(_INSERT, 1, 7), _change_row(changes[0]))
+        connection.execute(_statement(_UPSERT, 1, 5), _item_row(changes[0].after))
         return
     for rows in _chunks([_change_row(change) for change in changes]):
-        connection.execute(_INSERT % _places(len(rows), 7), list(chain.from_iterable(rows)))
+        connection.execute(_statement(_INSERT, len(rows), 7), list(chain.from_iterable(rows)))
     final = {change.key: change.after for change in changes}
     for rows in _chunks([_item_row(item) for item in final.values() if item is not None]):
-        connection.execute(_UPSERT % _places(len(rows), 5), list(chain.from_iterable(rows)))
+        connection.execute(_statement(_UPSERT, len(rows), 5), list(chain.from_iterable(rows)))
     for rows in _chunks([(key,) for key, item in final.items() if item is None]):
-        connection.execute(_DELETE % _places(len(rows), 1), list(chain.from_iterable(rows)))
+        connection.execute(_statement(_DELETE, len(rows), 1), list(chain.from_iterable(rows)))
 
 
 def _change_row(change: Change) -> tuple[Any, ...]:
@@ -194,9 +194,9 @@ def _chunks(rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 
 
 @cache
-def _places(rows: int, columns: int) -> str:
+def _statement(template: str, rows: int, columns: int) -> str:
     one = f"({','.join('?' * columns)})"
-    return ",".join([one] * rows)
+    return template % ",".join([one] * rows)
 
 
 def _number(connection: sqlite3.Connection, query: str, *values: int) -> int:
