@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.metadata import (
     fill_new,
     generate_name,
@@ -14,9 +15,12 @@ from levelset.apiserver.metadata import (
     merge_duplicate_owners,
     new_uid,
     read_metadata,
+    stamp,
     time_text,
 )
 from levelset.apiserver.refusals import Undecodable
+from levelset.apiserver.world import World
+from levelset.storage import MemoryStorage
 
 
 def test_an_object_without_metadata_gets_some() -> None:
@@ -116,6 +120,13 @@ def test_times_are_whole_seconds_in_utc() -> None:
     moment = datetime(2026, 1, 31, 12, 0, 5, 999_999, UTC)
     assert time_text(moment) == "2026-01-31T12:00:05Z"
     assert time_text(moment.astimezone(timezone(timedelta(hours=2)))) == "2026-01-31T12:00:05Z"
+
+
+def test_a_write_is_stamped_by_the_clock_of_its_world() -> None:
+    before = time_text(datetime.now(UTC))
+    assert before <= stamp(World(MemoryStorage(), Catalog())) <= time_text(datetime.now(UTC))
+    moment = datetime(2026, 1, 31, 13, 0, 0, 5, tzinfo=timezone(timedelta(hours=1)))
+    assert stamp(World(MemoryStorage(), Catalog(), now=lambda: moment)) == "2026-01-31T12:00:00Z"
 
 
 def test_an_object_with_a_deletion_timestamp_is_being_deleted() -> None:

@@ -104,3 +104,8 @@ def test_spaces_make_no_duplicates() -> None:
 
 def test_spaces_hide_no_duplicates() -> None:
     assert read_object(body(b'{ "a" : 1, "b": {"a":\t"x: y"},\n"a": 1 }')).duplicates == ("a",)
+
+
+def test_escaped_colons_hide_no_duplicates() -> None:
+    assert read_object(body(b'{"a": "\\u003a", "b": 1, "b": 2}')).duplicates == ("b",)
+    assert read_object(body(b'{"a\\u003a": 1, "a:": 2}')).duplicates == ("[a:]",)

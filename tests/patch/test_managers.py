@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -5,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.errors import BadPatch
+from levelset.objects.times import MicroTime, format_time
 from levelset.patch.elements import path
 from levelset.patch.fieldset import FieldSet
-from levelset.patch.managers import NEVER_TRACKED, ManagedEntry, cap_updates, parse_managed, print_managed
+from levelset.patch.managers import NEVER_TRACKED, ManagedEntry, cap_updates, entry_time, parse_managed, print_managed
 from tests.patch.trees_strategy import trees
 
 WIRE: dict[str, Any] = {
@@ -153,3 +155,21 @@ def test_anything_else_is_refused_as_a_bad_patch(tree: Any) -> None:
     except BadPatch:
         return
     assert not tree
+
+
+@pytest.mark.parametrize(
+    "moment", [datetime(2026, 1, 31, 12, 0, 0, 999_999, UTC), datetime(1969, 1, 1, 0, 0, 0, 5, UTC)]
+)
+def test_an_entry_has_its_time_as_all_times_are_written(moment: datetime) -> None:
+    assert entry_time(moment) == format_time(moment)
+    assert entry_time(MicroTime.of(moment)) == format_time(MicroTime.of(moment))
+
+
+@pytest.mark.parametrize(
+    "other", [{"manager": None}, {"subresource": None}, {"time": None}, {"time": ""}, {"fieldsV1": None}, {"more": 1}]
+)
+def test_a_list_is_read_as_its_entries_one_by_one(other: dict[str, Any]) -> None:
+    wire = {**WIRE, **other}
+    assert parse_managed([WIRE, {**wire, "manager": "n"}, wire]) == by_key(
+        ManagedEntry.parse(WIRE), ManagedEntry.parse({**wire, "manager": "n"}), ManagedEntry.parse(wire)
+    )

@@ -12,6 +12,7 @@ from levelset.apiserver.isolation import reset_fields
 from levelset.apiserver.negotiation import JSON, YAML, read_text
 from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import WriteOptions
+from levelset.apiserver.refusals import Undecodable
 from levelset.apiserver.schemas import Compiled, wording
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
@@ -20,6 +21,7 @@ from levelset.errors import AlreadyExists, ApplyConflict, BadObject, BadPatch, B
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.trees import copy_tree, walk
 from levelset.patch import apply as server_side
+from levelset.patch.migration import KUBECTL
 from levelset.storage import Item
 
 __all__ = ["apply"]
@@ -44,9 +46,7 @@ async def apply(
     return scaling.as_scale(served, written) if options.subresource == "scale" else written
 
 
-def _read(
-    served: Served, namespace: str | None, name: str, body: bytes, options: WriteOptions
-) -> tuple[Tree, bool]:
+def _read(served: Served, namespace: str | None, name: str, body: bytes, options: WriteOptions) -> tuple[Tree, bool]:
     """What is applied, and whether it says its name, which only one that is new has to.
 
     Raises BadRequest for what is no object of this endpoint.
@@ -102,9 +102,7 @@ async def _apply(
                 raise
 
 
-def _change(
-    world: World, served: Served, name: str, configs: Iterator[Tree], options: WriteOptions
-) -> writing.Change:
+def _change(world: World, served: Served, name: str, configs: Iterator[Tree], options: WriteOptions) -> writing.Change:
     def change(old: Tree, item: Item) -> strategy.Settled:
         merged = _laid_over(world, served, served_tree(served, item), next(configs), options)
         version = merged["metadata"].get("resourceVersion")
@@ -124,7 +122,12 @@ async def _create(world: World, served: Served, namespace: str | None, config: T
         problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
         raise refusals.conflict(served, name, problem)
     tree = _laid_over(world, served, None, config, options)
-    decoded = strategy.begin_create(served, namespace, tree, options)
+    try:
+        # Its type, its metadata and its place were read with what was applied; kubectl's annotation is newer.
+        dropped = meta.read_metadata(tree) if options.manager == KUBECTL else []
+        decoded = strategy.admit_new(served, tree, options, dropped=dropped)
+    except RecursionError:
+        raise Undecodable("the object is nested too deeply") from None
     with writing.expected(world, served, namespace):
         await writing.check_home(world, served, namespace, name)
         if options.asking is None:

@@ -36,7 +36,7 @@ _REMEMBERED: Final = 10_000
 
 
 class _Head(msgspec.Struct, frozen=True, gc=False):
-    """As much of a stored object as the collector looks at; the rest is passed over, which is faster than to read it."""
+    """As much of a stored object as the collector looks at; the rest is passed over unread."""
 
     metadata: Object
 

@@ -186,7 +186,7 @@ def new_uid(source: random.Random) -> str:
 
 
 def stamp(world: World) -> str:
-    """The time of a write that happens now, as `time_text` has it: without a datetime on the way, where none is needed."""
+    """The time of a write that happens now, as `time_text` has it, and faster by the clock that most worlds have."""
     return _time_text(int(time())) if world.now is utc_now else time_text(world.now())
 
 
@@ -203,9 +203,11 @@ def _time_text(second: int) -> str:
 def _read_owners(metadata: Tree) -> list[str]:
     dropped: list[str] = []
     for index, owner in enumerate(cast("list[Tree]", metadata["ownerReferences"])):
-        for name in sorted(owner.keys() - _KNOWN_OF_OWNER):
-            dropped.append(f"metadata.ownerReferences[{index}].{name}")
-            del owner[name]
-        for name in [name for name, value in owner.items() if value is None]:
-            del owner[name]
+        if not _KNOWN_OF_OWNER.issuperset(owner):
+            for name in sorted(owner.keys() - _KNOWN_OF_OWNER):
+                dropped.append(f"metadata.ownerReferences[{index}].{name}")
+                del owner[name]
+        if None in owner.values():
+            for name in [name for name, value in owner.items() if value is None]:
+                del owner[name]
     return dropped

@@ -126,7 +126,12 @@ def media_type(request: Request) -> str | None:
     given = request.headers.find("content-type")
     if given == JSON:
         return JSON
-    return None if not given else given.partition(";")[0].strip().lower()
+    return _without_parameters(given) if given else None
+
+
+@lru_cache(maxsize=256)
+def _without_parameters(given: str) -> str:
+    return given.partition(";")[0].strip().lower()
 
 
 def read_object(request: Request, *, custom: bool = False) -> Body:

@@ -84,14 +84,12 @@ def write_options(
 ) -> WriteOptions:
     """The options of a create, update or patch request; raises Invalid (422) naming the parameter that is wrong."""
     if not request.query:
-        return WriteOptions(_agent(request), False, "Warn", None, False, subresource, duplicates)  # noqa: FBT003
+        return WriteOptions(_agent(request), False, "Warn", None, False, subresource, duplicates)
     if len(request.query) <= _LONGEST_KEPT:
         manager, dry_run, validation, force = _known_query(request.query, kind)
     else:
         manager, dry_run, validation, force = _read_write_query(request.query, kind)
-    return WriteOptions(
-        manager or _agent(request), dry_run, validation, force, bool(manager), subresource, duplicates
-    )
+    return WriteOptions(manager or _agent(request), dry_run, validation, force, bool(manager), subresource, duplicates)
 
 
 def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validation, bool | None]:

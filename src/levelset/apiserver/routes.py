@@ -1,4 +1,4 @@
-"""Where requests go, remembered: clients ask for the same paths, and for paths that differ only in a name, all the time."""
+"""Where requests go, remembered: clients ask for the same paths again, or for others that differ in a name only."""
 
 from typing import Final
 

@@ -21,7 +21,7 @@ from levelset.errors import BadPatch, BadRequest, Cause
 from levelset.patch.alike import alike
 from levelset.patch.tracking import same_object, track_update, without_managed
 
-__all__ = ["Settled", "begin_create", "finish_create", "is_kept", "judge_new", "own_new", "settle_update"]
+__all__ = ["Settled", "admit_new", "begin_create", "finish_create", "is_kept", "judge_new", "own_new", "settle_update"]
 
 _WARNED: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -42,11 +42,16 @@ def begin_create(served: Served, namespace: str | None, tree: Tree, options: Wri
         read_type(served, tree)
         dropped = meta.read_metadata(tree)
         check_place(tree, namespace)
-        if "resourceVersion" in tree["metadata"]:
-            raise BadRequest("resourceVersion should not be set on objects to be created")
-        decoded = admit(served, tree, options, dropped=dropped)
+        return admit_new(served, tree, options, dropped=dropped)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
+
+
+def admit_new(served: Served, tree: Tree, options: WriteOptions, *, dropped: list[str]) -> Decoded:
+    """The second half of `begin_create`, for an object of this type and place whose metadata was read."""
+    if "resourceVersion" in tree["metadata"]:
+        raise BadRequest("resourceVersion should not be set on objects to be created")
+    decoded = admit(served, tree, options, dropped=dropped)
     if served.status and "status" in tree:
         del tree["status"]
         return Decoded([one for one in decoded.causes if not _is_status(one.field)], decoded.managed)
@@ -112,9 +117,7 @@ def judge_new(world: World, served: Served, tree: Tree, causes: list[Cause]) -> 
         raise Undecodable("the object is nested too deeply") from None
 
 
-def _own_given(
-    world: World, served: Served, tree: Tree, managed: Any, *, options: WriteOptions, applied: bool
-) -> None:
+def _own_given(world: World, served: Served, tree: Tree, managed: Any, *, options: WriteOptions, applied: bool) -> None:
     """Notes who owns the fields of a new object that says something about that itself."""
     tree["metadata"]["managedFields"] = managed
     if applied:

@@ -57,17 +57,12 @@ def apply(
     be applied: another apiVersion, managedFields of its own, a list item without its key, two items with one key.
     """
     try:
-        request = _Request(
-            live=None if live is None else without_managed(live),
-            config=_checked(config, api_version),
-            manager=manager,
-            shape=shape,
-            entry=ManagedEntry(manager, "Apply", api_version, EMPTY, entry_time(now), subresource),
-            force=force,
-            ignore=ignore,
-        )
-        if request.live is None:
-            return Applied(_created(request), changed=True)
+        before = None if live is None else without_managed(live)
+        wish = _checked(config, api_version)
+        entry = ManagedEntry(manager, "Apply", api_version, EMPTY, entry_time(now), subresource)
+        if before is None:
+            return Applied(_created(wish, entry, shape=shape, ignore=ignore), changed=True)
+        request = _Request(before, wish, manager, shape, entry, force, ignore)
         stored = parse_managed(managed_fields(live))
         merged, managers = _applied(request, stored)
         if managers == stored and same_object(request.live, merged):
@@ -78,7 +73,7 @@ def apply(
 
 
 class _Request(msgspec.Struct, frozen=True):
-    live: dict[str, Tree] | None
+    live: dict[str, Tree]
     config: dict[str, Tree]
     manager: str
     shape: Shape
@@ -91,27 +86,26 @@ def _checked(config: Tree, api_version: str) -> dict[str, Tree]:
     tree = without_managed(config)
     if tree.get("apiVersion") != api_version:
         raise BadPatch(f"apiVersion must be {api_version}, not {tree.get('apiVersion')!r}", field="apiVersion")
-    if managed_fields(config) is not None:
+    if tree is not config and managed_fields(config) is not None:
         raise BadPatch("metadata.managedFields must be left out of an applied object", field="metadata.managedFields")
     return tree
 
 
-def _created(request: _Request) -> dict[str, Tree]:
+def _created(config: dict[str, Tree], entry: ManagedEntry, *, shape: Shape, ignore: FieldSet) -> dict[str, Tree]:
     """The object that an apply makes where there is none: all that is applied, and all of it the manager's.
 
     Nobody else owns anything and nothing is there before, so there is nothing to compare, to merge or to take away.
     """
-    shape, ignore = request.shape, request.ignore
-    wanted = fields_of(request.config, shape, strict=True).recursive_difference(ignore)
-    made = as_object(remove_fields(request.config, ignore, shape))
-    if request.manager == KUBECTL:
-        made = refresh_last_applied(made, request.config)
-    mine = replace(request.entry, fields=wanted - NEVER_TRACKED)
+    wanted = fields_of(config, shape, strict=True).recursive_difference(ignore)
+    made = as_object(remove_fields(config, ignore, shape))
+    if entry.manager == KUBECTL:
+        made = refresh_last_applied(made, config)
+    mine = replace(entry, fields=wanted - NEVER_TRACKED)
     return with_managed(made, {mine.key: mine} if mine.fields else {})
 
 
 def _applied(request: _Request, stored: Managers) -> tuple[dict[str, Tree], Managers]:
-    shape, live = request.shape, request.live or {}
+    shape, live = request.shape, request.live
     managers = fit(stored, shape)
     if not managers:
         managers = _owners_before(request)

@@ -4,9 +4,9 @@ from typing import Final
 
 from levelset.errors import BadPatch
 from levelset.objects.trees import Tree
-from levelset.patch.elements import field, is_granular, is_named, item, list_elements, show
+from levelset.patch.elements import field, is_granular, item, list_elements, show
 from levelset.patch.fieldset import FieldSet, Node, in_order
-from levelset.patch.shapes import Shape
+from levelset.patch.shapes import ANYTHING, Shape
 
 __all__ = ["every_field", "extract_fields", "fields_of", "remove_fields"]
 
@@ -82,6 +82,8 @@ def _specified(tree: Tree, shape: Shape, *, strict: bool) -> Node | None:
 
 def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> Node:
     out: Node = {}
+    fields, items = shape.fields, shape.items
+    knows_all = bool(fields) and items is None
     name = ""
     try:
         for name in _sorted_names(tree):
@@ -91,10 +93,15 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
             if not isinstance(child, _CONTAINERS):
                 out[element] = {}
                 continue
-            below = _specified(child, shape.member(name), strict=strict)
+            known = fields.get(name)
+            inner = known or items or ANYTHING
+            if isinstance(child, list):
+                below = _specified_items(child, inner, strict=strict) if is_granular(inner) else None
+            else:
+                below = None if inner.atomic else _specified_members(child, inner, strict=strict)
             if below is None or child == {}:
                 out[element] = {}
-            elif not is_named(name, shape):
+            elif known is None and not knows_all:  # as `is_named` says it, which is asked for every field here
                 out[element] = {".": {}, **below} if below else {}
             elif below:
                 out[element] = below
@@ -108,6 +115,9 @@ def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node
     elements = _strict_elements(entries, shape) if strict else list_elements(entries, shape)
     if elements is None:
         return None
+    inner = shape.item()
+    if inner.atomic and not is_granular(inner):  # nothing inside is owned for itself
+        return in_order({element: {} for element in elements})
     out: Node = {}
     element = ""
     try:
@@ -115,7 +125,7 @@ def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node
             if element in out:
                 out[element] = {}
                 continue
-            below = _specified(entry, shape.item(), strict=strict)
+            below = _specified(entry, inner, strict=strict)
             out[element] = {".": {}, **below} if below else {}
     except _Misfit as misfit:
         misfit.steps.append(element)
@@ -139,7 +149,7 @@ def _strict_elements(entries: list[Tree], shape: Shape) -> list[str]:
             misfit = _Misfit(str(error))
             misfit.steps.append(f"i:{position}")
             raise misfit from None
-    if len(set(elements)) < len(elements):
+    if len(elements) > 1 and len(set(elements)) < len(elements):
         twice = next(one for position, one in enumerate(elements) if one in elements[:position])
         raise _Misfit(f"the list holds {show((twice,))} twice: leave one out")
     return elements

@@ -78,9 +78,7 @@ def track_update(
             return Applied(as_object(live), changed=False)
         managers = _managers_of_write(stored, given)
         if managers or live is None:
-            entry = ManagedEntry(
-                manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource
-            )
+            entry = ManagedEntry(manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource)
             changes = compare(before, after, shape).beyond(ignore)
             managers = cap_updates(record_update(fit(managers, shape, changes), changes, entry))
         if is_same and managers == _readable(stored):
