@@ -213,7 +213,7 @@ def _finish(request: Request, response: Response, audit: str) -> Answer:
     """Puts on the headers of every answer, and packs large ones for those who can unpack them."""
     headers = response.headers
     body = response.body
-    if headers is JSON_HEADERS and body.__class__ is bytes and len(body) <= _WORTH_PACKING:  # most answers
+    if headers is JSON_HEADERS and isinstance(body, bytes) and len(body) <= _WORTH_PACKING:  # most answers
         return Response(response.status, (("Audit-Id", audit), *_PRIVATE_JSON), body, response.upgrade)
     if all(name != "Cache-Control" for name, _ in headers):
         headers = (("Audit-Id", audit), _PRIVATE, *headers)

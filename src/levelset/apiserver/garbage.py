@@ -41,7 +41,19 @@ class _Head(msgspec.Struct, frozen=True, gc=False):
     metadata: Object
 
 
+class _OwnerMetadata(msgspec.Struct, frozen=True, gc=False):
+    uid: Any = None
+    deletionTimestamp: Any = None  # noqa: N815  # the name of the wire
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    """What decides at once whether an owner is there."""
+
+    metadata: _OwnerMetadata
+
+
 _read_head: Final = msgspec.json.Decoder(_Head).decode
+_read_owner: Final = msgspec.json.Decoder(_Owner).decode
 _parse_version: Final = lru_cache(maxsize=256)(parse_api_version)  # many dependents have few kinds of owners
 
 
@@ -117,8 +129,29 @@ class GarbageCollector:
         self._index.set(spot, owner_uids(new))
         if self._foreground:
             self._ask_owners(owner_uids([*old, *new]))
-        if new:
+        if new and not self._is_solid(spot, after):
             self.worker.add(spot)
+
+    def _is_solid(self, spot: Spot, tree: Object) -> bool:
+        """Whether all owners of an object are there, if that can be told at once: then there is nothing to do for it.
+
+        Nor will there be later, as far as this write goes: what becomes of an owner has its dependents looked at.
+        """
+        reader = self._world.reader
+        if reader is None or is_deleting(tree):
+            return False
+        for ref in references(tree):
+            owner, uid = owner_kind(self._world.catalog, ref), ref.get("uid")
+            if owner is None or uid in self._gone:
+                return False
+            if owner.namespaced and spot.namespace is None:
+                continue  # as `_verdict` has it
+            item = reader.get_nowait(owner.key(spot.namespace, str(ref.get("name") or "")))
+            if item is None:
+                return False
+            if not _is_there(item, uid):
+                return False
+        return True
 
     def _marked(self, served: Served, tree: Object) -> None:
         finalizers = tree["metadata"]["finalizers"]
@@ -245,6 +278,15 @@ class GarbageCollector:
 
     async def _change(self, spot: Spot, change: Callable[[Object], Object | None]) -> None:
         await writing.mutate(self._world, spot.served, spot.namespace, spot.name, change)
+
+
+def _is_there(item: Item, uid: Any) -> bool:
+    """Whether this is the object with this uid, and its deletion has not begun."""
+    try:
+        found = _read_owner(item.value).metadata
+    except msgspec.MsgspecError:  # not for a listener to complain about
+        return False
+    return found.uid == uid and not found.deletionTimestamp
 
 
 def _with_metadata(served: Served, item: Item) -> Object:
