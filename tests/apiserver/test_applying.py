@@ -162,6 +162,9 @@ async def test_concurrent_applies_create_once_and_lose_nothing() -> None:
     assert [one.created for one in made].count(True) == 1
     final = await apply(world, served, configs[0], "m0")
     assert sorted(one["name"] for one in final.tree["spec"]["items"]) == ["n0", "n1", "n2", "n3"]
+    owned = fields_of(final)
+    assert sorted(owned) == ["m0", "m1", "m2", "m3"]
+    assert not any("f:replicas" in one["f:spec"] for one in owned.values())  # a default, whoever lost the race
 
 
 async def test_a_dry_apply_stores_nothing() -> None:

@@ -110,7 +110,7 @@ def item(entry: Tree, shape: Shape) -> str:
         name = shape.keys[0]
         if name in entry or name in shape.defaults:
             found = entry[name] if name in entry else shape.defaults[name]
-            return f"{_key_begin(name)}{_text(found)}}}"
+            return f"{_key_begin(name)}{_quoted(found) if isinstance(found, str) else _text(found)}}}"
     else:
         given = {name: entry[name] for name in shape.keys if name in entry}
         fields: dict[str, Tree] = {name: shape.defaults[name] for name in shape.keys if name in shape.defaults} | given

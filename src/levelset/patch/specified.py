@@ -142,13 +142,13 @@ def _sorted_names(tree: dict[str, Tree]) -> list[str]:
 
 def _strict_elements(entries: list[Tree], shape: Shape) -> list[str]:
     elements: list[str] = []
-    for position, entry in enumerate(entries):
-        try:
-            elements.append(item(entry, shape))
-        except BadPatch as error:
-            misfit = _Misfit(str(error))
-            misfit.steps.append(f"i:{position}")
-            raise misfit from None
+    try:
+        for entry in entries:
+            elements.append(item(entry, shape))  # noqa: PERF401 - their number tells which one is wrong
+    except BadPatch as error:
+        misfit = _Misfit(str(error))
+        misfit.steps.append(f"i:{len(elements)}")
+        raise misfit from None
     if len(elements) > 1 and len(set(elements)) < len(elements):
         twice = next(one for position, one in enumerate(elements) if one in elements[:position])
         raise _Misfit(f"the list holds {show((twice,))} twice: leave one out")
