@@ -10,7 +10,6 @@ from typing import Final, Protocol, cast
 import httptools
 
 from levelset.client.exchange import Exchange
-from levelset.client.heads import LARGEST, read_plain
 from levelset.web.messages import Headers
 
 __all__ = ["Connection", "Owner"]
@@ -135,8 +134,6 @@ class Connection(asyncio.BufferedProtocol):
             # Nobody asked: most often 408, a server's way to say that it closes an idle connection.
             self._transport.abort()
             return
-        if not exchange.received and not exchange.call.is_stream and self._read_whole(exchange, nbytes):
-            return
         exchange.received += nbytes
         try:
             parser.feed_data(self._owner.buffer[:nbytes])
@@ -212,23 +209,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._status:
             self._is_complete = True
             self._keeps = self._parser.should_keep_alive()
-
-    # --- the answer, whole ----------------------------------------------------------------------------------------
-
-    def _read_whole(self, exchange: Exchange, nbytes: int) -> bool:
-        """Whether the first bytes were the whole answer, and one so plain that it needs no parser."""
-        if nbytes > LARGEST or exchange.call.method == "HEAD":
-            return False
-        owner = self._owner
-        found = read_plain(bytes(owner.buffer[:nbytes]))
-        if found is None or len(found[2]) > owner.body_bytes:
-            return False
-        self._status, self._headers, body = found
-        self._is_complete = self._keeps = True
-        exchange.received = nbytes
-        exchange.parts.append(body)
-        self._finish(exchange)
-        return True
 
     # --- the answer, step by step ---------------------------------------------------------------------------------
 

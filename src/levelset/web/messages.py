@@ -39,13 +39,6 @@ class Headers:
             for name, value in pairs:
                 self.add(name.lower(), value)
 
-    @classmethod
-    def of(cls, values: dict[str, str]) -> "Headers":
-        """The headers with these fields, each sent once and its name in lower case; they take the dict over."""
-        made = cls.__new__(cls)
-        made._values, made._repeated, made.find = values, None, values.get
-        return made
-
     def add(self, name: str, value: str) -> None:
         """Adds one field while the headers are being put together; `name` must be in lower case."""
         values = self._values
