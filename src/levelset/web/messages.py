@@ -35,7 +35,8 @@ class Headers:
         self._repeated: dict[str, list[str]] | None = None
         self.find: Callable[[str], str | None] = self._values.get
         if fields:  # one that is put together with `add` begins empty
-            pairs = cast("Mapping[str, str]", fields).items() if isinstance(fields, Mapping) else fields
+            is_map = fields.__class__ is not tuple and isinstance(fields, Mapping)
+            pairs = cast("Mapping[str, str]", fields).items() if is_map else cast("Iterable[tuple[str, str]]", fields)
             for name, value in pairs:
                 self.add(name.lower(), value)
 
