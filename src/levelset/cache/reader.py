@@ -80,7 +80,8 @@ class Reader:
         # Nothing to wait for, as most of the time.
         if not (read == "cached" and source.is_settled_for(key)):
             until = timing.deadline(self._within if within is None else within)
-            if not await _is_filled(source, read, until):
+            is_ready = read == "cached" and source.is_ready
+            if not (is_ready or await _is_filled(source, read, until)):
                 return await self._client.find(kind, name, namespace=namespace)
             if not await self._is_fresh_enough(source, kind, key, read, until):
                 return await self._client.find(kind, name, namespace=namespace)
@@ -110,7 +111,11 @@ class Reader:
 
     async def _is_fresh_enough(self, source: Source, kind: Any, key: str, read: Read, until: float | None) -> bool:
         if read == "cached":
-            return await self._wait_seen(source, kind, partial(source.writes.unseen, key, source.find), until)
+            unseen = partial(source.writes.unseen, key, source.find)
+            vague = [entry for entry in unseen() if entry.is_vague]
+            if vague:
+                await self._settle(source, kind, vague)
+            return await source.wait_seen(unseen, until)
         return read == "stale" or await self._is_current(source, kind, key, until)
 
     async def _are_fresh_enough(self, source: Source, kind: Any, query: Query, read: Read, until: float | None) -> bool:

@@ -36,7 +36,7 @@ class Source:
         self._is_selective = informer.scope.is_selective
         self.writes = OwnWrites(is_selective=self._is_selective)
         # In order: who came first is woken first. Each with what it waits for.
-        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
         self._is_closed = False
         self._stores: dict[type[Any], Store[Any]] = {}
         self._detach = informer.on_progress(self._take)
@@ -144,16 +144,12 @@ class Source:
         """Whether something became true about the store before the deadline; looks after each thing it takes in."""
         if is_so():
             return True
-        if self.is_closed:
-            return False
-        try:
-            async with timing.until(until):
-                await self._progress(is_so)
-                while not is_so() and not self.is_closed:
-                    await self._progress(is_so)
-        except TimeoutError:
-            pass
-        return is_so()
+        is_late = False
+        while not is_late and not self.is_closed:
+            is_late = await self._progress(is_so, until)
+            if is_so():
+                return True
+        return False
 
     async def wait_seen(self, unseen: Callable[[], list[Unseen]], until: float | None) -> bool:
         """Whether the own writes that `unseen` finds are all shown before the deadline.
@@ -172,14 +168,19 @@ class Source:
             self.writes.give_up(unseen())
         return False
 
-    async def _progress(self, is_so: Callable[[], bool]) -> None:
-        """Returns once that may have become true."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def _progress(self, is_so: Callable[[], bool], until: float | None) -> bool:
+        """Returns once that may have become true, or cannot any more; True if it is too late for it."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        # A timer of its own, as many wait, and a block with a time limit costs several times as much.
+        timer = None if until is None else loop.call_at(until, _end, waiter, True)
         self._waiting[waiter] = is_so
         try:
-            await waiter
+            return await waiter
         finally:
             self._waiting.pop(waiter, None)
+            if timer is not None:
+                timer.cancel()
 
     def _take(self, changes: Sequence[Change[Any]]) -> None:
         gone = [
@@ -197,8 +198,13 @@ class Source:
         """Wakes those who have what they wait for, or wait in vain; to wake all of them would cost each a turn."""
         is_closed = self.is_closed
         for waiter, is_so in self._waiting.items():
-            if not waiter.done() and (is_closed or is_so()):
-                waiter.set_result(None)
+            if is_closed or is_so():
+                _end(waiter, False)
+
+
+def _end(waiter: "asyncio.Future[bool]", is_late: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(is_late)
 
 
 def is_newer(version: str, than: str) -> bool:
