@@ -77,6 +77,38 @@ async def test_excluded_kinds_are_read_live_and_all_writes_are_live() -> None:
 
 
 @virtual
+async def test_a_peek_shows_what_a_read_would_find_without_waiting() -> None:
+    async with open_bench() as bench:
+        bench.cluster.declare(Config)
+        await bench.cluster.wait_ready()
+        (source,) = bench.cluster.sources
+        await bench.client.create(config("blog", "1"))
+        assert bench.cluster.peek(source, "blog", "default") is None, "the own write is not there yet"
+        found = await bench.cluster.get(BLOG)
+        peeks = [bench.cluster.peek(source, "blog", "default") for _ in range(64)]
+        kept = source.kept("default/blog")
+        assert kept is not None
+        assert kept.head.resource_version == found.metadata.resource_version
+        assert peeks.count(None) == 64 - peeks.count(kept) > 0, "now and then it is the turn of others"
+        assert peeks[0] is kept
+        await bench.cluster.aclose()
+        assert bench.cluster.peek(source, "blog", "default") is None
+
+
+@virtual
+async def test_a_second_watch_of_a_kind_and_the_end_of_one_change_who_answers() -> None:
+    async with open_bench() as bench:
+        await bench.other.create(config("blog", "1"))
+        async with bench.cluster.declare(Config) as first:
+            assert (await bench.cluster.get(BLOG)).data == {"value": "1"}
+            bench.cluster.declare(Config, namespace="default")
+            assert (await bench.cluster.get(BLOG)).data == {"value": "1"}
+            assert first.is_ready
+        assert (await bench.cluster.get(BLOG)).data == {"value": "1"}
+        assert [str(scope) for scope in bench.cluster.declared] == ["v1 ConfigMap in default"]
+
+
+@virtual
 async def test_reads_outside_of_the_declared_namespaces_are_errors_that_name_them() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config, namespace="default")

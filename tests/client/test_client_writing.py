@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from levelset.client.calls import Call
+from levelset.client.drafting import draft_of
 from levelset.client.kinds import OnlyMetadata
 from levelset.client.patches import JsonPatch, MergePatch, StrategicPatch
 from levelset.errors import (
@@ -218,6 +219,13 @@ async def test_apply_conflicts_name_manager_and_field_and_force_takes_over() -> 
         assert (conflict.manager, conflict.field) == ("me", ".spec.replicas")
         assert caught.value.code == 409
         assert (await client.apply(website("blog", replicas=4), manager="you", force=True)).spec.replicas == 4
+
+
+async def test_a_draft_is_applied_as_its_object_would_be() -> None:
+    async with open_client() as client:
+        draft = draft_of(website("blog", replicas=3))
+        made = await client.apply_draft(draft, draft.applied_body(), manager="me")
+        assert made == await client.apply(website("blog", replicas=3), manager="me")
 
 
 async def test_apply_works_on_a_part_and_of_an_object_that_was_read() -> None:  # K09

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from levelset.client.credentials import Anonymous, Basic, ClientCertificate, Together, Token, TokenFile
+from levelset.client.credentials import (
+    Anonymous,
+    Basic,
+    ClientCertificate,
+    Together,
+    Token,
+    TokenFile,
+    lasting_headers,
+)
 from levelset.errors import ConfigError
 from levelset.web.identities import Identity
 from tests.client.patience import patient
@@ -25,6 +33,20 @@ async def test_a_token_is_shown_as_bearer_and_stays_what_it_is() -> None:
 
 async def test_a_password_is_shown_as_basic() -> None:
     assert await Basic("me", "pa:ss").headers() == {"Authorization": "Basic bWU6cGE6c3M="}
+
+
+class Changing(Token):
+    """A token that somebody made his own."""
+
+    async def headers(self) -> Mapping[str, str]:
+        return {"Authorization": "Bearer other"}
+
+
+async def test_only_credentials_that_never_change_are_known_without_asking(tmp_path: Path) -> None:
+    for lasting in (Anonymous(), Token("abc"), Basic("me", "pass")):
+        assert lasting_headers(lasting) == await lasting.headers()
+    for other in (Changing("abc"), TokenFile(tmp_path / "token", fallback="abc"), Together(Token("abc"), Anonymous())):
+        assert lasting_headers(other) is None
 
 
 @pytest.mark.parametrize("token", ["", "a b\n", "line\nline", "\u00e9", " x"])

@@ -1,4 +1,4 @@
-from levelset.client.served import ServedResource
+from levelset.client.served import ServedResource, served_by
 from levelset.objects.definition import Scale, define
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource
 
@@ -15,3 +15,9 @@ def test_a_class_says_by_itself_what_it_is_served_under() -> None:
 def test_it_prints_as_kubectl_would_be_told() -> None:
     assert str(ServedResource.of(define("Website", api="example.dev/v1"))) == "websites.v1.example.dev"
     assert str(ServedResource.of(define("Pod", api="v1"))) == "pods.v1"
+
+
+def test_what_a_class_is_served_under_is_made_once() -> None:
+    one, other = define("Website", api="example.dev/v1"), define("Website", api="example.dev/v1", status=True)
+    assert served_by(one) is served_by(one)
+    assert (served_by(one), served_by(other)) == (ServedResource.of(one), ServedResource.of(other))
