@@ -72,3 +72,48 @@ def test_a_transform_sees_what_is_left() -> None:
     raw = b'{"metadata":{"name":"a","managedFields":[]}}'
     kept = Keeper(managed_fields=False, transform=remember).keep(raw)
     assert (seen, kept.head.name) == ([b'{"metadata":{"name":"a"}}'], "b")
+
+
+USUAL = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":%s},"spec":{"x":[1]}}'
+managed: Any = trees | st.just(json.loads(FIELDS)) | st.just(json.loads(FIELDS) * 2)
+
+
+@given(members, members, managed, st.booleans(), st.booleans())
+def test_what_is_cut_beforehand_is_kept_as_the_whole_would_be(
+    before: dict[str, Any], metadata: dict[str, Any], fields: Any, has_fields: bool, is_last: bool
+) -> None:
+    before.pop("metadata", None)
+    metadata = {"name": "a", **metadata, **({"managedFields": fields} if has_fields else {})}
+    tree = {**before, "metadata": metadata} if is_last else {"metadata": metadata, **before}
+    raw = json.dumps(tree, separators=(",", ":")).encode()
+    keeper = Keeper(managed_fields=False)
+    kept = keeper.keep(keeper.cut(b"{,%b]}" % raw, 2, 2 + len(raw)))
+    assert kept.tree() == Keeper(managed_fields=False).keep(raw).tree()
+
+
+def test_managed_fields_where_servers_write_them_are_cut_beforehand() -> None:
+    keeper = Keeper(managed_fields=False)
+    raws = [USUAL.replace("%s", text).encode() for text in (FIELDS, FIELDS, "[]")]
+    assert keeper.keep_all(raws) is None
+    cut = [keeper.cut(raw, 0, len(raw)) for raw in raws]
+    assert keeper.is_cutting
+    assert [json.loads(one)["metadata"] for one in cut] == [{"name": "a"}] * 3
+    assert keeper.keep_all(cut) == [Keeper(managed_fields=False).keep(raw) for raw in raws]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"metadata":{"name":"a"},"spec":{"x":1,"managedFields":%s}}',
+        '{"a\\"metadata":{"x":1,"managedFields":%s},"metadata":{"name":"a"}}',
+        '{"metadata":{"name":"a","x":{"y":1,"managedFields":%s}}}',
+        '{"metadata":{"annotations":{"a":"}"},"b":{"c":1,"managedFields":%s}},"spec":{}}',
+        '{"spec":{"metadata":{"x":1,"managedFields":%s}},"metadata":{"name":"a"}}',
+        '{"metadata":{"name":"a","managedFields":[{}',
+    ],
+)
+def test_what_only_looks_like_managed_fields_is_not_cut_beforehand(text: str) -> None:
+    raw = text.replace("%s", FIELDS).encode()
+    keeper = Keeper(managed_fields=False)
+    assert keeper.cut(raw, 0, len(raw)) == raw
+    assert not keeper.is_cutting

@@ -75,23 +75,26 @@ def read_page(
 class _Reader:
     """Keeps the items of one list."""
 
-    __slots__ = ("_is_bare", "_keep", "_prefix")
+    __slots__ = ("_is_bare", "_keeper", "_prefix")
 
     def __init__(self, gvk: GroupVersionKind, keeper: Keeper) -> None:
         names: dict[str, Any] = {"apiVersion": gvk.api_version, "kind": gvk.kind}
         self._prefix = msgspec.json.encode(names)[:-1] + b","
-        self._keep = keeper.keep
+        self._keeper = keeper
         self._is_bare: bool | None = None  # whether items that begin with their metadata name no kind; None: not known
 
     def read_all(self, items: list[Raw]) -> list[Kept]:
-        kept: list[Kept] = []
-        add, keep = kept.append, self._keep
-        for item in items:
-            raw = bytes(item)  # a copy: a Raw would hold on to the whole answer
-            if not raw.startswith((b'{"apiVersion":', b'{"kind":')):
-                raw = self._with_names(raw)
-            add(keep(raw))
-        return kept
+        keeper = self._keeper
+        # Copies: a Raw would hold on to the whole answer. The first is kept by itself, to see how the others are.
+        first = [keeper.keep(self._named(bytes(item))) for item in items[:1]]
+        raws = [self._named(bytes(item)) for item in items[1:]]
+        if keeper.is_cutting:
+            raws = [keeper.cut(raw, 0, len(raw)) for raw in raws]
+        found = keeper.keep_all(raws)
+        return first + ([keeper.keep(raw) for raw in raws] if found is None else found)
+
+    def _named(self, raw: bytes) -> bytes:
+        return raw if raw.startswith((b'{"apiVersion":', b'{"kind":')) else self._with_names(raw)
 
     def _with_names(self, raw: bytes) -> bytes:
         if raw.startswith(b'{"metadata":'):
