@@ -318,3 +318,52 @@ def answering_pieces(*pieces: bytes) -> Callable[[], Awaitable[Answer]]:
         return Answer(status=200, headers=Headers(()), pieces=Given(pieces))
 
     return answer
+
+
+MANY = [
+    line("ADDED", tree("a")),
+    line("ADDED", tree("b")),
+    line("BOOKMARK", tree("")),
+    b'{"type":"ADDED","object":{"metadata":{"name":"c"}},"extra":[1]}\n',
+    line("ADDED", tree("d")),
+    line("MODIFIED", tree("e", metadata={"name": "e", "managedFields": [{"a": {}}], "uid": "u"})),
+    line("MODIFIED", tree("f", metadata={"name": "f", "uid": "u", "managedFields": [{"a": {}}]})),
+    b"\n \n",
+    line("MODIFIED", tree("g", metadata={"name": "g", "uid": "u", "managedFields": []})),
+    line("DELETED", tree("h")),
+    line("DELETED", tree("i")),
+    line("MODIFIED", tree("j")),
+]
+
+
+def test_lines_that_are_read_together_are_read_as_each_of_them_alone() -> None:
+    whole = b"".join(MANY)
+    expected = [event for one in MANY for event in EventReader(WEBSITE, managed_fields=False).feed(one)]
+    assert [name for _, name in shape(expected)] == ["a", "b", "", *"cdefghij"]
+    assert not any(b"managedFields" in event.kept.raw for event in expected)
+    for size in (1, 50, 90, 300, len(whole)):
+        reader = EventReader(WEBSITE, managed_fields=False)
+        pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+        assert [event for piece in pieces for event in reader.feed(piece)] == expected
+
+
+def test_objects_as_they_are_kept_come_without_events_around_them_in_the_same_order() -> None:
+    events = EventReader(WEBSITE).feed(b"".join(MANY))
+    reader = EventReader(WEBSITE, as_kept=True)
+    reader.take(b"".join(MANY))
+    found: list[Any] = []
+    while reader.is_more:
+        found += reader.read(100)
+    assert found == [one.kept if one.type in {"ADDED", "MODIFIED"} else one for one in events]
+
+
+def test_each_object_of_lines_that_are_read_together_is_transformed_once() -> None:
+    seen: list[bytes] = []
+
+    def remember(raw: bytes) -> bytes:
+        seen.append(raw)
+        return raw
+
+    reader = EventReader(WEBSITE, transform=remember)
+    events = reader.feed(b"".join([line("MODIFIED", tree(name)) for name in "abc"]))
+    assert seen == [event.kept.raw for event in events]

@@ -264,11 +264,13 @@ class Reading(Asking):
         send_initial_events: bool = False,
         managed_fields: bool = True,
         transform: Transform | None = None,
+        as_kept: bool = False,
     ) -> Watching:
         """One watch request: `async with client.watch(Website) as batches`, then lists of `WatchEvent`s.
 
         It ends when the server ends it, after `timeout` seconds if that is given; what heals itself is
-        `levelset.watching.watch`.
+        `levelset.watching.watch`. With `as_kept` objects that came or changed are in the lists as they are, as a `Kept`
+        and no event.
         """
         view = view_of(kind)
 
@@ -288,7 +290,8 @@ class Reading(Asking):
             )
             return await self._sender.send(call, is_repeated=False)
 
-        return Watching(open_, EventReader(view.gvk, managed_fields=managed_fields, transform=transform))
+        reader = EventReader(view.gvk, managed_fields=managed_fields, transform=transform, as_kept=as_kept)
+        return Watching(open_, reader)
 
     async def _page(
         self,

@@ -21,7 +21,7 @@ from levelset.errors import ApiError, BadObject, Unreachable
 from levelset.objects.identity import GroupVersionKind
 from levelset.objects.kept import Kept, read_head
 
-__all__ = ["EventReader", "EventType", "WatchEvent", "Watching"]
+__all__ = ["EventReader", "EventType", "Told", "WatchEvent", "Watching"]
 
 EventType = Literal["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]
 
@@ -55,6 +55,9 @@ class WatchEvent(Struct, frozen=True, gc=False):
     is_initial_end: bool = False
 
 
+Told = WatchEvent | Kept
+"""What a reader gives: events; with `as_kept` also mere objects."""
+
 _NOTHING: Final = Raw()
 
 
@@ -69,9 +72,16 @@ _read_any: Final = msgspec.json.Decoder()
 
 
 class EventReader:
-    """Makes events of bytes, wherever those were cut: `feed` takes a piece and gives the events that it completes."""
+    """Makes events of bytes, wherever those were cut: `feed` takes a piece and gives the events that it completes.
 
-    __slots__ = ("_gvk", "_keep", "_limit", "_rest", "_size")
+    Whoever does not want to read a big piece at once uses `take`, and then `read` as long as there `is_more`. Lines are
+    read where they lie: nothing of a piece is copied but the objects, and a line that its end cuts in two.
+
+    With `as_kept` an object that came or changed is given as it is kept, without an event around it: a cache takes in
+    a hundred thousand of them a second, and treats both alike. Everything else is an event all the same.
+    """
+
+    __slots__ = ("_as_kept", "_at", "_gvk", "_keeper", "_limit", "_piece", "_rest", "_size", "_stop", "_usual")
 
     def __init__(
         self,
@@ -80,83 +90,149 @@ class EventReader:
         managed_fields: bool = True,
         transform: Transform | None = None,
         limit: int = _LINE_LIMIT,
+        as_kept: bool = False,
     ) -> None:
         self._gvk = gvk
-        self._keep = Keeper(managed_fields=managed_fields, transform=transform).keep
+        self._keeper = Keeper(managed_fields=managed_fields, transform=transform)
         self._limit = limit
-        self._rest: list[bytes] = []  # the pieces of a line whose end has not come yet
-        self._size = 0
+        self._as_kept = as_kept
+        self._usual = _BEGINNINGS[ord("M")]  # the last line was of this type, and the next will most likely be
+        self._piece = b""
+        self._stop = 0  # up to here the piece has been read
+        self._at = 0  # where in the piece a line begins whose end has not come yet
+        self._rest: list[bytes] = []  # what earlier pieces had of that line
+        self._size = 0  # of that line, as far as it has come
 
     @property
     def is_between_lines(self) -> bool:
         """Whether nothing of an unfinished line is left."""
         return not self._size
 
-    def feed(self, piece: bytes) -> list[WatchEvent]:
+    @property
+    def is_more(self) -> bool:
+        """Whether something of the piece has not been read yet."""
+        return self._stop < len(self._piece)
+
+    def feed(self, piece: bytes) -> list[Any]:
         """The events whose last byte is in this piece; BadObject for a line that is no event, or is too long."""
-        end = piece.find(b"\n")
-        if end < 0:
-            self._hold(piece)
-            return []
-        if self._size:
-            self._rest.append(piece)
-            piece, self._rest, self._size = b"".join(self._rest), [], 0
-            end = piece.find(b"\n")
-        events: list[WatchEvent] = []
-        start = 0
-        while end >= 0:
-            if end > start:
-                self._read(piece, start, end, events)
-            start = end + 1
-            end = piece.find(b"\n", start)
-        if start < len(piece):
-            self._hold(piece[start:])
+        self.take(piece)
+        return self.read(len(piece))
+
+    def take(self, piece: bytes) -> None:
+        """Takes the next piece, to be read in parts; the one before it has been read."""
+        self._piece, self._at, self._stop = piece, 0, 0
+
+    def read(self, size: int) -> list[Any]:
+        """The events whose last byte is in about the next `size` bytes of the piece; BadObject as `feed`."""
+        piece, start, events = self._piece, self._stop, list[Told]()
+        # A small rest is not left for another time.
+        stop = self._stop = len(piece) if len(piece) - start < size + size // 2 else start + size
+        end = piece.find(b"\n", start, stop)
+        if end >= 0:
+            if self._rest:
+                line, self._rest = b"".join([*self._rest, piece[:end]]), []
+                self._read(line, events)
+                self._at = end + 1
+                end = piece.find(b"\n", self._at, stop)
+            start = self._at = self._read_lines(end, events)
+            self._size = 0
+        self._size += stop - start
+        if self._size > self._limit:
+            raise self._broken(self._size, f"is longer than the limit of {self._limit} bytes")
+        if stop == len(piece):
+            self.drop()
         return events
 
-    def finish(self) -> list[WatchEvent]:
+    def drop(self) -> None:
+        """Lets go of the piece; what has not been read of it is lost."""
+        if self._at < self._stop:
+            self._rest.append(self._piece[self._at : self._stop])
+        self._piece, self._at, self._stop = b"", 0, 0
+
+    def finish(self) -> list[Any]:
         """The event in the last line, if the stream has ended after it without a line end."""
         if self.is_between_lines:
             return []
+        self.drop()
         line, self._rest, self._size = b"".join(self._rest), [], 0
         if not line.strip():
             return []
-        events: list[WatchEvent] = []
+        events: list[Told] = []
         try:
-            self._read(line, 0, len(line), events)
+            self._read(line, events)
         except BadObject as error:
             raise Unreachable(f"the watch of {self._gvk} was cut in the middle of an event") from error
         return events
 
-    def _hold(self, piece: bytes) -> None:
-        self._rest.append(piece)
-        self._size += len(piece)
-        if self._size > self._limit:
-            raise self._broken(self._size, f"is longer than the limit of {self._limit} bytes")
+    def _read_lines(self, end: int, events: list[Told]) -> int:
+        """Adds the events in all lines of the piece from the one that ends here; gives where the last one has ended.
 
-    def _read(self, piece: bytes, start: int, end: int, events: list[WatchEvent]) -> None:
-        """Adds the event in one line of the piece."""
-        found = _BEGINNINGS.get(piece[start + _LETTER]) if end - start > _LETTER else None
-        if found is not None and piece.startswith(found[1], start):
-            type_, raw = found[0], piece[start + len(found[1]) : end - 1]
+        Lines of the usual type are read together, without a further look at each: if one of them is not what it seems
+        to be, its object cannot be kept, and then each is read by itself.
+        """
+        piece, at, stop, keeper = self._piece, self._at, self._stop, self._keeper
+        find, startswith = piece.find, piece.startswith
+        since, raws, beginning, size = at, list[bytes](), self._usual[1], len(self._usual[1])
+        while end >= 0:
+            if startswith(beginning, at):
+                start = at + size
+                raws.append(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
+            else:
+                self._read_together(raws, since, events)
+                self._read(piece[at:end], events)
+                since, raws, beginning, size = end + 1, [], self._usual[1], len(self._usual[1])
+            at = end + 1
+            end = find(b"\n", at, stop)
+        self._read_together(raws, since, events)
+        return at
+
+    def _read_together(self, raws: list[bytes], at: int, events: list[Told]) -> None:
+        """Adds the events of the usual type with these objects; their lines begin here."""
+        if not raws:
+            return
+        type_, found = self._usual[0], self._keeper.keep_all(raws)
+        if found is not None:
+            events += [WatchEvent(type_, kept) for kept in found] if self._wraps(type_) else found
+            return
+        for raw in raws:
+            end = self._piece.find(b"\n", at)
             try:
-                events.append(self._event(type_, raw) if type_ == "BOOKMARK" else WatchEvent(type_, self._keep(raw)))
+                events.append(self._event(type_, raw))
+            except BadObject:  # more than these two members, or in another order: read it in full
+                self._read_slowly(self._piece[at:end], events)
+            at = end + 1
+
+    def _read(self, line: bytes, events: list[Told]) -> None:
+        """Adds the event in one line, if there is one."""
+        found = _BEGINNINGS.get(line[_LETTER]) if len(line) > _LETTER else None
+        if found is not None and line.startswith(found[1]):
+            type_, beginning = found
+            if type_ != "BOOKMARK":
+                self._usual = found
+            try:
+                events.append(self._event(type_, line[len(beginning) : -1]))
             except BadObject:
-                pass  # more than these two members, or in another order: read it in full
+                pass  # as above
             else:
                 return
-        event = self._read_slowly(piece[start:end])
-        if event is not None:
-            events.append(event)
+        self._read_slowly(line, events)
 
-    def _event(self, type_: EventType, raw: bytes) -> WatchEvent:
+    def _wraps(self, type_: EventType) -> bool:
+        return not self._as_kept or type_ == "DELETED"
+
+    def _event(self, type_: EventType, raw: bytes) -> Told:
         if type_ == "BOOKMARK":
             head = read_head(raw)
             return WatchEvent(type_, Kept(head, raw), None, _INITIAL_END in bytes(head.annotations_json))
-        return WatchEvent(type_, self._keep(raw))
+        kept = self._keeper.keep(raw)
+        return WatchEvent(type_, kept) if self._wraps(type_) else kept
 
-    def _read_slowly(self, line: bytes) -> WatchEvent | None:
-        if not line.strip():
-            return None
+    def _read_slowly(self, line: bytes, events: list[Told]) -> None:
+        """Adds the event in one line, in whatever way it is written."""
+        if line.strip():
+            events.append(self._read_in_full(line))
+
+    def _read_in_full(self, line: bytes) -> Told:
         try:
             found = _lines.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -184,18 +260,19 @@ class EventReader:
 class Watching:
     """One watch, to be opened with `async with`: iterating gives lists of events, one for each piece that arrives.
 
+    They are lists of whatever the reader gives.
+
     Big pieces are given in parts, and others run in between.
 
     It ends when the server ends it. Raises Unreachable if it is cut, BadObject for what is no event, and on opening
     the ApiError of a server that refuses.
     """
 
-    __slots__ = ("_incoming", "_reader", "_rest")
+    __slots__ = ("_incoming", "_reader")
 
     def __init__(self, open_: Callable[[], Awaitable[Answer]], reader: EventReader) -> None:
         self._incoming = Incoming(open_)
         self._reader = reader
-        self._rest = memoryview(b"")  # of a big piece, what was not read yet
 
     async def __aenter__(self) -> Self:
         await self._incoming.open()
@@ -211,33 +288,25 @@ class Watching:
 
     async def __anext__(self) -> list[WatchEvent]:
         stream = self._incoming.stream or await self._incoming.open()
-        if self._rest and (events := await self._read_rest()):
-            return events
-        async for piece in stream:
-            if len(piece) <= _LARGEST_PIECE:
-                events = self._reader.feed(piece)
+        reader = self._reader
+        while True:
+            if reader.is_more:
+                await asyncio.sleep(0)
             else:
-                self._rest = memoryview(piece)[_LARGEST_PIECE:]
-                events = self._reader.feed(piece[:_LARGEST_PIECE]) or await self._read_rest()
+                try:
+                    reader.take(await stream.__anext__())
+                except StopAsyncIteration:
+                    break
+            events = reader.read(_LARGEST_PIECE)
             if events:
                 return events
-        events = self._reader.finish()
+        events = reader.finish()
         if events:
             return events
         await self.aclose()
         raise StopAsyncIteration
 
-    async def _read_rest(self) -> list[WatchEvent]:
-        """The next events of a big piece that has been begun; none once it has been read."""
-        while self._rest:
-            await asyncio.sleep(0)
-            part, self._rest = self._rest[:_LARGEST_PIECE], self._rest[_LARGEST_PIECE:]
-            events = self._reader.feed(bytes(part))
-            if events:
-                return events
-        return []
-
     async def aclose(self) -> None:
         """Ends the watch; may be repeated."""
-        self._rest = memoryview(b"")
+        self._reader.drop()
         await self._incoming.aclose()
