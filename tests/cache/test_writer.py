@@ -158,3 +158,21 @@ def _random_events(chance: random.Random, version: int) -> list[Event[Any]]:
     if chance.random() < 0.01:
         return [Init()]
     return [(deleted if chance.random() < 0.4 else applied)(make(number))[0] for number in range(50)]
+
+
+def test_an_object_without_an_event_around_it_is_listed_within_a_list_and_changed_outside() -> None:
+    sites, writer = store(Site, by_label("app"))
+    first = [kept_site("a", 1), kept_site("", 1), kept_site("b", 1, labels={"app": "x"})]
+    assert said(writer.apply([Init(), *first])) == []
+    assert said(writer.apply([kept_site("c", 1), kept_site("c", 2)])) == []
+    assert said(writer.apply([InitDone("5")])) == ["*+a1", "*+b1", "*+c2"]
+    later = [kept_site("a", 7), kept_site("a", 8), kept_site("", 9), kept_site("a", 6), kept_site("d", 9)]
+    assert said(writer.apply(later)) == ["a1>a7", "a7>a8", "+d9"]
+    assert said(writer.apply([kept_site("b", 10, labels={"app": "y"}), *deleted(kept_site("d", 11))])) == [
+        "b1>b10",
+        "-d9",
+    ]
+    assert [one.head.name for one in sites.by(by_label("app"), "y").kept] == ["b"]
+    kept = [one for one in map(sites.kept, sites.keys()) if one is not None]
+    assert sites.size == sum(len(one.raw) for one in kept)
+    assert sites.resource_version == "11"

@@ -5,8 +5,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levelset.client.kinds import Item
 from levelset.client.watching import WatchEvent
 from levelset.errors import BadRequest, Expired, Invalid, NotFound, ServerFailed, Unreachable
+from levelset.objects.kept import Kept
 from levelset.watching.events import Apply, Delete, Event, Init, InitApply, InitDone
 from levelset.watching.machine import ListPage, Machine, OpenWatch, ReadWatch, Setback
 from tests.watching.scripted import VIEW, bookmark, error, event, page
@@ -112,3 +114,47 @@ def test_from_everywhere_a_server_that_works_leads_to_a_complete_list_or_an_open
                 pass
     assert machine.step() == ReadWatch()
     assert (machine.resource_version, machine.failures) == ("500", 0)
+
+
+def without_events(outcome: dict[str, Any]) -> dict[str, Any]:
+    batch = [one.kept if one.type in {"ADDED", "MODIFIED"} else one for one in outcome["batch"]]
+    return {**outcome, "batch": batch}
+
+
+def with_events(told: list[Any], *, is_within: bool) -> list[Event[Settings]]:
+    events: list[Event[Settings]] = []
+    for one in told:
+        is_within = isinstance(one, Init) or (is_within and not isinstance(one, InitDone))
+        made = InitApply if is_within else Apply
+        events.append(made(Item(one, VIEW)) if isinstance(one, Kept) else one)
+    return events
+
+
+rising: Any = st.integers(100, 150).map(
+    lambda first: [event("MODIFIED", "abc"[number % 3], str(first + number)) for number in range(5)]
+)
+calm = st.fixed_dictionaries(
+    {
+        "fails": st.none(),
+        "batch": rising | st.just([bookmark("100", ends=True)]) | st.lists(watch_events, max_size=3),
+        "ends": st.just(""),
+        "names": st.just(["a", "b"]),
+        "version": st.just("100"),
+        "more": st.none(),
+    }
+)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from([None, True, False]), st.lists(calm | outcomes, max_size=25))
+def test_objects_without_events_around_them_come_to_the_same(streaming, story) -> None:
+    plain, bare = Machine(VIEW, streaming=streaming), Machine(VIEW, streaming=streaming, as_kept=True)
+    is_within = False
+    for outcome in story:
+        expected, told = drive(plain, outcome), drive(bare, without_events(outcome))
+        assert with_events(told, is_within=is_within) == expected
+        for one in expected:
+            is_within = isinstance(one, Init) or (is_within and not isinstance(one, InitDone))
+        assert len(plain.skipped) == len(bare.skipped)
+        for name in ("phase", "resource_version", "failures", "lists", "bookmarks"):
+            assert getattr(plain, name) == getattr(bare, name)

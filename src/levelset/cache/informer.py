@@ -27,7 +27,7 @@ from levelset.cache.table import Table
 from levelset.cache.writer import SLICE, Writer
 from levelset.client.kinds import View
 from levelset.errors import Deadline
-from levelset.watching.events import Event
+from levelset.watching.events import Told
 from levelset.watching.troubles import OnTrouble, Trouble
 
 __all__ = ["Batches", "Informer", "Progress"]
@@ -45,7 +45,7 @@ _BACKOFF: Final = Backoff()
 class Batches(Protocol):
     """Where events come from: a Watcher."""
 
-    def __aiter__(self) -> AsyncIterator[list[Event[Any]]]:
+    def __aiter__(self) -> AsyncIterator[Sequence[Told[Any]]]:
         """The batches, without an end."""
         ...
 

@@ -167,6 +167,7 @@ class Informers:
             managed_fields=key.managed_fields,
             transform=key.transform,
             on_trouble=on_trouble,
+            as_kept=True,
             **self._watching,
         )
         return made

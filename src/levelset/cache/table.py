@@ -4,13 +4,14 @@ Nothing here waits. A table has one writer (`Writer`), which keeps to the order 
 with views of their own (`Store`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from levelset.cache.buckets import Buckets
+from levelset.cache.changes import Change
 from levelset.cache.index import Index
 from levelset.cache.indexed import Indexed, Report
-from levelset.cache.keys import is_older, key_of
+from levelset.cache.keys import is_older
 from levelset.cache.memo import Memo
 from levelset.client.kinds import View
 from levelset.errors import ConfigError
@@ -47,26 +48,36 @@ class Table:
         self._fresh_size = 0
         self._indexes: dict[Index[Any], Indexed] = {}
 
-    def put(self, key: str, kept: Kept) -> Kept | None:
-        """Takes in a version of an object and gives the one before, None for a new object.
+    def put(self, objects: Sequence[Kept], view: View[Any], changes: list[Change[Any]]) -> int:
+        """Takes in objects that came or changed, and adds the changes; gives how many were left out for lack of a name.
 
-        It gives the very object that was to be taken in if that is nothing new: the same version, or an older one.
+        What is nothing new is no change: the same version, or an older one.
         """
-        before = self.kept.get(key)
-        if before is None:
-            self.size += len(kept.raw)
-        else:
-            was, head = before.head, kept.head
-            version, other = head.resource_version, was.resource_version
-            # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
-            if (version <= other or len(version) != len(other)) and was.uid == head.uid and not _is_newer(kept, before):
-                return kept
-            self.size += len(kept.raw) - len(before.raw)
-        self.kept[key] = kept
-        if self._indexes:
-            for indexed in self._indexes.values():
-                indexed.put(key, kept)
-        return before
+        kept_before, add, nameless = self.kept, changes.append, 0
+        for kept in objects:
+            head = kept.head
+            name, namespace, version = head.name, head.namespace, head.resource_version
+            if not name:
+                nameless += 1
+                continue
+            key = f"{namespace}/{name}" if namespace else name
+            before = kept_before.get(key)
+            if before is None:
+                self.size += len(kept.raw)
+            else:
+                other = before.head.resource_version
+                # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
+                is_doubtful = version <= other or len(version) != len(other)
+                if is_doubtful and before.head.uid == head.uid and not _is_newer(kept, before):
+                    continue
+                self.size += len(kept.raw) - len(before.raw)
+            kept_before[key] = kept
+            if self._indexes:
+                for indexed in self._indexes.values():
+                    indexed.put(key, kept)
+            self.resource_version = version
+            add(Change(key, before, kept, view))
+        return nameless
 
     def drop(self, key: str, gone: Kept) -> Kept | None:
         """Removes an object and gives its last version; None if it was not there, or is newer than the one gone."""
@@ -86,8 +97,8 @@ class Table:
         for indexed in self._indexes.values():
             indexed.start()
 
-    def put_fresh(self, kept: Kept) -> None:
-        """Takes an object into the new set.
+    def put_fresh(self, objects: Sequence[Kept]) -> int:
+        """Takes objects into the new set; gives how many were left out for lack of a name.
 
         The version that is here already is kept on: a list that changes nothing costs no memory, and what has been
         decoded stays.
@@ -95,17 +106,24 @@ class Table:
         if self.fresh is None:
             self.start()
         assert self.fresh is not None, "started above"
-        key = key_of(kept.head)
-        present = self.kept.get(key)
-        if present is not None and _is_same(present, kept):
-            kept = present
-        twice = self.fresh.get(key)
-        if twice is not None:  # an object may be on two pages of a list; the later page is the newer one
-            self._fresh_size -= len(twice.raw)
-        self.fresh[key] = kept
-        self._fresh_size += len(kept.raw)
-        for indexed in self._indexes.values():
-            indexed.put_fresh(key, kept)
+        fresh, known, nameless = self.fresh, self.kept, 0
+        for kept in objects:
+            name, namespace = kept.head.name, kept.head.namespace
+            if not name:
+                nameless += 1
+                continue
+            key = f"{namespace}/{name}" if namespace else name
+            if known and (present := known.get(key)) is not None and _is_same(present, kept):
+                kept = present  # noqa: PLW2901 -- from here on it is this one
+            twice = fresh.get(key)
+            if twice is not None:  # an object may be on two pages of a list; the later page is the newer one
+                self._fresh_size -= len(twice.raw)
+            fresh[key] = kept
+            self._fresh_size += len(kept.raw)
+            if self._indexes:
+                for indexed in self._indexes.values():
+                    indexed.put_fresh(key, kept)
+        return nameless
 
     def swap(self) -> tuple[dict[str, Kept], list[Buckets]]:
         """Goes over to the new set, at once; gives what was there before, to be compared and freed."""

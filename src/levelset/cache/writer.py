@@ -1,7 +1,7 @@
 """The one who writes into a store: events go in, changes come out."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from levelset.cache.buckets import Buckets
 from levelset.cache.changes import Change
@@ -13,7 +13,7 @@ from levelset.cache.table import Table
 from levelset.client.kinds import View
 from levelset.errors import BadObject
 from levelset.objects.kept import Kept
-from levelset.watching.events import Apply, Delete, Event, Init, InitApply, InitDone
+from levelset.watching.events import Apply, Delete, Init, InitApply, InitDone, Told
 
 __all__ = ["SLICE", "Writer"]
 
@@ -21,6 +21,8 @@ K = TypeVar("K")
 
 SLICE = 500
 """The most events, or objects, between two moments at which others may run: a millisecond or two."""
+
+_OBJECTS: Final = {Kept}
 
 
 class Writer(Generic[K]):
@@ -40,25 +42,31 @@ class Writer(Generic[K]):
         self._readiness = readiness
         self._report = report
 
-    def apply(self, events: Sequence[Event[Any]]) -> list[Change[K]]:
+    def apply(self, events: Sequence[Told[Any]]) -> list[Change[K]]:
         """Takes in the events, in order, and gives what they have changed."""
         return [change for changes in self.slices(events) for change in changes]
 
-    def slices(self, events: Sequence[Event[Any]]) -> Iterator[list[Change[K]]]:
+    def slices(self, events: Sequence[Told[Any]]) -> Iterator[list[Change[K]]]:
         """Takes in the events, in order, and gives what they have changed bit by bit; some bits are empty.
 
         The store has what a bit tells when the bit is given. Between two bits the caller may let others run, and must
         not write anything else.
         """
-        put = self._put
         for start in range(0, len(events), SLICE):
+            some = events[start : start + SLICE] if len(events) > SLICE else events
             changes: list[Change[K]] = []
-            for event in events[start : start + SLICE] if len(events) > SLICE else events:
+            if set(map(type, some)) == _OBJECTS:  # nothing but objects: what a busy watch brings
+                self._take(cast("Sequence[Kept]", some), changes)
+                yield self._next_step(changes)
+                continue
+            for event in some:
                 kind = type(event)
                 if kind is Apply:
-                    put(event.item.kept, changes)  # type: ignore[union-attr]  # narrowed by the line above
+                    self._put((event.item.kept,), changes)  # type: ignore[union-attr]  # narrowed by the line above
+                elif kind is Kept:
+                    self._take((event,), changes)  # type: ignore[arg-type]
                 elif kind is InitApply:
-                    self._put_fresh(event.item.kept)  # type: ignore[union-attr]
+                    self._put_fresh((event.item.kept,))  # type: ignore[union-attr]
                 elif kind is Delete:
                     self._drop(event.item.kept, changes)  # type: ignore[union-attr]
                 elif isinstance(event, Init):
@@ -79,22 +87,19 @@ class Writer(Generic[K]):
             self._table.step += 1
         return changes
 
-    def _put(self, kept: Kept, changes: list[Change[K]]) -> None:
-        head = kept.head
-        key = f"{head.namespace}/{head.name}" if head.namespace else head.name
-        if not head.name:
-            self._refuse()
-            return
-        table = self._table
-        before = table.put(key, kept)
-        if before is not kept:
-            table.resource_version = head.resource_version
-            changes.append(Change(key, before, kept, self._view))
-
-    def _put_fresh(self, kept: Kept) -> None:
-        if kept.head.name:
-            self._table.put_fresh(kept)
+    def _take(self, objects: Sequence[Kept], changes: list[Change[K]]) -> None:
+        """Takes in mere objects: within a list of everything they are there, else they came or changed."""
+        if self._table.fresh is not None:
+            self._put_fresh(objects)
         else:
+            self._put(objects, changes)
+
+    def _put(self, objects: Sequence[Kept], changes: list[Change[K]]) -> None:
+        for _ in range(self._table.put(objects, self._view, changes)):
+            self._refuse()
+
+    def _put_fresh(self, objects: Sequence[Kept]) -> None:
+        for _ in range(self._table.put_fresh(objects)):
             self._refuse()
 
     def _drop(self, kept: Kept, changes: list[Change[K]]) -> None:

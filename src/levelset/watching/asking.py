@@ -26,6 +26,7 @@ class Question:
     fields: FieldSelector | None = None
     managed_fields: bool = False
     transform: Transform | None = None
+    as_kept: bool = False
 
     async def list(self, step: ListPage) -> KeptPage:
         """One page of the list."""
@@ -54,5 +55,6 @@ class Question:
             send_initial_events=step.is_initial,
             managed_fields=self.managed_fields,
             transform=self.transform,
+            as_kept=self.as_kept,
         )
         return await watch.__aenter__()

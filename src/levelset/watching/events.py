@@ -10,8 +10,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from levelset.client.kinds import Item
+from levelset.objects.kept import Kept
 
-__all__ = ["Apply", "Delete", "Event", "Init", "InitApply", "InitDone"]
+__all__ = ["Apply", "Delete", "Event", "Init", "InitApply", "InitDone", "Told"]
 
 K = TypeVar("K")
 K_co = TypeVar("K_co", covariant=True)
@@ -47,3 +48,7 @@ class Delete(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
 
 Event = Init | InitApply[K] | InitDone | Apply[K] | Delete[K]
 """One thing that a watch tells."""
+
+Told = Event[K] | Kept
+"""What a cache is told: between `Init` and `InitDone` an object as it is kept stands for its `InitApply`, else for its
+`Apply`."""

@@ -19,14 +19,15 @@ later; then it is not paged, since servers answer that from memory.
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from levelset.client.kinds import Item, View
 from levelset.client.paging import KeptPage
-from levelset.client.watching import WatchEvent
+from levelset.client.watching import Told, WatchEvent
 from levelset.errors import ApiError, BadObject, Expired, Unreachable
+from levelset.objects.kept import Kept
 from levelset.watching.events import Apply, Delete, Event, Init, InitApply, InitDone
 from levelset.watching.judging import Verdict, judge
 from levelset.watching.versions import Sieve, is_older, newest
@@ -89,10 +90,19 @@ _READ: Final = ReadWatch()
 
 
 class Machine(Generic[K]):
-    """One watch of one kind; `streaming` None means streaming lists until the server turns out not to have them."""
+    """One watch of one kind; `streaming` None means streaming lists until the server turns out not to have them.
+
+    With `as_kept` it is given objects that came or changed without an event around them, and hands them on so.
+    """
 
     def __init__(
-        self, view: View[K], *, page_size: int | None = 500, streaming: bool | None = None, any_version: bool = False
+        self,
+        view: View[K],
+        *,
+        page_size: int | None = 500,
+        streaming: bool | None = None,
+        any_version: bool = False,
+        as_kept: bool = False,
     ) -> None:
         self.resource_version: str | None = None
         """Everything up to here has been told."""
@@ -107,6 +117,7 @@ class Machine(Generic[K]):
         self._page_size = page_size
         self._is_streaming, self._may_fall_back = streaming is not False, streaming is None
         self._any_version = any_version
+        self._as_kept = as_kept
         self._expirations = self._repeats = self._unfinished = 0
         self._was_brief = False
         self._setback: Setback | None = None
@@ -140,8 +151,8 @@ class Machine(Generic[K]):
             self._afresh(BadObject("the list has no resourceVersion to watch from"))
             return []
         view = self._view
-        events = self._begin()
-        events.extend([InitApply(Item(kept, view)) for kept in page.items])
+        events: list[Any] = self._begin()
+        events.extend(page.items if self._as_kept else [InitApply(Item(kept, view)) for kept in page.items])
         self._page_version, self._token = version, page.continue_
         if page.continue_ is None:
             events.append(self._complete(version))
@@ -153,10 +164,17 @@ class Machine(Generic[K]):
         self.phase = Phase.SYNCING if self.phase is Phase.OPENING else Phase.WATCHING
         self._opened_at = self.resource_version or ""
 
-    def received(self, batch: Sequence[WatchEvent]) -> list[Event[K]]:
-        """Events have come on the open watch."""
+    def received(self, batch: Sequence[Told]) -> list[Any]:
+        """Events have come on the open watch; gives what is new to those who listen."""
         is_list = self.phase is not _WATCHING and self.phase is Phase.SYNCING
-        return self._sync(batch) if is_list else self._follow(batch)
+        if self._as_kept:
+            if is_list and not self._held and self._are_usual(batch):
+                return [*self._begin(), *batch]
+            if self.phase is _WATCHING and (top := self._usual_end(batch)) is not None:
+                self._move(top, len(batch))
+                return list(batch)
+        events = [WatchEvent("MODIFIED", one) if isinstance(one, Kept) else one for one in batch]
+        return self._sync(events) if is_list else self._follow(events)
 
     def ended(self, *, lasted: float) -> None:
         """The server has ended the watch properly, so many seconds after it was opened.
@@ -278,6 +296,30 @@ class Machine(Generic[K]):
                 held.pop((kept.head.namespace, kept.head.name), None)
             events.append(InitApply(item))
         return events
+
+    def _are_usual(self, batch: Sequence[Told]) -> bool:
+        """Whether all are mere objects that begin as those of our kind do."""
+        beginning = self._sieve.beginning
+        for kept in batch:  # noqa: SIM110 -- all(...) takes longer
+            if not isinstance(kept, Kept) or not kept.raw.startswith(beginning):
+                return False
+        return True
+
+    def _usual_end(self, batch: Sequence[Told]) -> str | None:
+        """The version of the last one, if all are mere objects of our kind, each newer than the one before.
+
+        Nothing has to be looked at one by one then: `_follow` would come to the same.
+        """
+        top, beginning = self.resource_version or "", self._sieve.beginning
+        digits = len(top)
+        for kept in batch:
+            if not isinstance(kept, Kept) or not kept.raw.startswith(beginning):
+                return None
+            version = kept.head.resource_version
+            if version <= top or len(version) != digits:
+                return None
+            top = version
+        return top
 
     def _synced(self, event: WatchEvent) -> list[Event[K]]:
         version = event.kept.head.resource_version if event.kept is not None else ""

@@ -56,6 +56,8 @@ class Watcher(AsyncIterator[list[Event[K]]]):
     `watch_timeout` is for how many seconds a watch is asked for, or up to a quarter less, so that many do not end
     together. `idle_timeout` is how long nothing may come, not even a bookmark (which servers send every minute), before
     the connection counts as dead and is made anew. See `machine` for `streaming` and `any_version`.
+
+    With `as_kept` the batches are of `Told`, which is less work for whoever keeps the objects.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
         managed_fields: bool = False,
         transform: Transform | None = None,
         random: Callable[[], float] = stdlib_random.random,
+        as_kept: bool = False,
     ) -> None:
         if watch_timeout < 2 or idle_timeout <= 0:
             raise ConfigError("a watch needs a watch_timeout of at least 2 seconds and a positive idle_timeout")
@@ -90,8 +93,9 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             fields=read_fields(fields),
             managed_fields=managed_fields,
             transform=None if transform is None else guarded(transform, teller.tell_aside),
+            as_kept=as_kept,
         )
-        machine = Machine(self.view, page_size=page_size, streaming=streaming, any_version=any_version)
+        machine = Machine(self.view, page_size=page_size, streaming=streaming, any_version=any_version, as_kept=as_kept)
         pace = Pace(backoff=backoff, watch_timeout=watch_timeout, idle_timeout=idle_timeout, random=random)
         self._run: Run[K] = Run(question, machine, teller, pace)
         self._stream: Stream[list[Event[K]]] = Stream(self._run)
