@@ -53,7 +53,7 @@ class Table:
 
         What is nothing new is no change: the same version, or an older one.
         """
-        kept_before, add, nameless = self.kept, changes.append, 0
+        held, indexes, add, size, nameless = self.kept, self._indexes, changes.append, 0, 0
         for kept in objects:
             head = kept.head
             name, namespace, version = head.name, head.namespace, head.resource_version
@@ -61,22 +61,23 @@ class Table:
                 nameless += 1
                 continue
             key = f"{namespace}/{name}" if namespace else name
-            before = kept_before.get(key)
-            if before is None:
-                self.size += len(kept.raw)
-            else:
-                other = before.head.resource_version
+            before = held.get(key)
+            if before is not None:
+                was = before.head
+                other = was.resource_version
                 # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
                 is_doubtful = version <= other or len(version) != len(other)
-                if is_doubtful and before.head.uid == head.uid and not _is_newer(kept, before):
+                if is_doubtful and was.uid == head.uid and not _is_newer(kept, before):
                     continue
-                self.size += len(kept.raw) - len(before.raw)
-            kept_before[key] = kept
-            if self._indexes:
-                for indexed in self._indexes.values():
-                    indexed.put(key, kept)
+                size -= len(before.raw)
+            size += len(kept.raw)
+            held[key] = kept
             self.resource_version = version
             add(Change(key, before, kept, view))
+            if indexes:
+                for indexed in indexes.values():
+                    indexed.put(key, kept)
+        self.size += size
         return nameless
 
     def drop(self, key: str, gone: Kept) -> Kept | None:

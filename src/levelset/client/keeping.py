@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from levelset.objects.kept import Kept, cut_managed_fields, keep, keep_all, without_managed_fields
+from levelset.objects.kept import Kept, beginning_of, cut_managed_fields, keep, keep_all, without_managed_fields
 
 __all__ = ["Keeper", "Transform"]
 
@@ -11,16 +11,18 @@ Transform = Callable[[bytes], bytes]
 """Changes the JSON of an object before it is kept, such as by leaving out what nobody reads."""
 
 _MANAGED: Final = b"managedFields"  # found sooner without the quotes, which are everywhere
+_UNKNOWN: Final = b"nothing begins so"
 
 
 class Keeper:
     """Keeps objects in one way: with managed fields or without, and then transformed."""
 
-    __slots__ = ("_managed_fields", "_transform", "is_cutting")
+    __slots__ = ("_beginning", "_managed_fields", "_transform", "is_cutting")
 
     def __init__(self, *, managed_fields: bool = True, transform: Transform | None = None) -> None:
         self._managed_fields = managed_fields
         self._transform = transform
+        self._beginning = _UNKNOWN
         self.is_cutting = False
         """Whether the last object had managed fields that were cut out: most likely the next has some too."""
 
@@ -31,6 +33,8 @@ class Keeper:
             return keep(self._transform(without_managed_fields(raw) if has_them else raw))
         kept = keep(raw, managed_fields=self._managed_fields)
         self.is_cutting = kept.raw is not raw
+        if self.is_cutting:
+            self._beginning = beginning_of(raw) or _UNKNOWN
         return kept
 
     def keep_all(self, raws: Sequence[bytes]) -> list[Kept] | None:
@@ -38,7 +42,10 @@ class Keeper:
         return None if self._transform is not None else keep_all(raws, managed_fields=self._managed_fields)
 
     def cut(self, text: bytes, start: int, stop: int) -> bytes:
-        """The bytes of the object in this part of a text, already without what would not be kept, if that is easy."""
-        found = cut_managed_fields(text, start, stop)
+        """The bytes of the object in this part of a text, already without what would not be kept, if that is easy.
+
+        To be used while it `is_cutting`.
+        """
+        found = cut_managed_fields(text, start, stop, self._beginning)
         self.is_cutting = found is not None
         return text[start:stop] if found is None else found
