@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 
 import pytest
 
@@ -10,6 +11,15 @@ from levelset.aio import timing
 
 async def test_now_is_the_clock_of_the_running_loop() -> None:
     assert timing.now() == asyncio.get_running_loop().time()
+
+
+async def test_who_asks_often_asks_a_loop_with_a_clock_of_its_own_and_otherwise_the_clock_of_the_system() -> None:
+    loop = asyncio.get_running_loop()
+    await timing.sleep(7.0)
+    assert timing.clock_of(loop)() == loop.time() == 7.0
+    plain = asyncio.SelectorEventLoop()
+    assert timing.clock_of(plain) is time.monotonic
+    plain.close()
 
 
 async def test_sleep_until_returns_exactly_then() -> None:

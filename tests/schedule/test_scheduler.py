@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from levelset.aio import Closed, timing
-from levelset.schedule import LOW, Due, Scheduler, TokenBucket
+from levelset.schedule import LOW, NORMAL, Due, Scheduler, TokenBucket
 
 Work = Scheduler[str, str]
 
@@ -416,3 +416,26 @@ async def test_many_keys_that_are_asked_for_again_at_once_do_not_deadlock() -> N
     work.close(drain=True)
     await asyncio.gather(*workers)
     assert runs == 15_000
+
+
+async def test_a_crowd_is_asked_for_at_once_and_only_what_is_new_is_counted() -> None:
+    work: Work = Scheduler(held=True)
+    assert work.ask("a", "first", NORMAL)
+    assert work.ask_all(["b", "a", "c"], "crowd", NORMAL) == 2
+    work.add("d")
+    assert (work.asked, work.ready, work.keys()) == (3, 4, ["a", "b", "c", "d"])
+    work.release()
+    assert [(await work.take()).reasons for _ in range(3)] == [("first", "crowd"), ("crowd",), ("crowd",)]
+    work.close(drain=False)
+    assert (work.ask("e", "late", NORMAL), work.ask_all(["e"], "late", NORMAL)) == (False, 0)
+
+
+async def test_a_worker_ends_one_key_and_takes_the_next() -> None:
+    work: Work = Scheduler()
+    work.ask_all(["a", "b"], "crowd", NORMAL)
+    first = await work.take()
+    work.ask("a", "again", NORMAL)
+    found = [work.take_after(first.key, timing.now())]
+    found += [work.take_after("b", timing.now()), work.take_after("a", timing.now())]
+    assert [(due.key, due.reasons) for due in found if due] == [("b", ("crowd",)), ("a", ("again",))]
+    assert (found[-1], work.running, len(work)) == (None, 0, 0)

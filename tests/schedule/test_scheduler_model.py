@@ -12,7 +12,7 @@ from tests.aio.clock import run
 
 Step = tuple[str, int]
 
-KINDS = ["add", "add", "add", "later", "start", "cancel", "hold", "release", "tick", "tick", "sleep", "revoke"]
+KINDS = ["add", "add", "crowd", "ask", "later", "start", "cancel", "hold", "release", "tick", "tick", "sleep", "revoke"]
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 4)), max_size=60)
 
 
@@ -26,20 +26,25 @@ class Story:
         self.holding: set[int] = set()
 
     async def worker(self) -> None:
+        due = None
         while True:
             try:
-                key = (await self.work.take()).key
+                due = due or await self.work.take()
             except Closed:
                 return
+            key = due.key
             assert key not in self.holding
             assert key in self.owed
             self.holding.add(key)
             self.owed.discard(key)
             try:
                 await timing.sleep(0.5 * (key % 3))
-            finally:
+            except BaseException:
                 self.holding.remove(key)
                 self.work.done(key)
+                raise
+            self.holding.remove(key)
+            due = self.work.take_after(key, timing.now())
 
     def start(self) -> None:
         self.workers.append(asyncio.create_task(self.worker()))
@@ -49,6 +54,12 @@ class Story:
             case "add" | "later":
                 self.owed.add(number)
                 self.work.add(number, after=float(number) if kind == "later" else 0.0)
+            case "ask":
+                self.owed.add(number)
+                self.work.ask(number, "somebody", 0)
+            case "crowd":
+                self.owed |= {number, number + 1}
+                self.work.ask_all([number, number + 1, number], "somebody", 0)
             case "start":
                 self.start()
             case "cancel" if self.workers:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from levelset.schedule import LOW, Timeline
+from levelset.schedule import LOW, NORMAL, Timeline
 
 DAY = 86400.0
 
@@ -446,3 +446,11 @@ def test_a_request_shows_what_it_is_for() -> None:
     line = timeline()
     line.add("a", at=0.0, now=0.0, reason="changed")
     assert repr(line.take(0.0)) == "<Due a: priority 0, since 0.0, ['changed']>"
+
+
+def test_keys_of_a_crowd_that_run_are_held_and_an_urgent_crowd_overtakes() -> None:
+    line: Timeline[str, str] = Timeline()
+    line.ask_all(["a", "b"], 0.0, LOW, "list")
+    assert taken(line, 0.0) == "a"
+    assert line.ask_all(["a", "d", "b", "c"], 1.0, NORMAL, "change") == 3
+    assert (line.held, [taken(line, 1.0) for _ in range(4)]) == (1, ["d", "b", "c", None])

@@ -15,7 +15,7 @@ Step = tuple[str, int, float, int]
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["add", "add", "add", "later", "later", "take", "take", "done", "cancel", "wait", "back", "drop"]
+            ["add", "add", "add", "crowd", "later", "later", "take", "take", "done", "cancel", "wait", "back", "drop"]
         ),
         st.integers(0, 5),
         st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 7.0]),
@@ -142,6 +142,10 @@ class Both:
                 at = self.now + (seconds if kind == "later" else 0.0)
                 new = self.line.add(key, at=at, now=self.now, priority=priority, reason=priority)
                 assert new == self.model.add(key, at, self.now, priority, priority)
+            case "crowd":
+                keys = [key, (key + 2) % 6, key, (key + 3) % 6]
+                new = self.line.ask_all(keys, self.now, priority, priority)
+                assert new == sum([self.model.add(one, self.now, self.now, priority, priority) for one in keys])
             case "take":
                 self.take()
             case "done" if key in self.model.running:

@@ -6,13 +6,25 @@ is. A loop with a clock of its own (a test that skips over the waiting) therefor
 
 import asyncio
 import math
+import time
+from collections.abc import Callable
 
-__all__ = ["deadline", "now", "remaining", "sleep", "sleep_until", "until", "within"]
+__all__ = ["clock_of", "deadline", "now", "remaining", "sleep", "sleep_until", "until", "within"]
 
 
 def now() -> float:
     """The seconds on the running loop's clock: only differences mean something."""
     return asyncio.get_running_loop().time()
+
+
+def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """What tells the time of a loop soonest, for those who ask at every turn.
+
+    A loop of asyncio's passes the question on to the system's clock, and so that one is asked; a loop with a clock of
+    its own is asked itself.
+    """
+    is_plain = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
+    return time.monotonic if is_plain else loop.time
 
 
 async def sleep(after: float) -> None:

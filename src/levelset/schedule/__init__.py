@@ -4,8 +4,9 @@
 much is done at all.
 """
 
+from levelset.schedule.due import LOW, NORMAL, Due
 from levelset.schedule.limits import TRANSIENT, Failures, TokenBucket
 from levelset.schedule.scheduler import Scheduler
-from levelset.schedule.timeline import LOW, NORMAL, Due, Timeline
+from levelset.schedule.timeline import Timeline
 
 __all__ = ["LOW", "NORMAL", "TRANSIENT", "Due", "Failures", "Scheduler", "Timeline", "TokenBucket"]

@@ -6,12 +6,13 @@ in the timeline until then: a worker that is cancelled between the two loses not
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Generic, TypeVar
 
-from levelset.aio import Closed
+from levelset.aio import Closed, timing
+from levelset.schedule.due import NORMAL, Due
 from levelset.schedule.limits import TokenBucket
-from levelset.schedule.timeline import NORMAL, Due, Timeline
+from levelset.schedule.timeline import Timeline
 
 __all__ = ["Scheduler"]
 
@@ -39,6 +40,7 @@ class Scheduler(Generic[K, R]):
         "_rate",
         "_timeline",
         "_timer",
+        "asked",
         "name",
     )
 
@@ -52,9 +54,11 @@ class Scheduler(Generic[K, R]):
         name: str = "scheduler",
     ) -> None:
         self.name = name
+        self.asked = 0
+        """How many new requests came by `ask` and `ask_all`; what was merged into another is none."""
         self._timeline: Timeline[K, R] = Timeline(debounce=debounce, age=age)
         self._loop = asyncio.get_running_loop()
-        self._clock = self._loop.time
+        self._clock = timing.clock_of(self._loop)
         self._rate = rate
         self._held = held
         self._closed: bool = False
@@ -109,6 +113,30 @@ class Scheduler(Generic[K, R]):
             self._admit()
         return new
 
+    def ask(self, key: K, reason: R | None, priority: int, /) -> bool:
+        """Asks for a key now, as `add` does, and counts what is new."""
+        if self._closed:
+            return False
+        new = self._timeline.ask(key, self._clock(), priority, reason)
+        if new:
+            self.asked += 1
+        if self._line:
+            self._admit()
+        return new
+
+    def ask_all(self, keys: Collection[K], reason: R | None, priority: int, /) -> int:
+        """Asks for each of these keys now, in their order, with one look at the clock and one for the workers in line.
+
+        How many of the requests are new.
+        """
+        if self._closed or not keys:
+            return 0
+        new = self._timeline.ask_all(keys, self._clock(), priority, reason)
+        self.asked += new
+        if self._line:
+            self._admit()
+        return new
+
     async def take(self) -> Due[K, R]:
         """Waits for a key that is due; it runs until `done`. Workers are served in the order in which they came.
 
@@ -148,6 +176,22 @@ class Scheduler(Generic[K, R]):
             self._admit()
         if self._idlers and not timeline.running and not timeline.ready:
             self._wake_idlers()
+
+    def take_after(self, key: K, now: float, /) -> Due[K, R] | None:
+        """Ends the run of a key and takes the next that is due at once: `done` and `take_nowait` together."""
+        timeline = self._timeline
+        timeline.done(key, now)
+        if self._draining:
+            timeline.drop_delayed()
+        if self._line:
+            self._admit()
+        if not timeline.ready and self._idlers and not timeline.running:
+            self._wake_idlers()
+        if self._held or self._line:
+            return None
+        if self._rate is None and (self._given == 0 or timeline.ready > self._given):
+            return timeline.take(now)
+        return self._hand_out(now) if self._unpromised(now) > 0 else None
 
     def cancel(self, key: K) -> bool:
         """Takes back the request for a key; whether there was one. A running key runs on."""

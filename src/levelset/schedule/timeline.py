@@ -11,57 +11,20 @@ swept out when such entries are in the majority.
 import heapq
 import math
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-import msgspec
+from levelset.schedule.due import NORMAL, Appointment, Due, Entry
 
-__all__ = ["LOW", "NORMAL", "Due", "Timeline"]
+__all__ = ["Timeline"]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
-NORMAL: Final = 0
-"""The priority of a request unless it says otherwise."""
-LOW: Final = -100
-"""The priority of what can wait: a first list, a resync."""
-
 _FARTHEST: Final = 180 * 86400.0
 _FEW_LEVELS: Final = 16
 _FEW_ENTRIES: Final = 64
-
-
-class Due(msgspec.Struct, Generic[K, R], eq=False):
-    """A request for a key: what everybody who asked for it agreed on.
-
-    While it waits the timeline merges others into it. Once taken it belongs to the taker and does not change any more.
-    """
-
-    key: K
-    priority: int
-    """The highest that was asked for."""
-    reasons: tuple[R, ...]
-    """Why, in the order in which the reasons came, each once; the first ones, if there were many."""
-    since: float
-    """When it became due, or will."""
-    added: float
-    """When it was first asked for."""
-
-    def __repr__(self) -> str:
-        return f"<Due {self.key}: priority {self.priority}, since {self.since}, {list(self.reasons)}>"
-
-
-class _Entry(Due[K, R]):
-    """What the timeline knows of a request besides: where it is."""
-
-    place: "deque[_Entry[K, R]] | list[_Appointment[K, R]] | None" = None
-    """The queue of its level, or the agenda; None while it runs, is held, or when it is gone."""
-    held: "_Entry[K, R] | None" = None
-    """While it runs: the next request for its key."""
-
-
-_Appointment = tuple[float, int, _Entry[K, R]]
 
 
 class Timeline(Generic[K, R]):
@@ -89,6 +52,8 @@ class Timeline(Generic[K, R]):
         "_agenda",
         "_entries",
         "_gave_way",
+        "_last",
+        "_last_reason",
         "_levels",
         "_numbers",
         "_queues",
@@ -110,10 +75,10 @@ class Timeline(Generic[K, R]):
         self.debounce = debounce
         self.age = age
         self.most_reasons = most_reasons
-        self._entries: dict[K, _Entry[K, R]] = {}
-        self._queues: dict[int, deque[_Entry[K, R]]] = {}
-        self._levels: list[tuple[int, deque[_Entry[K, R]]]] = []  # the same queues, the highest priority first
-        self._agenda: list[_Appointment[K, R]] = []
+        self._entries: dict[K, Entry[K, R]] = {}
+        self._queues: dict[int, deque[Entry[K, R]]] = {}
+        self._levels: list[tuple[int, deque[Entry[K, R]]]] = []  # the same queues, the highest priority first
+        self._agenda: list[Appointment[K, R]] = []
         self._numbers = count()  # those due at the same time come in the order in which they were given that time
         self.ready = 0
         """How many requests can be taken, as of the last call that was told the time."""
@@ -123,6 +88,8 @@ class Timeline(Generic[K, R]):
         """How many keys were taken and are not done."""
         self._stale_appointments = self._stale_places = 0
         self._gave_way = False
+        self._last_reason: R | None = None
+        self._last: tuple[R, ...] = ()
 
     def __len__(self) -> int:
         """How many requests wait, wherever; running keys do not count."""
@@ -139,33 +106,50 @@ class Timeline(Generic[K, R]):
         A merged request has the earliest time, the highest priority, and the reasons of both. Times beyond 180 days are
         cut to that; ValueError if the time is not finite.
         """
+        if at == now:
+            return self.ask(key, now, priority, reason)
+        at = self._moment(at, now)
+        return self._ask_at(key, at, now, priority, reason) if at > now else self.ask(key, now, priority, reason)
+
+    def ask(self, key: K, now: float, priority: int, reason: R | None, /) -> bool:
+        """Asks for a key now: `add` for those who do nothing else, so that nothing is asked that is known."""
+        if self.debounce:
+            return self._ask_at(key, now + self.debounce, now, priority, reason)
         agenda = self._agenda
         if agenda and agenda[0][0] <= now:
             self._ripen(now)
-        if at != now or self.debounce:
-            at = self._moment(at, now)
-        new: _Entry[K, R] = _Entry(key, priority, () if reason is None else (reason,), at, now)
+        reasons = self._last if reason is self._last_reason else self._alone(reason)
+        queue = self._queues.get(priority)
+        if queue is None:
+            queue = self._open_level(priority)
+        new: Entry[K, R] = Entry(key, priority, reasons, now, now, queue)
         # To make one in vain costs less than to hash the key twice.
         due = self._entries.setdefault(key, new)
-        if due is new:
-            if at > now:
-                self._place(due, now)
-            else:  # the same as _place, which is worth a few lines here: nothing happens more often
-                queue = self._queues.get(priority)
-                due.place = queue = self._open_level(priority) if queue is None else queue
-                queue.append(due)
+        if due is not new:
+            return self._join(due, new, now)
+        queue.append(new)
+        self.ready += 1
+        return True
+
+    def ask_all(self, keys: Iterable[K], now: float, priority: int, reason: R | None, /) -> int:
+        """Asks for each of these keys now, one after the other; how many of the requests are new."""
+        if self.debounce:
+            return sum([self.ask(key, now, priority, reason) for key in keys])
+        if self._agenda:
+            self._ripen(now)
+        reasons = self._last if reason is self._last_reason else self._alone(reason)
+        entries, queue, found = self._entries, self._level(priority), 0
+        for key in keys:
+            new: Entry[K, R] = Entry(key, priority, reasons, now, now, queue)
+            due = entries.setdefault(key, new)
+            if due is new:
+                queue.append(new)
                 self.ready += 1
-            return True
-        if due.place is None:
-            if due.held is None:
-                due.held = new
-                self.held += 1
-                return True
-            due = due.held
-        self._merge(due, at, now, priority)
-        if reason is not None and reason not in due.reasons and len(due.reasons) < self.most_reasons:
-            due.reasons += (reason,)
-        return False
+                found += 1
+            else:
+                found += self._join(due, new, now)
+                queue = self._level(priority)  # an empty one may have been swept out
+        return found
 
     def take(self, now: float) -> Due[K, R] | None:
         """Hands out the next ready request, whose key then runs until `done`; None if none is ready."""
@@ -174,8 +158,8 @@ class Timeline(Generic[K, R]):
             self._ripen(now)
         if not self.ready:
             return None
-        chosen: deque[_Entry[K, R]] | None = None
-        aged: deque[_Entry[K, R]] | None = None
+        chosen: deque[Entry[K, R]] | None = None
+        aged: deque[Entry[K, R]] | None = None
         for _, queue in self._levels:
             if not queue:
                 continue
@@ -282,6 +266,38 @@ class Timeline(Generic[K, R]):
         counts = {priority: sum(due.place is queue for due in queue) for priority, queue in self._levels}
         return {priority: amount for priority, amount in counts.items() if amount}
 
+    def _ask_at(self, key: K, at: float, now: float, priority: int, reason: R | None) -> bool:
+        """Asks for a key at a time that is yet to come."""
+        if self._agenda:
+            self._ripen(now)
+        new: Entry[K, R] = Entry(key, priority, () if reason is None else (reason,), at, now)
+        due = self._entries.setdefault(key, new)
+        if due is not new:
+            return self._join(due, new, now)
+        self._place(new, now)
+        return True
+
+    def _join(self, due: Entry[K, R], new: Entry[K, R], now: float) -> bool:
+        """Merges a request into the one that its key has, or holds it if the key runs; whether it is a new one then."""
+        if due.place is None:
+            if due.held is None:
+                new.place = None
+                due.held = new
+                self.held += 1
+                return True
+            due = due.held
+        self._merge(due, new.since, now, new.priority)
+        for reason in new.reasons:
+            if reason not in due.reasons and len(due.reasons) < self.most_reasons:
+                due.reasons += (reason,)
+        return False
+
+    def _alone(self, reason: R | None) -> tuple[R, ...]:
+        """The reasons of a request that has this one; those that follow mostly have the same, and share them."""
+        self._last_reason = reason
+        self._last = () if reason is None else (reason,)
+        return self._last
+
     def _moment(self, at: float, now: float) -> float:
         if not -math.inf < at < math.inf:
             raise ValueError(f"cannot schedule at {at}; give a finite time, such as now + 5")
@@ -289,22 +305,19 @@ class Timeline(Generic[K, R]):
             return now + self.debounce
         return min(at, now + _FARTHEST)
 
-    def _place(self, due: _Entry[K, R], now: float) -> None:
+    def _place(self, due: Entry[K, R], now: float) -> None:
         if due.since > now:
             due.place = self._agenda
             heapq.heappush(self._agenda, (due.since, next(self._numbers), due))
         else:
             self._enqueue(due)
 
-    def _enqueue(self, due: _Entry[K, R]) -> None:
-        queue = self._queues.get(due.priority)
-        if queue is None:
-            queue = self._open_level(due.priority)
+    def _enqueue(self, due: Entry[K, R]) -> None:
+        due.place = queue = self._level(due.priority)
         queue.append(due)
-        due.place = queue
         self.ready += 1
 
-    def _merge(self, due: _Entry[K, R], at: float, now: float, priority: int) -> None:
+    def _merge(self, due: Entry[K, R], at: float, now: float, priority: int) -> None:
         """The earliest time and the highest priority win; the place follows."""
         if isinstance(due.place, deque):  # ready, and therefore as early as can be
             if priority > due.priority:
@@ -322,7 +335,7 @@ class Timeline(Generic[K, R]):
         if is_delayed:
             self._place(due, now)
 
-    def _leave(self, due: _Entry[K, R]) -> None:
+    def _leave(self, due: Entry[K, R]) -> None:
         """Gives up a place; the entry there is stale from now on."""
         if due.place is self._agenda:
             self._stale_appointments += 1
@@ -356,7 +369,11 @@ class Timeline(Generic[K, R]):
             else:
                 self._enqueue(due)
 
-    def _open_level(self, priority: int) -> "deque[_Entry[K, R]]":
+    def _level(self, priority: int) -> "deque[Entry[K, R]]":
+        queue = self._queues.get(priority)
+        return self._open_level(priority) if queue is None else queue
+
+    def _open_level(self, priority: int) -> "deque[Entry[K, R]]":
         if len(self._queues) >= _FEW_LEVELS:
             self._queues = {level: queue for level, queue in self._queues.items() if queue}
         queue = self._queues[priority] = deque()
@@ -364,5 +381,5 @@ class Timeline(Generic[K, R]):
         return queue
 
 
-def _is_stale(entry: _Appointment[K, R], agenda: list[_Appointment[K, R]]) -> bool:
+def _is_stale(entry: Appointment[K, R], agenda: list[Appointment[K, R]]) -> bool:
     return entry[2].place is not agenda or entry[2].since != entry[0]

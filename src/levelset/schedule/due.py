@@ -1,0 +1,50 @@
+"""A request for a key: what everybody who asked for it agreed on, and where it waits."""
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+__all__ = ["LOW", "NORMAL", "Appointment", "Due", "Entry"]
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+NORMAL: Final = 0
+"""The priority of a request unless it says otherwise."""
+LOW: Final = -100
+"""The priority of what can wait: a first list, a resync."""
+
+
+class Due(msgspec.Struct, Generic[K, R], eq=False):
+    """A request for a key.
+
+    While it waits the timeline merges others into it. Once taken it belongs to the taker and does not change any more.
+    """
+
+    key: K
+    priority: int
+    """The highest that was asked for."""
+    reasons: tuple[R, ...]
+    """Why, in the order in which the reasons came, each once; the first ones, if there were many."""
+    since: float
+    """When it became due, or will."""
+    added: float
+    """When it was first asked for."""
+
+    def __repr__(self) -> str:
+        return f"<Due {self.key}: priority {self.priority}, since {self.since}, {list(self.reasons)}>"
+
+
+class Entry(Due[K, R]):
+    """What the timeline knows of a request besides: where it is."""
+
+    place: "deque[Entry[K, R]] | list[Appointment[K, R]] | None" = None
+    """The queue of its level, or the agenda; None while it runs, is held, or when it is gone."""
+    held: "Entry[K, R] | None" = None
+    """While it runs: the next request for its key."""
+
+
+Appointment = tuple[float, int, Entry[K, R]]
+"""An entry of the agenda: when, the how many-th, and who."""
