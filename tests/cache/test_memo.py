@@ -40,3 +40,33 @@ def test_what_a_caller_may_change_is_never_shared() -> None:
     kept = kept_site("a")
     assert memo.read("a", kept) is not memo.read("a", kept)
     assert len(memo) == 0
+
+
+def test_of_those_that_were_read_once_only_the_last_few_are_remembered() -> None:
+    memo = Memo(VIEW, 1000)
+    kept = {f"s{number}": kept_site(f"s{number}") for number in range(300)}
+    first = {name: memo.read(name, one) for name, one in kept.items()}
+    assert len(memo) == 64
+    assert memo.read("s299", kept["s299"]) is first["s299"]
+    assert memo.read("s0", kept["s0"]) is not first["s0"]
+
+
+def test_what_is_read_again_unchanged_stays() -> None:
+    memo = Memo(VIEW, 1000)
+    kept = {f"s{number}": kept_site(f"s{number}") for number in range(900)}
+    for _ in range(2):
+        second = {name: memo.read(name, one) for name, one in kept.items()}
+    assert all(memo.read(name, one) is second[name] for name, one in kept.items())
+    for number in range(300):
+        memo.read(f"other{number}", kept_site(f"other{number}"))
+    assert (len(memo), memo.read("s0", kept["s0"]) is second["s0"]) == (964, True)
+
+
+def test_what_is_read_seldom_goes_before_what_is_read_often() -> None:
+    memo = Memo(VIEW, 3)
+    kept = {name: kept_site(name) for name in "abcd"}
+    twice = {name: (memo.read(name, kept[name]), memo.read(name, kept[name]))[1] for name in "abc"}
+    assert memo.read("a", kept["a"]) is twice["a"]
+    memo.read("d", kept["d"])
+    assert (len(memo), [one.name for _, one in memo.entries()]) == (3, ["c", "a", "d"])
+    assert memo.read("b", kept["b"], remember=False) is not twice["b"]

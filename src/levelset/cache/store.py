@@ -56,11 +56,11 @@ class Store(Generic[K]):
     """The last seen objects of a kind, read with one class.
 
     Typed objects are frozen and shared: reading the same object twice gives the same one as long as it has not changed
-    and is among the last `remembered` read. What a class cannot read raises BadObject when it is looked at, and
+    and is among the last few that were read, or the last `remembered` that were read more than once. What a class cannot read raises BadObject when it is looked at, and
     disturbs nobody else. Lists come in the order in which the objects came.
     """
 
-    __slots__ = ("_gvk", "_memo", "_readiness", "_report", "_table", "view")
+    __slots__ = ("_gvk", "_memo", "_readiness", "_report", "_share", "_table", "view")
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Store(Generic[K]):
         self._readiness = readiness
         self._report = report
         self._memo: Memo[K] = table.memos.setdefault(view.class_, Memo(view, remembered))
+        self._share = self._memo.share
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -120,12 +121,11 @@ class Store(Generic[K]):
 
         A cluster-scoped object is found with any namespace, a namespaced one only with its own.
         """
-        if isinstance(of, Ref) and of.gvk == self._gvk:  # as usual, and without a call
-            place = of.namespace
-            key = f"{place}/{of.name}" if place else of.name
+        if isinstance(of, Ref) and (of.gvk is self._gvk or of.gvk == self._gvk):  # as usual, and without a call
+            key = of.known_key or of.key
             kept = self._table.kept.get(key)
             if kept is not None:
-                return self._memo.read(key, kept)
+                return self._share(key, kept)
         kept = self._find(of, namespace)
         return None if kept is None else self._read(kept)
 
@@ -223,7 +223,7 @@ class Store(Generic[K]):
         return Snapshot(found, self.view, self._read if len(found) <= self._memo.limit else self._read_once)
 
     def _read(self, kept: Kept) -> K:
-        return self._memo.read(key_of(kept.head), kept)
+        return self._share(key_of(kept.head), kept)
 
     def _read_once(self, kept: Kept) -> K:
         return self._memo.read(key_of(kept.head), kept, remember=False)

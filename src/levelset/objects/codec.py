@@ -4,7 +4,7 @@
 the class does not allow counts as absent, as it does in Kubernetes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -27,6 +27,7 @@ __all__ = [
     "encode_tree",
     "from_tree",
     "read_manifests",
+    "reader",
     "to_tree",
     "write_manifests",
 ]
@@ -40,15 +41,28 @@ _read_any: Final = msgspec.json.Decoder()
 def decode(kind: type[T], data: bytes | str) -> T:
     """The object of class `kind` that this JSON is; BadObject names the member that is wrong, or the position."""
     class_: Any = kind
-    raw = data if isinstance(data, bytes) else _bytes(data)
-    try:
-        made: T = _decoder(class_).decode(raw)
-    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        # An explicit null stands for an absent member: look again without the nulls before giving up.
-        made = _convert(kind, _without_nulls(decode_tree(raw)), error)
-    if isinstance(made, Object):
-        with_origin(made, raw)
+    made: T = reader(class_)(data if isinstance(data, bytes) else _bytes(data))
     return made
+
+
+@lru_cache(maxsize=1024)
+def reader(kind: type[T]) -> Callable[[bytes], T]:
+    """What `decode` does for one class and bytes, for those who read many objects of a kind."""
+    class_: Any = kind
+    decode_raw: Callable[[bytes], T] = _decoder(class_).decode
+    # What a class makes is known beforehand; what a union of classes makes is not.
+    remember: Any = with_origin if isinstance(class_, type) and issubclass(class_, Object) else _remember
+
+    def read(raw: bytes) -> T:
+        try:
+            made = decode_raw(raw)
+        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+            # An explicit null stands for an absent member: look again without the nulls before giving up.
+            made = _convert(kind, _without_nulls(decode_tree(raw)), error)
+        remember(made, raw)
+        return made
+
+    return read
 
 
 def decode_tree(data: bytes | str) -> Any:

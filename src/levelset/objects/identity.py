@@ -72,7 +72,7 @@ def _fits(pattern: Pattern, text: str, most: int) -> bool:
 class _Fields:
     """What a ref is made of: the same place in memory, but still open for writing."""
 
-    __slots__ = ("_hash", "class_", "gvk", "name", "namespace")
+    __slots__ = ("_hash", "class_", "gvk", "known_key", "name", "namespace")
 
 
 class Ref(_Fields, Generic[K_co]):
@@ -88,6 +88,8 @@ class Ref(_Fields, Generic[K_co]):
     name: str
     namespace: str | None
     class_: "type[K_co] | None"
+    known_key: str | None
+    """The `key`, once somebody has asked for it."""
 
     @overload
     def __init__(self, of: "type[K_co]", name: str, namespace: str | None = None) -> None: ...
@@ -103,6 +105,7 @@ class Ref(_Fields, Generic[K_co]):
         put(self, "name", name)
         put(self, "namespace", namespace or None)
         put(self, "_hash", hash((gvk, self.namespace, name)))
+        put(self, "known_key", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Ref does not change; make another one instead of setting {name}")
@@ -114,6 +117,15 @@ class Ref(_Fields, Generic[K_co]):
     def kind(self) -> str:
         """The kind's name, without group and version."""
         return self.gvk.kind
+
+    @property
+    def key(self) -> str:
+        """Under what a cache keeps the object: `default/blog`, or `blog` for what is cluster-scoped."""
+        if self.known_key is None:
+            key = f"{self.namespace}/{self.name}" if self.namespace else self.name
+            object.__setattr__(self, "known_key", key)
+            return key
+        return self.known_key
 
     def _order(self) -> tuple[GroupVersionKind, str, str]:
         return self.gvk, self.namespace or "", self.name
@@ -151,10 +163,12 @@ class Ref(_Fields, Generic[K_co]):
         return f"Ref({self})"
 
 
-def ref_to(gvk: GroupVersionKind, class_: type[Any] | None, name: str, namespace: str | None) -> Ref[Any]:
+def ref_to(
+    gvk: GroupVersionKind, class_: type[Any] | None, name: str, namespace: str | None, key: str | None = None
+) -> Ref[Any]:
     """The same as `Ref(class_ or gvk, name, namespace)`, for whoever knows both and makes refs by the thousand.
 
-    The class, if there is one, has to be one of that kind.
+    The class, if there is one, has to be one of that kind, and the key, if it is given, the one that the ref will have.
     """
     if not name or "/" in name:
         return Ref(gvk, name, namespace)  # which says what is wrong with it
@@ -166,6 +180,7 @@ def ref_to(gvk: GroupVersionKind, class_: type[Any] | None, name: str, namespace
     made.name = name
     made.namespace = namespace
     made._hash = hash((gvk, namespace, name))
+    made.known_key = key
     made.__class__ = Ref
     ref: Ref[Any] = made
     return ref
