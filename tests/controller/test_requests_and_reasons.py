@@ -59,3 +59,20 @@ def test_history_is_bounded_newest_last_and_counts_all() -> None:
     assert [one.ref.name for one in history[1:]] == ["c", "d"]
     assert history.of(web_ref("c")) == [history[1]]
     assert repr(history) == "<History of 3 of 4 looks>"
+
+
+def test_each_outcome_is_counted_once_when_there_are_many_or_somebody_looks() -> None:
+    counted: list[str] = []
+    history: History[object] = History(3, count=lambda some: counted.extend(one.ref.name for one in some))
+    for name in "abcd":
+        history.add(Outcome(web_ref(name), "done", await_change(), None, 0.1, ()))
+    assert (history.total, counted) == (4, ["a", "b", "c"])
+    assert (history[-1].ref.name, counted) == ("d", ["a", "b", "c", "d"])
+    history.settle()
+    assert len(counted) == 4
+
+
+def test_who_cannot_count_does_not_disturb(caplog: pytest.LogCaptureFixture) -> None:
+    history: History[object] = History(1, count=lambda some: 1 / 0)
+    history.add(Outcome(web_ref("a"), "done", await_change(), None, 0.1, ()))
+    assert (len(history), "1 looks could not be counted" in caplog.text) == (1, True)

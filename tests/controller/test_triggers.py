@@ -1,6 +1,7 @@
 """From changes to requests: who is asked for because of what has changed, and why."""
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -42,8 +43,8 @@ class Asked:
     def __init__(self) -> None:
         self.all: list[tuple[str, str, int]] = []
 
-    def __call__(self, ref: Ref[Any], reason: Reason, priority: int, /) -> None:
-        self.all.append((str(ref), str(reason), priority))
+    def __call__(self, refs: Collection[Ref[Any]], reason: Reason, priority: int, /) -> None:
+        self.all.extend((str(ref), str(reason), priority) for ref in refs)
 
     @property
     def refs(self) -> list[str]:

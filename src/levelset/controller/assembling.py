@@ -16,7 +16,7 @@ from levelset.controller.actions import Outcome
 from levelset.controller.answering import Answering
 from levelset.controller.conflicts import Conflicts
 from levelset.controller.controller import Controller
-from levelset.controller.desk import Asking, Desk
+from levelset.controller.desk import Desk, open_asking
 from levelset.controller.following import Following, is_namespaced
 from levelset.controller.history import History
 from levelset.controller.invocation import Duties, Invocation
@@ -85,7 +85,7 @@ async def assemble(
         on_error=controller.on_error,
     )
     desk = await open_desk(controller.kind, cluster, tuning, observer=observer)
-    following = Following(controller, cluster, desk.target, desk.ask)
+    following = Following(controller, cluster, desk)
     await following.open(stack)
     engine = await open_engine(
         controller.kind,
@@ -106,8 +106,8 @@ async def open_desk(kind: Kind[Any], cluster: Cluster, tuning: Tuning, *, observ
     """A desk whose scheduler is held; each new request is told to the observer."""
     target = Target(view_of(kind), await is_namespaced(cluster, kind), cluster.client.namespace)
     scheduler: Scheduler[Ref[Any], Reason] = Scheduler(debounce=tuning.debounce, held=True, name=tuning.name)
-    asking = Asking(tuning.name, scheduler, observer)
-    return Desk(target=target, scheduler=scheduler, asking=asking, ask=asking.ask, observer=observer)
+    ask, ask_all = open_asking(tuning.name, scheduler, observer)
+    return Desk(target=target, scheduler=scheduler, ask=ask, ask_all=ask_all, observer=observer)
 
 
 async def open_engine(

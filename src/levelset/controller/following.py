@@ -15,9 +15,10 @@ from levelset.cache.sources import Source
 from levelset.client.kinds import view_of
 from levelset.controller import triggers
 from levelset.controller.controller import Controller
+from levelset.controller.desk import Desk
 from levelset.controller.relations import Owns, References, Remembers, Watches
 from levelset.controller.requests import REMEMBERED
-from levelset.controller.triggers import Asks, Listener, Target
+from levelset.controller.triggers import Listener
 from levelset.objects.identity import Ref
 from levelset.schedule import NORMAL
 
@@ -29,11 +30,10 @@ K = TypeVar("K")
 class Following(Generic[K]):
     """What one running controller follows, from `open` until `close`; the informers go on until the stack is left."""
 
-    def __init__(self, controller: Controller[K], cluster: Cluster, target: Target, ask: Asks) -> None:
+    def __init__(self, controller: Controller[K], cluster: Cluster, desk: Desk) -> None:
         self._controller = controller
         self._cluster = cluster
-        self._target = target
-        self._ask = ask
+        self._desk = desk
         self._feeds: list[Listening[Any]] = []
         self._unlisten: list[Any] = []
         self.handles: list[Handle[Any]] = []
@@ -70,7 +70,7 @@ class Following(Generic[K]):
                 indexes=list(indexes.values()),
             )
         )
-        self._hear(own, triggers.self_changes(self._target, controller.when, self._ask))
+        self._hear(own, triggers.self_changes(self._desk.target, controller.when, self._desk.ask_all))
         for relation in controller.relations:
             if isinstance(relation, Remembers):
                 self._unlisten.append(relation.states.listen(self._remember))
@@ -106,16 +106,17 @@ class Following(Generic[K]):
         self._feeds.append(handle.listen(listener))
 
     def _remember(self, ref: Ref[Any]) -> None:
-        self._ask(self._target.ref(ref), REMEMBERED, NORMAL)
+        self._desk.ask(self._desk.target.ref(ref), REMEMBERED, NORMAL)
 
     def _listener(self, relation: Owns | Watches | References, indexes: dict[int, Index[Any]]) -> Listener:
+        target, ask_all = self._desk.target, self._desk.ask_all
         match relation:
             case Owns():
-                return triggers.owners(self._target, relation, self._ask)
+                return triggers.owners(target, relation, ask_all)
             case Watches():
-                return triggers.targets(self._target, relation, self._ask)
+                return triggers.targets(target, relation, ask_all)
             case References():
-                return triggers.referrers(self._target, relation, indexes[id(relation)], self.store, self._ask)
+                return triggers.referrers(target, relation, indexes[id(relation)], self.store, ask_all)
 
     async def _indexes(self) -> dict[int, Index[Any]]:
         found: dict[int, Index[Any]] = {}

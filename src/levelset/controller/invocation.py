@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import CoroutineType
+from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, TypeVar
 
 from levelset.cache import Store
@@ -79,7 +80,9 @@ class Invocation(Generic[K]):
     ) -> None:
         self._kind: Any = kind
         self._duties = duties
-        self._reconcile = duties.reconcile
+        self._reconcile: Reconcile[K] = (
+            duties.reconcile if iscoroutinefunction(duties.reconcile) else partial(_begun, duties.reconcile)
+        )
         self._finalizer = duties.finalizer
         self._states = duties.states
         self._is_involved = duties.finalizer is not None or bool(duties.states)
@@ -91,6 +94,11 @@ class Invocation(Generic[K]):
         self._unseen = _NOTHING if source is None else source.writes.ledger
         self._stale = answering.stale
         self._refused = services.conflicts.stale
+
+    @property
+    def reconcile(self) -> Reconcile[K]:
+        """The user's function; one of which it cannot be seen that it gives something to wait for is checked."""
+        return self._reconcile
 
     def begin(self, request: Request[K]) -> Context | None:
         """The context of a look that has nothing to wait for but the user's function; None for all others.
@@ -104,12 +112,6 @@ class Invocation(Generic[K]):
         except BadObject:
             return None  # `look` says what that means
         return None if obj is None else Context(obj, request, self._services)
-
-    def reconcile(self, ctx: Context) -> Awaitable[Action | None]:
-        """Calls the user's function."""
-        made = self._reconcile(ctx.object, ctx)
-        class_: Any = type(made)
-        return made if class_ is CoroutineType else _checked(made, self._reconcile)
 
     async def give_up(self, ctx: Context, error: GiveUp) -> None:
         """Records that the user's function has given up, and tells the one who wants to know."""
@@ -131,7 +133,7 @@ class Invocation(Generic[K]):
         ctx = Context(obj, request, self._services)
         try:
             if self._finalizer is None:
-                return await _begun(self._reconcile, obj, ctx)
+                return await self._reconcile(obj, ctx)
             return await self._finalized(self._finalizer, obj, ctx)
         except GiveUp as error:
             await self.give_up(ctx, error)
@@ -181,7 +183,7 @@ class Invocation(Generic[K]):
                 await finalizing.add(client, obj, finalizer)
                 return None
             case "reconcile":
-                return await _begun(duties.reconcile, obj, ctx)
+                return await self._reconcile(obj, ctx)
             case "cleanup":
                 assert duties.cleanup is not None, "a finalizer without a cleanup"
                 action = await _begun(duties.cleanup, obj, ctx)
@@ -195,10 +197,7 @@ class Invocation(Generic[K]):
 
 def _begun(function: Reconcile[Any], obj: Any, ctx: Context) -> Awaitable[Action | None]:
     """Calls the function; ConfigError if there is nothing to wait for."""
-    return _checked(function(obj, ctx), function)
-
-
-def _checked(made: Awaitable[Action | None], function: Reconcile[Any]) -> Awaitable[Action | None]:
+    made = function(obj, ctx)
     if not hasattr(made, "__await__"):
         name = getattr(function, "__qualname__", repr(function))
         raise ConfigError(f"{name} is a plain function; write `async def`")

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from levelset.aio import Closed
+from levelset.aio import Closed, timing
 from levelset.controller.actions import Action, Outcome, Result, await_change
 from levelset.controller.answering import Answering
 from levelset.controller.history import History
@@ -38,8 +38,9 @@ class Shortcut(Protocol):
         """The context of such a look; None if this one is no such look."""
         ...
 
-    def reconcile(self, ctx: Any, /) -> Awaitable[Action | None]:
-        """Calls the user's function."""
+    @property
+    def reconcile(self) -> Callable[[Any, Any], Awaitable[Action | None]]:
+        """The user's function, called with the object of a context and the context."""
         ...
 
     async def give_up(self, ctx: Any, error: GiveUp, /) -> None:
@@ -78,28 +79,29 @@ class Runner(Generic[K]):
         self.history = history
         self._scheduler = scheduler
         self._look = look
-        self._shortcut: Shortcut = _Detour(look) if shortcut is None else shortcut
+        self._shortcut: Shortcut = _Detour() if shortcut is None else shortcut
         self._answering = answering
         self._observer = observer
         self._deliver = deliver
-        self._clock = asyncio.get_running_loop().time
+        self._clock = timing.clock_of(asyncio.get_running_loop())
         self._timeout = timeout
         self._watchdog = None if timeout is None else Watchdog(timeout)
         self._is_guarded = timeout is not None or hears(observer, "started")
-        self._slots: list[Slot] = []
+        self._is_heard = self._is_talked_about = hears(observer, "finished")
         self._is_debugged = False
+        self._slots: list[Slot] = []
 
     async def work(self) -> None:
         """Works until the scheduler is closed; a cancellation ends the look that is under way, too."""
-        # The hottest lines of the house: what they call is looked up once, and what goes wrong is handled elsewhere.
-        slot, streak, now, clock = self._open_slot(), 0, self._clock(), self._clock
+        # The hottest lines of the house: what they call is looked up once, and what is rare is handled elsewhere.
+        slot, clock, now, streak = self._open_slot(), self._clock, 0.0, 0
         begin, reconcile, look = self._shortcut.begin, self._shortcut.reconcile, self._look
-        take, done, troubled = self._scheduler.take_nowait, self._scheduler.done, self._answering.troubled
-        remember, finished, is_guarded = self.history.add, self._observer.finished, self._is_guarded
+        take_after, troubled, is_guarded = self._scheduler.take_after, self._answering.troubled, self._is_guarded
+        fresh, most_fresh, is_plain = self.history.fresh, self.history.most_fresh, self._deliver is None
+        due: Due[Ref[Any], Reason] | None = None
         while True:
-            due = take(now) if streak < _STREAK else None
             if due is None:
-                due = await self._next(streak)
+                due = await self._next(streak, slot)
                 if due is None:
                     return
                 streak, now = 0, clock()
@@ -115,7 +117,7 @@ class Runner(Generic[K]):
                     self._prepare(key, due.reasons, slot, began)
                 try:
                     ctx = begin(request)
-                    action = await (look(request) if ctx is None else reconcile(ctx))
+                    action = await (look(request) if ctx is None else reconcile(ctx.object, ctx))
                     if slot.has_expired:
                         slot.settle()
                 except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- none of them ends the worker
@@ -126,19 +128,17 @@ class Runner(Generic[K]):
                     outcome: Outcome[Any] = Outcome(key, "done", _AWAIT, None, now - began, due.reasons, 0, waited)
                 else:
                     outcome = self._conclude(due, request, action, error, slot=slot, now=now)
-                remember(outcome)
-                try:
-                    finished(self.name, key, outcome, outcome.seconds)
-                except Exception as raised:  # noqa: BLE001 -- who watches must not disturb
-                    report_observer(self._observer, raised)
-                if self._is_debugged:
-                    _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, due.reasons)))
-            finally:
-                slot.began = slot.deadline = None
-                done(key)
-            if self._deliver is not None:
-                await self._deliver(outcome)
-                now = clock()
+                fresh.append(outcome)
+                if len(fresh) >= most_fresh or self._is_talked_about:
+                    self._spread(outcome)
+            except BaseException:
+                self._end(key, slot)
+                raise
+            if is_plain and streak < _STREAK:
+                due = take_after(key, now)
+            else:
+                self._end(key, slot)
+                due, now = await self._hand_on(outcome, streak), clock()
 
     def ages(self) -> list[float]:
         """For how many seconds each look that is under way has gone on."""
@@ -150,15 +150,37 @@ class Runner(Generic[K]):
         if self._watchdog is not None:
             self._watchdog.close()
 
-    async def _next(self, streak: int) -> Due[Ref[Any], Reason] | None:
+    def _end(self, key: Ref[Any], slot: Slot) -> None:
+        slot.began = slot.deadline = None
+        self._scheduler.done(key)
+
+    def _spread(self, outcome: Outcome[Any]) -> None:
+        """Tells the observer and the log what came of a look, and the history that there is much to take in."""
+        if len(self.history.fresh) >= self.history.most_fresh:
+            self.history.settle()
+        try:
+            self._observer.finished(self.name, outcome.ref, outcome, outcome.seconds)
+        except Exception as raised:  # noqa: BLE001 -- who watches must not disturb
+            report_observer(self._observer, raised)
+        if self._is_debugged:
+            _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, outcome.reasons)))
+
+    async def _hand_on(self, outcome: Outcome[Any], streak: int) -> Due[Ref[Any], Reason] | None:
+        """Delivers an outcome, if somebody waits for it, and takes what is due at once, if it is not others' turn."""
+        if self._deliver is not None:
+            await self._deliver(outcome)
+        return self._scheduler.take_nowait() if streak < _STREAK else None
+
+    async def _next(self, streak: int, slot: Slot) -> Due[Ref[Any], Reason] | None:
         """Lets others run if this worker has run for long, and waits for something that is due; None at the end."""
+        slot.began = slot.deadline = None
         if streak >= _STREAK:
             await asyncio.sleep(0)
         try:
             due = await self._scheduler.take()
         except Closed:
             return None
-        self._is_debugged = _log.isEnabledFor(logging.DEBUG)
+        self._notice_log()
         return due
 
     async def _explain(self, error: BaseException, ctx: Any, slot: Slot) -> Exception:
@@ -176,8 +198,12 @@ class Runner(Generic[K]):
     def _open_slot(self) -> Slot:
         slot = Slot()
         self._slots.append(slot)
-        self._is_debugged = _log.isEnabledFor(logging.DEBUG)
+        self._notice_log()
         return slot
+
+    def _notice_log(self) -> None:
+        self._is_debugged = _log.isEnabledFor(logging.DEBUG)
+        self._is_talked_about = self._is_heard or self._is_debugged
 
     def _prepare(self, ref: Ref[Any], reasons: tuple[Reason, ...], slot: Slot, now: float) -> None:
         """Says that a look begins, and has an eye on how long it takes, if anybody wants that."""
@@ -234,11 +260,11 @@ class Runner(Generic[K]):
 class _Detour:
     """No shortcut at all."""
 
-    def __init__(self, look: Looks) -> None:
-        self.reconcile = look
-
     def begin(self, _: Request[Any], /) -> None:
         return None
+
+    async def reconcile(self, _: Any, __: Any, /) -> Action | None:
+        raise NotImplementedError
 
     async def give_up(self, _: Any, __: GiveUp, /) -> None:
         pass

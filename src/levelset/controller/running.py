@@ -22,7 +22,7 @@ from levelset.cache import Cluster, Store
 from levelset.controller.assembling import Parts, assemble
 from levelset.controller.controller import Controller
 from levelset.controller.following import Following
-from levelset.controller.history import History
+from levelset.controller.history import Counts, History
 from levelset.controller.observing import NullObserver, Observer
 from levelset.controller.relations import Every, Source
 from levelset.controller.requests import OUTSIDE, Reason
@@ -73,6 +73,7 @@ def running(
     grace: float = 30.0,
     sync_within: float | None = None,
     history: int = 1000,
+    count: Counts | None = None,
     **services: Any,
 ) -> "RunningController[K]":
     """The controller at work on this cluster, for the length of an `async with`.
@@ -80,12 +81,20 @@ def running(
     No look happens before every cache has been filled and its first list handed on; `held`, not before `release`
     either: the caches and the queue are warm then. If the caches are not filled `sync_within` seconds, NotReady stops
     it. `fence` is called before each write and raises if it is no longer allowed. Leaving the block stops it: looks
-    under way have `grace` seconds to end. `services` are further options of `open_services`, such as a recorder.
+    under way have `grace` seconds to end. `count` is given what came of the looks, many at a time: at the latest when
+    somebody settles the history, or at the end. `services` are further options of `open_services`, such as a recorder.
     """
     watching: Observer = NullObserver() if observer is None else observer
     options = {**services, "fence": fence}
     return RunningController(
-        controller, cluster, watching, options, held=held, grace=grace, sync_within=sync_within, history=history
+        controller,
+        cluster,
+        watching,
+        options,
+        held=held,
+        grace=grace,
+        sync_within=sync_within,
+        history=History(history, count=count),
     )
 
 
@@ -102,11 +111,11 @@ class RunningController(Generic[K]):
         held: bool,
         grace: float,
         sync_within: float | None,
-        history: int,
+        history: History[K],
     ) -> None:
         self.controller = controller
         self.cluster = cluster
-        self.history: History[K] = History(history)
+        self.history = history
         self._observer = observer
         self._options = services
         self._held = held
@@ -168,7 +177,7 @@ class RunningController(Generic[K]):
             running=scheduler.running,
             workers=self.controller.concurrency,
             looks=self.history.total,
-            asked=parts.desk.asking.asked,
+            asked=scheduler.asked,
             failing=len(parts.engine.answering.failures),
             troubled=len(parts.engine.answering.troubled),
         )
@@ -180,7 +189,7 @@ class RunningController(Generic[K]):
     def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE, *, priority: int = NORMAL) -> None:
         """Asks for a look at an object; ConfigError if it is of another kind."""
         desk = (self._parts or self._running).desk
-        desk.asking.ask(desk.target.ref(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
+        desk.ask(desk.target.ref(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
 
     async def enqueue_all(self) -> None:
         """Asks for a look at all objects, behind everything else."""
@@ -242,6 +251,7 @@ class RunningController(Generic[K]):
                 await self.stop(0.0 if error is not None else None)
         finally:
             self._stopped.set()
+            self.history.settle()
             await self._stack.__aexit__(kind, error, trace)
 
     @property

@@ -7,9 +7,24 @@ beginning of a deletion are what others change; of a kind without a generation, 
 from typing import Any, Final
 
 from levelset.client.kinds import Item
+from levelset.objects.kept import Head
 from levelset.watching import Predicate
 
-__all__ = ["SELF_CHANGES"]
+__all__ = ["SELF_CHANGES", "differs"]
+
+
+def differs(was: Head, head: Head) -> bool:
+    """Whether there is more between two versions of an object than another status; asked of each event."""
+    if head.generation != was.generation:
+        return True
+    if head.generation is None and head.resource_version != was.resource_version:
+        return True
+    return (
+        (head.deletion_timestamp is None) is not (was.deletion_timestamp is None)
+        or head.labels_json != was.labels_json
+        or head.annotations_json != was.annotations_json
+        or head.finalizers_json != was.finalizers_json
+    )
 
 
 class _SelfChanges(Predicate):
@@ -26,20 +41,10 @@ class _SelfChanges(Predicate):
         )
 
     def passes(self, old: Item[Any] | None, new: Item[Any] | None) -> bool:
-        """The same as the traces say, without making them: this is asked of each event."""
+        """The same as the traces say, without making them."""
         if old is None or new is None:
             return old is not new
-        was, head = old.kept.head, new.kept.head
-        if head.generation != was.generation:
-            return True
-        if head.generation is None and head.resource_version != was.resource_version:
-            return True
-        return (
-            (head.deletion_timestamp is None) is not (was.deletion_timestamp is None)
-            or head.labels_json != was.labels_json
-            or head.annotations_json != was.annotations_json
-            or head.finalizers_json != was.finalizers_json
-        )
+        return differs(old.kept.head, new.kept.head)
 
     def differs(self, old: Any, new: Any, /) -> bool:
         return old is None or new is None or bool(old != new)

@@ -5,22 +5,25 @@ waits. A change that cannot be understood, or for which the user's function rais
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Final, Protocol
 
 from levelset.cache import Change, Index, Store
 from levelset.client.kinds import Item, Kind, View, view_of
 from levelset.controller.relations import Owns, References, Watches
 from levelset.controller.requests import CHANGED, FIRST, Reason
+from levelset.controller.selfchanges import SELF_CHANGES, differs
 from levelset.errors import BadName, ConfigError
 from levelset.objects.identity import GroupVersionKind, Ref, parse_api_version, ref_to
-from levelset.objects.kept import OwnerHead
+from levelset.objects.kept import Kept, OwnerHead
+from levelset.objects.resource import PartialObjectMetadata
+from levelset.objects.unstructured import Unstructured
 from levelset.schedule import LOW, NORMAL
 from levelset.watching import Predicate
 
-__all__ = ["Asks", "Listener", "Target", "owners", "reference_index", "referrers", "self_changes", "targets"]
+__all__ = ["Asks", "AsksAll", "Listener", "Target", "owners", "reference_index", "referrers", "self_changes", "targets"]
 
 Listener = Callable[[Sequence[Change[Any]]], None]
 """Hears of changes, a batch at a time."""
@@ -33,6 +36,14 @@ class Asks(Protocol):
 
     def __call__(self, ref: Ref[Any], reason: Reason, priority: int, /) -> object:
         """Never waits; whoever is asked for already is looked at once."""
+        ...
+
+
+class AsksAll(Protocol):
+    """Asks for a look at each of several objects, for the same reason."""
+
+    def __call__(self, refs: Collection[Ref[Any]], reason: Reason, priority: int, /) -> object:
+        """The same as to ask for one after the other."""
         ...
 
 
@@ -62,32 +73,74 @@ class Target:
 
     def named(self, name: str, namespace: str | None) -> Ref[Any]:
         """The ref of the object with this name; a namespace says nothing if the kind has none."""
+        return ref_to(self.view.gvk, self._class, name, namespace if self.namespaced else None)
+
+    @cached_property
+    def _class(self) -> type[Any] | None:
         view = self.view
-        class_ = None if view.definition is None or view.is_metadata else view.class_
-        return ref_to(view.gvk, class_, name, namespace if self.namespaced else None)
+        return None if view.definition is None or view.is_metadata else view.class_
 
 
-def self_changes(target: Target, when: Predicate, ask: Asks) -> Listener:
-    """Asks for each of the controller's own objects that changes in a way that matters, or goes."""
-    read_ref = target.view.ref
+Concern = tuple[Reason, int]
+"""Why an object is to be looked at, and how urgent that is."""
 
-    def concern(change: Change[Any]) -> None:
-        after = change.after
+_CHANGED: Final[Concern] = (CHANGED, NORMAL)
+_FIRST: Final[Concern] = (FIRST, LOW)
+_RESYNC: Final[Concern] = (CHANGED, LOW)
+
+
+def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
+    """Asks for each of the controller's own objects that changes in a way that matters, or goes.
+
+    Objects of a batch that are to be looked at for the same reason, nearly always all, are asked for together.
+    """
+    view, weigh, what = target.view, _weighing(target.view, when), f"a change of {target.view.gvk}"
+    gvk, class_ = view.gvk, None if view.class_ in (Unstructured, PartialObjectMetadata) else view.class_
+
+    def listen(changes: Sequence[Change[Any]]) -> None:
+        concern, refs = _CHANGED, list[Ref[Any]]()
+        for change in changes:
+            try:
+                found = weigh(change)
+                if found is None:
+                    continue
+                head = (change.after or change.kept).head
+                ref = ref_to(
+                    gvk, class_, head.name, head.namespace, change.key
+                )  # as the view does, and its key is known
+            except Exception as error:  # noqa: BLE001 -- one object's mistake concerns no other
+                _report(what, change.key, error)
+                continue
+            if found is not concern:
+                ask_all(refs, *concern)
+                concern, refs = found, []
+            refs.append(ref)
+        ask_all(refs, *concern)
+
+    return listen
+
+
+def _weighing(view: View[Any], when: Predicate) -> Callable[[Change[Any]], Concern | None]:
+    """The function that says whether, and how, a change of an own object concerns its controller."""
+    is_usual = when is SELF_CHANGES  # which compares heads, and needs nothing around them
+
+    def weigh(change: Change[Any]) -> Concern | None:
+        before, after = change.before, change.after
         if after is None:
-            # One that has gone always counts: what is remembered of it must go, too.
-            ask(read_ref(change.kept), CHANGED, NORMAL)
-        elif change.is_initial:
-            if when.passes(None, change.new):
-                ask(read_ref(after), FIRST, LOW)
-        elif change.is_recreated or when.passes(change.old, change.new):
-            ask(read_ref(after), CHANGED, NORMAL)
-        elif change.is_resync:
-            ask(read_ref(after), CHANGED, LOW)
+            return _CHANGED  # one that has gone always counts: what is remembered of it must go, too
+        if before is None or change.is_initial:
+            if is_usual or when.passes(None, Item(after, view)):
+                return _FIRST if change.is_initial else _CHANGED
+            return None
+        was, head = before.head, after.head
+        if was.uid != head.uid or (differs(was, head) if is_usual else when.passes(change.old, change.new)):
+            return _CHANGED
+        return _RESYNC if change.is_resync else None
 
-    return _guarded(concern, f"a change of {target.view.gvk}")
+    return weigh
 
 
-def owners(target: Target, relation: Owns, ask: Asks) -> Listener:
+def owners(target: Target, relation: Owns, ask_all: AsksAll) -> Listener:
     """Asks for the owners of what has changed, before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[Ref[Any]]:
@@ -98,19 +151,20 @@ def owners(target: Target, relation: Owns, ask: Asks) -> Listener:
             if (owner.controller or relation.every_owner) and _is_of(owner, target.view.gvk):
                 yield target.named(owner.name, head.namespace)
 
-    return _related(find, relation.when, ask, f"an owner of a {view_of(relation.kind).gvk}")
+    what = f"an owner of a {view_of(relation.kind).gvk}"
+    return _related(find, relation.when, ask_all, what, names_same=_has_same_owners)
 
 
-def targets(target: Target, relation: Watches, ask: Asks) -> Listener:
+def targets(target: Target, relation: Watches, ask_all: AsksAll) -> Listener:
     """Asks for whomever the user's function names for the object before the change, and after it."""
 
     def find(item: Item[Any]) -> Iterator[Ref[Any]]:
         return map(target.ref, relation.to(item.object))
 
-    return _related(find, relation.when, ask, f"watches({view_of(relation.kind).gvk}, to=...)")
+    return _related(find, relation.when, ask_all, f"watches({view_of(relation.kind).gvk}, to=...)")
 
 
-def referrers(target: Target, relation: References, index: Index[Any], store: Store[Any], ask: Asks) -> Listener:
+def referrers(target: Target, relation: References, index: Index[Any], store: Store[Any], ask_all: AsksAll) -> Listener:
     """Asks for those that name what has changed, or that share a value with it."""
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
 
@@ -120,7 +174,7 @@ def referrers(target: Target, relation: References, index: Index[Any], store: St
         for value in values:
             yield from map(target.view.ref, store.by(index, value).kept)
 
-    return _related(find, relation.when, ask, f"references({gvk}, ...)")
+    return _related(find, relation.when, ask_all, f"references({gvk}, ...)")
 
 
 def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, namespace: str) -> Index[Any]:
@@ -146,20 +200,34 @@ class _Names:
         ]
 
 
-def _related(find: Callable[[Item[Any]], Iterator[Ref[Any]]], when: Predicate | None, ask: Asks, what: str) -> Listener:
+def _never(_: Kept, __: Kept) -> bool:
+    return False
+
+
+def _related(
+    find: Callable[[Item[Any]], Iterator[Ref[Any]]],
+    when: Predicate | None,
+    ask_all: AsksAll,
+    what: str,
+    *,
+    names_same: Callable[[Kept, Kept], bool] = _never,
+) -> Listener:
+    """Asks for those that `find` names for both sides of a change; once, where it names the same for both."""
+
     def concern(change: Change[Any]) -> None:
-        is_whole = change.is_recreated or change.is_resync  # nothing to compare with
+        before, after = change.before, change.after
+        is_whole = change.is_resync or change.is_recreated  # nothing to compare with
         if when is not None and not is_whole and not when.passes(change.old, change.new):
             return
         found: dict[Ref[Any], None] = {}
-        for item in (change.old, change.new):
-            if item is not None:
-                _collect(find, item, found, what)
+        if before is not None and (after is None or not names_same(before, after)):
+            _collect(find, Item(before, change.view), found, what)
+        if after is not None:
+            _collect(find, Item(after, change.view), found, what)
         if found:
             reason = Reason("related", change.ref)
             priority = LOW if change.is_initial or change.is_resync else NORMAL
-            for ref in found:
-                ask(ref, reason, priority)
+            ask_all(found, reason, priority)
 
     return _guarded(concern, what)
 
@@ -184,6 +252,11 @@ def _guarded(concern: Callable[[Change[Any]], None], what: str) -> Listener:
                 _report(what, change.key, error)
 
     return listen
+
+
+def _has_same_owners(one: Kept, other: Kept) -> bool:
+    """Whether both name their owners in the same words; they are versions of one object, and so in one namespace."""
+    return one.head.owners_json == other.head.owners_json
 
 
 def _report(what: str, name: str, error: Exception) -> None:

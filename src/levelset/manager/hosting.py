@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from levelset.controller.controller import Controller
+from levelset.controller.history import Counts
 from levelset.controller.hotloops import HotLoop
 from levelset.controller.observing import Observer
 from levelset.controller.requests import OUTSIDE, Reason
@@ -33,7 +34,8 @@ class Hosted(Member):
         controller: Controller[Any],
         place: Callable[[], Place],
         *,
-        observer: Callable[[], Observer],
+        observer: Observer,
+        count: Callable[[], Counts],
         now: Callable[[], datetime] = wall_clock,
         on_hot_loop: Callable[[HotLoop], object],
         ended: Callable[[Member, Exception], None],
@@ -45,6 +47,7 @@ class Hosted(Member):
         self.fence: Callable[[], object] | None = None
         self._place = place
         self._observer = observer
+        self._count = count
         self._now = now
         self._on_hot_loop = on_hot_loop
         self._is_up = asyncio.Event()
@@ -88,6 +91,11 @@ class Hosted(Member):
         """For how many seconds each look that is under way has gone on."""
         return [] if self.running is None else self.running.ages()
 
+    def settle(self) -> None:
+        """Has everything counted that came of its looks so far."""
+        if self.running is not None:
+            self.running.history.settle()
+
     async def ask_to_stop(self, within: float | None) -> None:
         """Lets the looks that are under way come to their end."""
         if self.running is not None:
@@ -100,10 +108,11 @@ class Hosted(Member):
         made = running(
             self.controller,
             place.cluster,
-            observer=self._observer(),
+            observer=self._observer,
             fence=self.fence,
             held=self.held,
             client=client if self.fence is None else client.hooked(fencing(self.fence)),
+            count=self._count(),
             on_hot_loop=self._on_hot_loop,
             now=self._now,
         )

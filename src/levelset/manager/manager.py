@@ -20,7 +20,7 @@ from levelset.client.client import Client
 from levelset.client.connecting import Where
 from levelset.controller.controller import Controller
 from levelset.controller.hotloops import HotLoop
-from levelset.controller.observing import Observer, Observers
+from levelset.controller.observing import NullObserver, Observer, Observers
 from levelset.controller.running import RunningController
 from levelset.controller.services import wall_clock
 from levelset.errors import ConfigError, NotReady
@@ -94,7 +94,7 @@ class Manager:
         self._grace = grace
         self._sync_within = sync_within
         self._now = now
-        self._observers = tuple(observers)
+        self._observer: Observer = Observers(observers) if observers else NullObserver()
         self._life = Life(grace=grace)
         self._places: dict[str, Place] = {}
         self._hooks: dict[Moment, list[LifeHook]] = {"start": [], "elected": [], "stop": []}
@@ -146,7 +146,8 @@ class Manager:
         hosted = Hosted(
             controller,
             lambda: self._place(cluster),
-            observer=lambda: self._observer_of(controller.name),
+            observer=self._observer,
+            count=lambda: self.metrics.counter(controller.name),
             now=self._now,
             on_hot_loop=lambda found: self._note_hot_loop(controller.name, found),
             ended=self._life.note_failure,
@@ -159,12 +160,9 @@ class Manager:
             depth=hosted.depth,
             asked=hosted.asked,
             ages=hosted.ages,
+            settle=hosted.settle,
         )
         return hosted
-
-    def _observer_of(self, name: str) -> Observer:
-        counting = self.metrics.observer(name)
-        return Observers([counting, *self._observers]) if self._observers else counting
 
     def add_task(self, name: str, work: Work, *, leader_only: bool = True) -> None:
         """Runs a coroutine function beside the controllers; it may end by itself, and is cancelled at the end.

@@ -11,7 +11,7 @@ from typing import Any
 from levelset.cache.stats import Stats
 from levelset.client.calls import Answer, Call, Hook, Send
 from levelset.controller.actions import Outcome
-from levelset.controller.observing import NullObserver, Observer
+from levelset.controller.history import Counts
 from levelset.controller.requests import Reason
 from levelset.manager.exposition import Family, Registry
 from levelset.manager.families import cache_families, controller_families, master_family, request_family
@@ -42,19 +42,21 @@ class Metrics:
         depth: Callable[[], int] | None = None,
         asked: Callable[[], int] | None = None,
         ages: Callable[[], list[float]] | None = None,
+        settle: Callable[[], None] | None = None,
     ) -> None:
         """Shows this controller from now on, with zeros.
 
         When somebody looks, `depth` is asked how many requests wait, `asked` how many there were, and `ages` for how
-        many seconds each look that is under way has gone on; what is not given is counted as it is told.
+        many seconds each look that is under way has gone on; what is not given is counted as it is told. `settle` has
+        everything counted before.
         """
         numbers = self._of(name)
         numbers.concurrency, numbers.ask_depth = concurrency, depth
-        numbers.ask_adds, numbers.ask_ages = asked, ages
+        numbers.ask_adds, numbers.ask_ages, numbers.settle = asked, ages, settle
 
-    def observer(self, name: str) -> Observer:
-        """An observer of one controller that counts what came of its looks, and leaves the rest to be asked for."""
-        return _Counting(self._of(name))
+    def counter(self, name: str) -> Counts:
+        """What counts the looks of one controller, given some at a time; the rest is left to be asked for."""
+        return self._of(name).count
 
     def remove_controller(self, name: str) -> None:
         """Shows it no longer."""
@@ -109,25 +111,9 @@ class Metrics:
             numbers.take_in()
 
     def _controllers(self) -> Iterable[Family]:
-        for numbers in self._numbers.values():
+        for numbers in list(self._numbers.values()):
             numbers.take_in()
         return controller_families(self._numbers, perf_counter())
 
     def _of(self, name: str) -> Numbers:
         return self._numbers.setdefault(name, Numbers())
-
-
-class _Counting(NullObserver):
-    """Knows its controller's numbers, and does not have to be told what it can ask for."""
-
-    __slots__ = ("_numbers",)
-
-    def __init__(self, numbers: Numbers) -> None:
-        self._numbers = numbers
-
-    def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], seconds: float, /) -> None:  # noqa: ARG002
-        """Keeps what came of it, to be counted together with others."""
-        numbers = self._numbers
-        numbers.ended.append(outcome)
-        if len(numbers.ended) >= MANY:
-            numbers.take_in()
