@@ -7,7 +7,6 @@ from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, TypeVar
 
 from levelset.cache import Store
-from levelset.cache.keys import key_for
 from levelset.cache.reader import Read
 from levelset.cache.sources import Source
 from levelset.client.kinds import Kind
@@ -105,10 +104,13 @@ class Invocation(Generic[K]):
 
         That saves a coroutine around that function. Such a look goes on with `reconcile`, and after GiveUp `give_up`.
         """
-        if self._is_involved or self._unseen or self._stale or self._refused:
+        ref = request.ref
+        if self._is_involved or (self._unseen and self._has_unseen(ref)):
+            return None
+        if (self._stale or self._refused) and self._is_stale(ref):
             return None
         try:
-            obj = self._get(request.ref)
+            obj = self._get(ref)
         except BadObject:
             return None  # `look` says what that means
         return None if obj is None else Context(obj, request, self._services)
@@ -145,7 +147,7 @@ class Invocation(Generic[K]):
 
     def _has_unseen(self, ref: Ref[K]) -> bool:
         source = self._source
-        return source is not None and bool(source.writes.unseen(key_for(ref.name, ref.namespace), source.find))
+        return source is not None and bool(source.writes.unseen(ref.key, source.find))
 
     def _is_stale(self, ref: Ref[K]) -> bool:
         return ref in self._stale or ref in self._refused
@@ -161,7 +163,7 @@ class Invocation(Generic[K]):
         found: K | None = await self._services.cluster.find(self._kind, ref.name, namespace=ref.namespace, read=read)
         self._stale.discard(ref)
         source = self._source
-        if source is not None and source.scope.is_selective and source.find(key_for(ref.name, ref.namespace)) is None:
+        if source is not None and source.scope.is_selective and source.find(ref.key) is None:
             return None  # it is there, but not selected any more
         return found
 

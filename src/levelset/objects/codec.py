@@ -49,17 +49,18 @@ def decode(kind: type[T], data: bytes | str) -> T:
 def reader(kind: type[T]) -> Callable[[bytes], T]:
     """What `decode` does for one class and bytes, for those who read many objects of a kind."""
     class_: Any = kind
-    decode_raw: Callable[[bytes], T] = _decoder(class_).decode
+    decode_raw: Callable[[bytes], Any] = _decoder(class_).decode
     # What a class makes is known beforehand; what a union of classes makes is not.
-    remember: Any = with_origin if isinstance(class_, type) and issubclass(class_, Object) else _remember
+    is_object = isinstance(class_, type) and issubclass(class_, Object)
 
-    def read(raw: bytes) -> T:
+    def read(raw: bytes) -> Any:
         try:
             made = decode_raw(raw)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             # An explicit null stands for an absent member: look again without the nulls before giving up.
-            made = _convert(kind, _without_nulls(decode_tree(raw)), error)
-        remember(made, raw)
+            made = cast("Any", _convert(kind, _without_nulls(decode_tree(raw)), error))
+        if is_object or isinstance(made, Object):
+            with_origin(made, raw)
         return made
 
     return read
