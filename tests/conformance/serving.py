@@ -1,6 +1,7 @@
 """Servers for clients that block: each runs in a thread of its own with its own event loop, on a loopback port."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from levelset.apiserver.server import ApiServer
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
 
-__all__ = ["TOKEN", "serve"]
+__all__ = ["TOKEN", "failures", "serve"]
 
 TOKEN = "a-token-of-the-conformance-tests"
 _PATIENCE = 60.0  # for a machine that is busy with something else; it takes milliseconds
@@ -29,6 +30,30 @@ def serve(data: Path | None, *, rbac: bool = False) -> Iterator[str]:
         assert not thread.is_alive(), "the server does not stop"
     if serving.error is not None:
         raise serving.error
+
+
+class _Failures(logging.Handler):
+    """Keeps what servers log when they answer 500: it belongs to no test that runs at that moment."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        told = logging.Formatter().format(record)
+        self.found.append(f"{getattr(record, 'audit_id', '')}: {told}")
+
+
+@contextmanager
+def failures() -> Iterator[list[str]]:
+    """What servers of this process log as an error meanwhile, each with the id that the client was told."""
+    handler = _Failures()
+    logger = logging.getLogger("levelset")
+    logger.addHandler(handler)
+    try:
+        yield handler.found
+    finally:
+        logger.removeHandler(handler)
 
 
 class _Serving:

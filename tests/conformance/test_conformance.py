@@ -24,7 +24,10 @@ pytestmark = pytest.mark.timeout(120)  # the first test waits for all scenarios,
 class Rehearsal:
     """The scenarios of one backend, under way."""
 
-    def __init__(self, url: str, url_with_roles: str, pool: ThreadPoolExecutor, wanted: list[Any]) -> None:
+    def __init__(
+        self, url: str, url_with_roles: str, pool: ThreadPoolExecutor, wanted: list[Any], failures: list[str]
+    ) -> None:
+        self.failures = failures
         self.urls = {False: url, True: url_with_roles}
         together = [scenario for scenario in wanted if not scenarios.is_forgetful(scenario)]
         self.under_way: dict[tuple[str, str], Future[list[str]]] = {
@@ -50,11 +53,12 @@ def rehearsal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("conformance")
     data = [folder / name if request.param == "sqlite" else None for name in ("data.db", "roles.db")]
     with (
+        serving.failures() as failures,
         serving.serve(data[0]) as url,
         serving.serve(data[1], rbac=True) as url_with_roles,
         ThreadPoolExecutor(AT_A_TIME) as pool,
     ):
-        yield Rehearsal(url, url_with_roles, pool, wanted)
+        yield Rehearsal(url, url_with_roles, pool, wanted, failures)
 
 
 @pytest.mark.parametrize("scenario", HELD, ids=lambda scenario: f"{scenario.area}: {scenario.name}")
@@ -62,7 +66,7 @@ def test_the_server_answers_as_kubernetes_does(rehearsal: Rehearsal, scenario: A
     found = rehearsal.differences(scenario)
     reason = expected.SCENARIOS.get(scenario.area, {}).get(scenario.name)
     if reason is None:
-        assert not found, "\n".join(found)
+        assert not found, "\n".join([*found, *rehearsal.failures])
     else:
         assert found, f"This scenario passes now: take it out of tests/conformance/expected.py ({reason})."
 
