@@ -47,7 +47,9 @@ def check_config_map(new: Object, old: Object | None) -> list[Cause]:
     """The keys are file names, each used once; all together are not too large; an immutable one does not change."""
     data = part(new, "data")
     causes = [] if all(map(_is_key, data)) else _check_keys("data", data)
-    size = _text_size(data)
+    size = sum(map(len, data.values()))
+    if size * 4 > LARGEST:  # as many bytes as there may be at most: only then they are counted exactly
+        size = sum(len(text.encode()) for text in data.values())
     if "binaryData" in new:
         binary = part(new, "binaryData")
         causes += _check_keys("binaryData", binary)
@@ -84,12 +86,6 @@ def _check_keys(field: str, data: Object) -> list[Cause]:
 @lru_cache(maxsize=1024)
 def _is_key(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
-
-
-def _text_size(data: Object) -> int:
-    """The number of bytes of all texts; only counted exactly where it might matter."""
-    characters = sum(map(len, data.values()))
-    return characters if characters * 4 <= LARGEST else sum(len(text.encode()) for text in data.values())
 
 
 def _decoded(text: str) -> int:

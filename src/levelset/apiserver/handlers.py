@@ -349,12 +349,11 @@ async def _get_scale(call: Call) -> Response:
 
 
 def _written(call: Call, chosen: Chosen, options: WriteOptions, written: Written) -> Response:
-    status = 201 if written.created else 200
-    world, served, request = call.world, call.served, call.request
-    if written.item is not None:
-        made = render_item(world, served, request, chosen=chosen, item=written.item, status=status)
+    status, item = 201 if written.created else 200, written.item
+    if item is not None:
+        made = render_item(call.world, call.served, call.request, chosen=chosen, item=item, status=status)
     else:
-        made = render_tree(world, served, request, chosen=chosen, tree=written.tree, status=status)
+        made = render_tree(call.world, call.served, call.request, chosen=chosen, tree=written.tree, status=status)
     return _warned(made, options.warnings) if options.warnings else made
 
 

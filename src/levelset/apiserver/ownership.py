@@ -55,17 +55,19 @@ def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
     outline += tree
     for name, value in tree.items():
         # By class: `isinstance` would cost more than all the rest, and JSON has no subclasses.
-        if value.__class__ is str or value.__class__ not in _CONTAINERS or not value:
+        kind = value.__class__
+        if kind is str or kind not in _CONTAINERS or not value:
             continue
         below = shape.fields.get(name) or shape.items or ANYTHING  # as `shape.member`, without the call
-        if value.__class__ is list:
+        if kind is list:
             found = None if below.list_type == "atomic" else _list_outline(value, below)
             if found is not None:
                 outline += (name, found)
         elif below.atomic:
             continue
         elif _CONTAINERS.isdisjoint(map(type, value.values())):
-            outline += (name, tuple(value))
+            outline.append(name)
+            outline.append(tuple(value))
         else:
             outline.append(name)
             _add_map(outline, value, below)
