@@ -25,8 +25,9 @@ def render_item(
     """A stored object as an answer."""
     if chosen is PLAIN or chosen.is_plain:
         body = objects.served_bytes(served, item)
-        # As `_json`, without its calls for those who say nothing from which it could tell that they are people.
-        if not request.query and request.headers.find("user-agent") is None:
+        # As `_json`, without its calls for most: who asks for nothing, and is no browser.
+        agent = request.headers.find("user-agent")
+        if not request.query and (agent is None or not agent.startswith(_BROWSERS)):
             return Response(status, JSON_HEADERS, body)
         return _json(request, body, status)
     return render_tree(world, served, request, chosen=chosen, tree=objects.served_tree(served, item), status=status)
