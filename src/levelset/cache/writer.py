@@ -1,7 +1,7 @@
 """The one who writes into a store: events go in, changes come out."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from levelset.cache.buckets import Buckets
 from levelset.cache.changes import Change
@@ -55,18 +55,18 @@ class Writer(Generic[K]):
         for start in range(0, len(events), SLICE):
             some = events[start : start + SLICE] if len(events) > SLICE else events
             changes: list[Change[K]] = []
-            if set(map(type, some)) == _OBJECTS:  # nothing but objects: what a busy watch brings
-                self._take(cast("Sequence[Kept]", some), changes)
+            if len(some) > 1 and set(map(type, some)) == _OBJECTS:  # nothing but objects: what a busy watch brings
+                self._take(some, changes)  # type: ignore[arg-type]
                 yield self._next_step(changes)
                 continue
             for event in some:
                 kind = type(event)
-                if kind is Apply:
-                    self._put((event.item.kept,), changes)  # type: ignore[union-attr]  # narrowed by the line above
-                elif kind is Kept:
+                if kind is Kept:
                     self._take((event,), changes)  # type: ignore[arg-type]
+                elif kind is Apply:
+                    self._refuse(self._table.put((event.item.kept,), self._view, changes))  # type: ignore[union-attr]
                 elif kind is InitApply:
-                    self._put_fresh((event.item.kept,))  # type: ignore[union-attr]
+                    self._refuse(self._table.put_fresh((event.item.kept,)))  # type: ignore[union-attr]
                 elif kind is Delete:
                     self._drop(event.item.kept, changes)  # type: ignore[union-attr]
                 elif isinstance(event, Init):
@@ -89,18 +89,10 @@ class Writer(Generic[K]):
 
     def _take(self, objects: Sequence[Kept], changes: list[Change[K]]) -> None:
         """Takes in mere objects: within a list of everything they are there, else they came or changed."""
-        if self._table.fresh is not None:
-            self._put_fresh(objects)
-        else:
-            self._put(objects, changes)
-
-    def _put(self, objects: Sequence[Kept], changes: list[Change[K]]) -> None:
-        for _ in range(self._table.put(objects, self._view, changes)):
-            self._refuse()
-
-    def _put_fresh(self, objects: Sequence[Kept]) -> None:
-        for _ in range(self._table.put_fresh(objects)):
-            self._refuse()
+        table = self._table
+        nameless = table.put(objects, self._view, changes) if table.fresh is None else table.put_fresh(objects)
+        if nameless:
+            self._refuse(nameless)
 
     def _drop(self, kept: Kept, changes: list[Change[K]]) -> None:
         key = key_of(kept.head)
@@ -109,8 +101,9 @@ class Writer(Generic[K]):
             self._table.resource_version = kept.head.resource_version
             changes.append(Change(key, before, None, self._view))
 
-    def _refuse(self) -> None:
-        self._report(f"the store of {self._view.gvk}", BadObject("an object without a name was left out"))
+    def _refuse(self, nameless: int) -> None:
+        for _ in range(nameless):
+            self._report(f"the store of {self._view.gvk}", BadObject("an object without a name was left out"))
 
     def _swap(self, event: InitDone) -> Iterator[list[Change[K]]]:
         is_first = not self._table.is_filled

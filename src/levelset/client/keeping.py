@@ -32,8 +32,8 @@ class Keeper:
             has_them = not self._managed_fields and _MANAGED in raw
             return keep(self._transform(without_managed_fields(raw) if has_them else raw))
         kept = keep(raw, managed_fields=self._managed_fields)
-        self.is_cutting = kept.raw is not raw
-        if self.is_cutting:
+        if kept.raw is not raw:
+            self.is_cutting = True
             self._beginning = beginning_of(raw) or _UNKNOWN
         return kept
 

@@ -35,9 +35,10 @@ _TYPES: Final[dict[str, EventType]] = {
     "DELETED": "DELETED",
     "MODIFIED": "MODIFIED",
 }
-# What a line of each type begins with, found by the first letter of the type.
-_BEGINNINGS: Final[dict[int, tuple[EventType, bytes]]] = {
-    ord(one[0]): (one, b'{"type":"%b","object":' % one.encode()) for one in _TYPES.values()
+_BOOKMARK: Final[tuple[EventType, bytes]] = "BOOKMARK", b'{"type":"BOOKMARK","object":'
+# What a line with an object to keep begins with, found by the first letter of its type.
+_BEGINNINGS: Final[dict[bytes, tuple[EventType, bytes]]] = {
+    one[:1].encode(): (one, b'{"type":"%b","object":' % one.encode()) for one in _TYPES.values() if one != "BOOKMARK"
 }
 _LETTER: Final = len(b'{"type":"')
 
@@ -96,7 +97,7 @@ class EventReader:
         self._keeper = Keeper(managed_fields=managed_fields, transform=transform)
         self._limit = limit
         self._as_kept = as_kept
-        self._usual = _BEGINNINGS[ord("M")]  # the last line was of this type, and the next will most likely be
+        self._usual = _BEGINNINGS[b"M"]  # the last line began so, and the next will most likely too
         self._piece = b""
         self._stop = 0  # up to here the piece has been read
         self._at = 0  # where in the piece a line begins whose end has not come yet
@@ -124,7 +125,8 @@ class EventReader:
 
     def read(self, size: int) -> list[Any]:
         """The events whose last byte is in about the next `size` bytes of the piece; BadObject as `feed`."""
-        piece, start, events = self._piece, self._stop, list[Told]()
+        piece, start = self._piece, self._stop
+        events: list[Told] = []
         # A small rest is not left for another time.
         stop = self._stop = len(piece) if len(piece) - start < size + size // 2 else start + size
         end = piece.find(b"\n", start, stop)
@@ -167,48 +169,55 @@ class EventReader:
     def _read_lines(self, end: int, events: list[Told]) -> int:
         """Adds the events in all lines of the piece from the one that ends here; gives where the last one has ended.
 
-        Lines of the usual type are read together, without a further look at each: if one of them is not what it seems
-        to be, its object cannot be kept, and then each is read by itself.
+        Lines that begin as events with an object do are read together, without a further look at each: if one of them
+        is not what it seems to be, its object cannot be kept, and then each is read by itself.
         """
         piece, at, stop, keeper = self._piece, self._at, self._stop, self._keeper
         find, startswith = piece.find, piece.startswith
-        since, raws, beginning, size = at, list[bytes](), self._usual[1], len(self._usual[1])
+        raws: list[bytes] = []
+        types: list[EventType] = []
+        (type_, beginning), since = self._usual, at
         while end >= 0:
-            if startswith(beginning, at):
-                start = at + size
-                raws.append(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
-            else:
-                self._read_together(raws, since, events)
-                self._read(piece[at:end], events)
-                since, raws, beginning, size = end + 1, [], self._usual[1], len(self._usual[1])
-            at = end + 1
-            end = find(b"\n", at, stop)
-        self._read_together(raws, since, events)
+            if not startswith(beginning, at):
+                found = _BEGINNINGS.get(piece[at + _LETTER : at + _LETTER + 1])
+                if found is not None and startswith(found[1], at):
+                    self._usual = type_, beginning = found
+                else:
+                    self._read_together(raws, types, since, events)
+                    self._read(piece[at:end], events)
+                    raws, types, since = [], [], end + 1
+                    at, end = end + 1, find(b"\n", end + 1, stop)
+                    continue
+            start = at + len(beginning)
+            raws.append(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
+            types.append(type_)
+            at, end = end + 1, find(b"\n", end + 1, stop)
+        self._read_together(raws, types, since, events)
         return at
 
-    def _read_together(self, raws: list[bytes], at: int, events: list[Told]) -> None:
-        """Adds the events of the usual type with these objects; their lines begin here."""
-        if not raws:
-            return
-        type_, found = self._usual[0], self._keeper.keep_all(raws)
-        if found is not None:
-            events += [WatchEvent(type_, kept) for kept in found] if self._wraps(type_) else found
-            return
-        for raw in raws:
-            end = self._piece.find(b"\n", at)
-            try:
-                events.append(self._event(type_, raw))
-            except BadObject:  # more than these two members, or in another order: read it in full
-                self._read_slowly(self._piece[at:end], events)
-            at = end + 1
+    def _read_together(self, raws: list[bytes], types: list[EventType], at: int, events: list[Told]) -> None:
+        """Adds the events of these types with these objects; their lines begin here."""
+        found = self._keeper.keep_all(raws) if len(raws) > 1 else None
+        if found is None:
+            for type_, raw in zip(types, raws, strict=True):
+                end = self._piece.find(b"\n", at)
+                try:
+                    events.append(self._event(type_, raw))
+                except BadObject:  # more than these two members, or in another order: read it in full
+                    self._read_slowly(self._piece[at:end], events)
+                at = end + 1
+        elif not self._as_kept:
+            events += map(WatchEvent, types, found)
+        elif "DELETED" not in types:
+            events += found
+        else:
+            pairs = zip(types, found, strict=True)
+            events += [WatchEvent(type_, kept) if type_ == "DELETED" else kept for type_, kept in pairs]
 
     def _read(self, line: bytes, events: list[Told]) -> None:
         """Adds the event in one line, if there is one."""
-        found = _BEGINNINGS.get(line[_LETTER]) if len(line) > _LETTER else None
-        if found is not None and line.startswith(found[1]):
-            type_, beginning = found
-            if type_ != "BOOKMARK":
-                self._usual = found
+        type_, beginning = _BEGINNINGS.get(line[_LETTER : _LETTER + 1], _BOOKMARK)
+        if line.startswith(beginning):
             try:
                 events.append(self._event(type_, line[len(beginning) : -1]))
             except BadObject:
@@ -217,15 +226,12 @@ class EventReader:
                 return
         self._read_slowly(line, events)
 
-    def _wraps(self, type_: EventType) -> bool:
-        return not self._as_kept or type_ == "DELETED"
-
     def _event(self, type_: EventType, raw: bytes) -> Told:
         if type_ == "BOOKMARK":
             head = read_head(raw)
             return WatchEvent(type_, Kept(head, raw), None, _INITIAL_END in bytes(head.annotations_json))
         kept = self._keeper.keep(raw)
-        return WatchEvent(type_, kept) if self._wraps(type_) else kept
+        return kept if self._as_kept and type_ != "DELETED" else WatchEvent(type_, kept)
 
     def _read_slowly(self, line: bytes, events: list[Told]) -> None:
         """Adds the event in one line, in whatever way it is written."""
