@@ -353,7 +353,7 @@ class Cluster:
             hearers = tuple(source for source in self._sources.values() if source.concerns(write.gvk))
             self._hearers[write.gvk] = self.declarations, hearers
         for source in hearers:
-            source.note(write)
+            source.enter(write)
 
     def _check_open(self) -> None:
         if self._state != "open":

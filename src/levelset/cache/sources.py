@@ -124,16 +124,20 @@ class Source:
 
     def note(self, write: Write) -> None:
         """Enters a write into the ledger, if it concerns what this informer holds."""
+        if self.concerns(write.gvk):
+            self.enter(write)
+
+    def enter(self, write: Write) -> None:
+        """The same for a write to a kind that concerns it."""
         scope = self.informer.scope
-        if not self.concerns(write.gvk):
-            return
         if scope.namespace is not None and write.namespace != scope.namespace:
             return
         if write.name is None:
             self.writes.record_many(write.resource_version)
             return
         key = key_for(write.name, write.namespace)
-        held = self.find(key)
+        kept = self.informer.table.kept.get(key)
+        held = None if kept is None else kept.head
         if write.is_gone:
             self.writes.record_gone(key, write.uid, write.resource_version, held=held)
         else:

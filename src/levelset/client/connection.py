@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._status = status
         self._overhead = 0
-        if int(self._headers.get("content-length") or 0) > self._owner.body_bytes:
+        if int(self._headers.find("content-length") or 0) > self._owner.body_bytes:
             self._refuse_body()
         if exchange.call.method == "HEAD":
             # The parser would wait for the body whose length is told.

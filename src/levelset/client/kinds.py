@@ -65,7 +65,8 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
             # The items of a list do not repeat what the list says.
             named = {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind}
             return cast("K_co", Unstructured({**named, **tree} if isinstance(tree, dict) else tree))
-        return cast("K_co", codec.decode(self.class_, raw))
+        made: K_co = codec.decode(self.class_, raw)
+        return made
 
     def ref(self, kept: Kept) -> Ref[K_co]:
         """The reference to a kept object of this kind."""

@@ -263,7 +263,9 @@ class Writing(Asking):
                 return None
             raise
         if not dry_run:
-            self._tell(write_of(view.gvk, name, target.namespace, answer.body, is_delete=True))
+            write = write_of(view.gvk, name, target.namespace, answer.body, is_delete=True)
+            if write is not None:
+                self._observe(write)
         return None if is_gone(answer.body) else view.read(answer.body)
 
     async def delete_collection(
@@ -290,7 +292,7 @@ class Writing(Asking):
         page = _deleted_page(answer.body, view)
         if not dry_run:
             version = page.resource_version or None
-            self._tell(Write(view.gvk, None, target.namespace, version, is_gone=True))
+            self._observe(Write(view.gvk, None, target.namespace, version, is_gone=True))
         return Items(page, view)
 
     async def get_scale(self, ref: Ref[Any], /) -> ObjectScale:
@@ -349,12 +351,10 @@ class Writing(Asking):
         """The object in the answer to a write, once those who observe writes have heard of it."""
         body = answer.body
         if not is_dry:
-            self._tell(write_of(target.served.gvk, target.name, target.namespace, body))
+            write = write_of(target.served.gvk, target.name, target.namespace, body)
+            if write is not None:
+                self._observe(write)
         return view.read(body) if target.subresource is None else read_part(view, body, target.subresource)
-
-    def _tell(self, write: Write | None) -> None:
-        if write is not None:
-            self._observe(write)
 
 
 def _deleted_page(body: bytes, view: View[Any]) -> KeptPage:

@@ -105,8 +105,9 @@ def _pin(namespace: dict[str, Any], definition: Definition) -> None:
         namespace["__annotations__"] = {**pinned, **namespace.get("__annotations__", {})}
     else:  # Python 3.14 and newer keep annotations as a function
         namespace["__annotate_func__"] = _annotating(annotate, pinned)
-    namespace["api_version"] = field(default_factory=lambda: api_version)
-    namespace["kind"] = field(default_factory=lambda: kind)
+    # A text gives itself, and sooner than a function of ours would give it.
+    namespace["api_version"] = field(default_factory=api_version.__str__)
+    namespace["kind"] = field(default_factory=kind.__str__)
 
 
 def _annotating(annotate: Callable[[Any], dict[str, Any]], more: dict[str, Any]) -> Callable[[Any], dict[str, Any]]:
