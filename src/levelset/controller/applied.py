@@ -35,9 +35,9 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     def of(cls, document: bytes, answer: bytes) -> "Mark":
         """The mark for a document and the object that came of it."""
         head = read_head(answer)
-        return cls(
-            hash(document), head.uid, head.resource_version, head.generation, _metadata(head), content_of(answer)
-        )
+        # Where there is a generation it tells of any other content, and the content itself is never asked for.
+        content = 0 if head.generation else content_of(answer)
+        return cls(hash(document), head.uid, head.resource_version, head.generation, _metadata(head), content)
 
     def is_of(self, document: bytes) -> bool:
         """Whether it was this document."""
@@ -52,7 +52,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
             return True
         if self.metadata != _metadata(head):
             return False
-        if self.generation and head.generation:
+        if self.generation:
             return self.generation == head.generation
         return not is_metadata and self.content == content_of(now.raw)
 

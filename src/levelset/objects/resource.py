@@ -148,11 +148,12 @@ class Object(Model, metaclass=KindType, dict=True):
 
     def with_metadata(self, **changes: Any) -> Self:
         """A copy whose metadata differ in these attributes."""
-        return replace(self, metadata=replace(self.metadata, **changes))
+        return self.__replace__(metadata=replace(self.metadata, **changes))
 
     def __replace__(self, **changes: Any) -> Self:
         made = msgspec.structs.replace(self, **changes)
-        return with_origin(made, origin_of(self))
+        origin = self.__dict__.get(_ORIGIN)
+        return made if origin is None else with_origin(made, origin)
 
     def __copy__(self) -> Self:
         return self.__replace__()
