@@ -36,6 +36,16 @@ async def test_kinds_are_made_known_when_they_are_used() -> None:
 
 
 @virtual
+async def test_kinds_are_made_known_by_an_apply_and_by_a_patch_as_well() -> None:
+    async with open_cluster() as cluster:
+        assert (await cluster.apply(order())).name == "one"
+    async with open_cluster() as cluster:
+        with pytest.raises(NotFound) as caught:
+            await cluster.patch(ONE, MergePatch({"spec": {"items": 2}}))
+        assert caught.value.details.get("name") == "one", "the kind is there, the object is not"
+
+
+@virtual
 async def test_versions_of_a_kind_are_made_known_together() -> None:
     class Early(Order, api="shop.example.dev/v1alpha1", plural="orders", kind="Order"):
         """The same before."""

@@ -113,6 +113,10 @@ class Asking:
         """What knows the kinds of the server."""
         return self._mapper
 
+    def _served_nowait(self, view: View[Any]) -> Served | None:
+        """What `_served` gives, if that has nothing to wait for."""
+        return view.definition
+
     async def _served(self, view: View[Any]) -> Served:
         return await self._mapper.resource(view.gvk) if view.definition is None else view.definition
 

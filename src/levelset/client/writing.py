@@ -174,7 +174,7 @@ class Writing(Asking):
             raise ConfigError(f"patch {what}: say how a {type(patch).__name__} is meant, such as MergePatch(...)")
         kind: Any = what.class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
-        served = view.definition or await self._served(view)
+        served = self._served_nowait(view) or await self._served(view)
         target = self._target(served, what.name, what.namespace, subresource)
         chosen = self._options(options)
         call = requests.patch(
@@ -223,7 +223,7 @@ class Writing(Asking):
     ) -> Any:
         """As `apply`, for who has the draft and its `applied_body` already."""
         view = draft.view
-        served = view.definition or await self._served(view)
+        served = self._served_nowait(view) or await self._served(view)
         target = self._drafted(served, draft, namespace, subresource)
         chosen = self._options(options)
         call = requests.patch(target, body, _APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen)

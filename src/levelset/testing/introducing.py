@@ -18,6 +18,9 @@ class IntroducingClient(Client):
         super().__init__(transport, **options)
         self.stage = stage
 
+    def _served_nowait(self, view: View[Any]) -> Served | None:
+        return super()._served_nowait(view) if view.gvk in self.stage.defined else None
+
     async def _served(self, view: View[Any]) -> Served:
         if view.definition is not None and view.gvk not in self.stage.defined:
             await self.stage.define([view])
