@@ -62,7 +62,10 @@ class Memo(Generic[K]):
         if found is not None and found[0] is kept:
             self._often[key] = [*found, False]
             return found[1]
-        made = self._decode(key, kept)
+        try:
+            made = self._read(kept.raw)
+        except BadObject as error:
+            raise self._named(key, error) from error
         if not self.limit:
             return made
         if self._dropped.get(key) == id(kept) or self._earlier.get(key) == id(kept):
@@ -81,7 +84,10 @@ class Memo(Generic[K]):
         if found is not None and found[0] is kept:
             made: K = found[1]
             return made
-        return self._decode(key, kept)
+        try:
+            return self._read(kept.raw)
+        except BadObject as error:
+            raise self._named(key, error) from error
 
     def _drop(self) -> None:
         """Forgets one object: of those read once, as long as there are others, the one that was read first."""
@@ -98,11 +104,8 @@ class Memo(Generic[K]):
             self._earlier, self._dropped = self._dropped, {}
         self._dropped[key] = id(found[0])
 
-    def _decode(self, key: str, kept: Kept) -> K:
-        try:
-            return self._read(kept.raw)
-        except BadObject as error:
-            raise BadObject(f"{self._view.gvk.kind}/{key}: {error}", field=error.field) from error
+    def _named(self, key: str, error: BadObject) -> BadObject:
+        return BadObject(f"{self._view.gvk.kind}/{key}: {error}", field=error.field)
 
 
 def _reader(class_: Any) -> Callable[[bytes], Any]:

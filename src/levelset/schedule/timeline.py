@@ -158,27 +158,17 @@ class Timeline(Generic[K, R]):
             self._ripen(now)
         if not self.ready:
             return None
-        chosen: deque[Entry[K, R]] | None = None
-        aged: deque[Entry[K, R]] | None = None
+        # The first level that has anything, which is all there is most of the time.
         for _, queue in self._levels:
-            if not queue:
-                continue
-            if len(queue) == self.ready and not self._stale_places:
-                chosen = queue  # there is no other
-                break
-            while queue and queue[0].place is not queue:
-                queue.popleft()
-                self._stale_places -= 1
             if queue:
-                if chosen is None:
-                    chosen = queue
-                elif queue[0].since + self.age <= now and (aged is None or queue[0].since < aged[0].since):
-                    aged = queue
-        self._gave_way = aged is not None and not self._gave_way
-        if self._gave_way:
-            chosen = aged
-        assert chosen is not None
-        due = chosen.popleft()
+                break
+        else:
+            raise AssertionError("something is ready, and nowhere to be found")
+        if len(queue) == self.ready and not self._stale_places:
+            self._gave_way = False
+        else:
+            queue = self._choose(now)
+        due = queue.popleft()
         due.place = None
         self.ready -= 1
         self.running += 1
@@ -265,6 +255,25 @@ class Timeline(Generic[K, R]):
         """How many requests are ready, by priority: counted anew each time, so for a look now and then."""
         counts = {priority: sum(due.place is queue for due in queue) for priority, queue in self._levels}
         return {priority: amount for priority, amount in counts.items() if amount}
+
+    def _choose(self, now: float) -> "deque[Entry[K, R]]":
+        """The level whose turn it is: the highest, or every second time the one in which somebody waits too long."""
+        chosen: deque[Entry[K, R]] | None = None
+        aged: deque[Entry[K, R]] | None = None
+        for _, queue in self._levels:
+            while queue and queue[0].place is not queue:
+                queue.popleft()
+                self._stale_places -= 1
+            if queue:
+                if chosen is None:
+                    chosen = queue
+                elif queue[0].since + self.age <= now and (aged is None or queue[0].since < aged[0].since):
+                    aged = queue
+        self._gave_way = aged is not None and not self._gave_way
+        if self._gave_way:
+            chosen = aged
+        assert chosen is not None, "something is ready"
+        return chosen
 
     def _ask_at(self, key: K, at: float, now: float, priority: int, reason: R | None) -> bool:
         """Asks for a key at a time that is yet to come."""
