@@ -1,3 +1,4 @@
+import copy
 import pickle
 
 import pytest
@@ -108,3 +109,12 @@ def test_a_ref_that_was_made_quickly_is_like_any_other(class_, namespace):
 def test_a_ref_that_is_made_quickly_needs_a_name_too(name):
     with pytest.raises(BadName):
         ref_to(GroupVersionKind("example.dev", "v1", "Website"), None, name, None)
+
+
+def test_a_ref_knows_under_what_a_cache_keeps_its_object() -> None:
+    gvk = GroupVersionKind("example.dev", "v1", "Website")
+    ref = Ref(gvk, "blog", "default")
+    assert (ref.known_key, ref.key, ref.known_key) == (None, "default/blog", "default/blog")
+    assert Ref(gvk, "blog").key == "blog"
+    assert ref_to(gvk, None, "blog", "default", "default/blog") == ref
+    assert copy.copy(ref).key == pickle.loads(pickle.dumps(ref)).key == "default/blog"
