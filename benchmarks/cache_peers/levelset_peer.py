@@ -41,7 +41,7 @@ async def main() -> None:
         meter.say("watched", EVENTS)
         await handle.add_index(by_label("tier"))
         meter.say("indexed by label", len(handle.store))
-        await handle.add_index(Index(kind, lambda one: [one.spec]))
+        await handle.add_index(Index(kind, lambda one: [one.spec.node_name if KIND == "Pod" else one.spec.image]))
         meter.say("indexed by function", len(handle.store))
 
 

@@ -144,8 +144,8 @@ class Both:
                 assert new == self.model.add(key, at, self.now, priority, priority)
             case "crowd":
                 keys = [key, (key + 2) % 6, key, (key + 3) % 6]
-                new = self.line.ask_all(keys, self.now, priority, priority)
-                assert new == sum([self.model.add(one, self.now, self.now, priority, priority) for one in keys])
+                came = self.line.ask_all(keys, self.now, priority, priority)
+                assert came == sum([self.model.add(one, self.now, self.now, priority, priority) for one in keys])
             case "take":
                 self.take()
             case "done" if key in self.model.running:
