@@ -6,16 +6,18 @@ from functools import cache
 from levelset.apiserver import openapi_protobuf, protobuf
 from levelset.apiserver.schemas import preload
 from levelset.patch import builtin_shape
+from levelset.re2 import unicode
 
 __all__ = ["read_data", "wait_data"]
 
 
 @cache
 def read_data() -> None:
-    """Reads the schemas and shapes of the built-in kinds; they are still decoded on demand."""
+    """Reads the schemas and shapes of the built-in kinds, and the characters; they are still decoded on demand."""
     preload()
     protobuf.preload()
     openapi_protobuf.preload()
+    unicode.preload()
     builtin_shape("", "v1", "ConfigMap")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["Data", "Ranges", "canonical", "cased", "families", "ranges_of"]
+__all__ = ["Data", "Ranges", "canonical", "cased", "families", "preload", "ranges_of"]
 
 Ranges = list[tuple[int, int]]
 
@@ -55,9 +55,19 @@ def cased() -> list[int]:
     return sorted(families())
 
 
+def preload() -> None:
+    """Reads the file, so that nobody has to touch the disk later; it is still decoded when somebody asks."""
+    _bytes()
+
+
+@functools.cache
+def _bytes() -> bytes:
+    return _FILE.read_bytes()
+
+
 @functools.cache
 def _data() -> Data:
-    return msgspec.json.decode(_FILE.read_bytes(), type=Data)
+    return msgspec.json.decode(_bytes(), type=Data)
 
 
 @functools.cache
