@@ -41,4 +41,6 @@ def blocking_guard() -> Iterator[BlockBuster]:
         guard.functions["sqlite3.Connection.execute"].can_block_in("levelset/storage/sqlite_writer.py", "run_here")
         # And here the loop waits for a thread to do so, for a millisecond or two at most.
         guard.functions["threading.Lock.acquire"].can_block_in("levelset/storage/sqlite_writer.py", "wait")
+        # A module that another thread is loading is waited for, as it would be loaded here.
+        guard.functions["threading.Lock.acquire"].can_block_in("<frozen importlib._bootstrap>", "acquire")
         yield guard

@@ -1,9 +1,15 @@
 """The guards around all other tests are on, and they bite."""
 
+import asyncio
+import importlib
+import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from blockbuster import BlockingError
@@ -25,6 +31,59 @@ async def test_a_test_that_waits_for_a_held_lock_on_the_event_loop_fails() -> No
     held = threading.Lock()
     with held, pytest.raises(BlockingError):
         held.acquire()
+
+
+def test_a_module_that_another_thread_loads_may_be_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loaded_slowly.py").write_text(SLOW, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    async def load() -> bool:
+        return bool(importlib.import_module("loaded_slowly").IS_LOADED)
+
+    with loading_elsewhere("loaded_slowly"):
+        assert asyncio.run(load())
+
+
+SLOW = """
+import threading
+GO = threading.Event()
+assert GO.wait(10)
+IS_LOADED = True
+"""
+
+
+@contextmanager
+def loading_elsewhere(name: str) -> Iterator[None]:
+    """Has a thread load a module, which takes until the calling thread waits for it, or until the block is over."""
+    importer, over = threading.get_ident(), threading.Event()
+    loader = threading.Thread(target=importlib.import_module, args=(name,))
+    loader.start()
+    while not hasattr(sys.modules.get(name), "GO"):
+        time.sleep(0)
+
+    def let_go() -> None:
+        while not over.wait(0.001) and not is_waiting(sys._current_frames()[importer]):
+            pass
+        sys.modules[name].GO.set()
+
+    observer = threading.Thread(target=let_go)
+    observer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        observer.join()
+        loader.join()
+        del sys.modules[name]
+
+
+def is_waiting(frame: FrameType | None) -> bool:
+    """Whether a thread waits for the lock of a module."""
+    while frame is not None:
+        if (frame.f_code.co_filename, frame.f_code.co_name) == ("<frozen importlib._bootstrap>", "acquire"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def test_outside_of_an_event_loop_blocking_is_fine() -> None:
