@@ -258,13 +258,13 @@ class Runner(Generic[K]):
 
 
 class _Detour:
-    """No shortcut at all."""
+    """No shortcut at all: nothing begins here, so nothing goes on here either."""
 
     def begin(self, _: Request[Any], /) -> None:
         return None
 
     async def reconcile(self, _: Any, __: Any, /) -> Action | None:
-        raise NotImplementedError
+        raise AssertionError("a look that was not begun")
 
     async def give_up(self, _: Any, __: GiveUp, /) -> None:
         pass
