@@ -23,19 +23,22 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"}
 PATIENCE = 1200.0
 
 
-def is_there(peer: str) -> bool:
-    """Whether the peer can be had here, in an environment of its own; says why not."""
+def are_there(*peers: str) -> bool:
+    """Whether the peers can be had here, each in an environment of its own; says why not."""
     from tests.clients.environments import find_python
 
-    found = find_python(peer)
-    if found.failure:
-        print(f"{peer} is left out: {found.failure}", file=sys.stderr)
-    return not found.failure
+    found = [find_python(peer) for peer in peers]
+    for one in found:
+        if one.failure:
+            print(f"{one.name} is left out: {one.failure}", file=sys.stderr)
+    return not any(one.failure for one in found)
 
 
 def spawn(*command: str, last: bool, server: str = "") -> "subprocess.Popen[str]":
     """A process on a core of its own, whose lines we read and to which we write."""
     env = ENVIRONMENT | {"PEER_SERVER": server, "PEER_TOKEN": TOKEN}
+    if "walkthrough" in command[-1]:
+        env["PYTHONPATH"] += f"{os.pathsep}{packages_of('kubernetes')}"
     errors = subprocess.DEVNULL if "kopf" in command[0] else None  # its log, which it writes all the same
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=env
@@ -43,6 +46,11 @@ def spawn(*command: str, last: bool, server: str = "") -> "subprocess.Popen[str]
     if len(CORES) > 1:
         os.sched_setaffinity(process.pid, CORES[-1:] if last else CORES[:-1])
     return process
+
+
+def packages_of(peer: str) -> Path:
+    """What is installed in its environment, for another one to use."""
+    return next((CLIENTS / peer / "lib").glob("python*/site-packages"))
 
 
 @contextmanager
@@ -104,14 +112,17 @@ def events(count: int) -> dict[str, Any]:
 
 
 def operators() -> dict[str, tuple[str, ...]]:
-    """Who does the work, and how each is started; kopf twice, and twice levelset."""
+    """Who does the work, and how each is started; kopf three times, and twice levelset."""
     ours, theirs = HERE / "loop_peers" / "levelset_peer.py", HERE / "loop_peers" / "kopf_peer.py"
+    taught = HERE / "loop_peers" / "kopf_walkthrough_peer.py"
     programs = CLIENTS / "kopf" / "bin"
+    run = (str(programs / "kopf"), "run", "--standalone", "--all-namespaces")
     return {
         "levelset": (sys.executable, str(ours)),
         "levelset, its children watched": (sys.executable, str(ours), "owns"),
         "kopf, at its cheapest": (str(programs / "python"), str(theirs)),
-        "kopf, by `kopf run`": (str(programs / "kopf"), "run", "--standalone", "--all-namespaces", str(theirs)),
+        "kopf, by `kopf run`": (*run, str(theirs)),
+        "kopf, as its walkthrough teaches it": (*run, str(taught)),
     }
 
 
@@ -139,7 +150,7 @@ def work_rows(quick: bool, *, alone: bool) -> None:
     print("|---|---|---|---|---|---|---|")
     found: dict[str, dict[str, Any]] = {}
     for who, command in operators().items():
-        if who.startswith("kopf") and (alone or not is_there("kopf")):
+        if who.startswith("kopf") and (alone or not are_there("kopf", "kubernetes")):
             continue
         told = found[who] = work(command, 500 if quick else 10_000)
         each = 1e6 / told["count"]
