@@ -43,6 +43,22 @@ async def test_only_the_leader_works_and_the_other_takes_over_soon_after_it_has_
             assert other == ["looks at blog", "is done with blog"]
 
 
+@virtual
+async def test_a_lease_can_be_kept_in_another_cluster_than_the_work():
+    diary = Diary()
+    async with open_server() as here, open_server() as there, await Client.connect(here) as client:
+        await client.create(website("blog"))
+        async with await Client.connect(there) as far:
+            async with Manager(here, leader=election("one", client=far)) as manager:
+                manager.add(noting(diary))
+                await manager.wait_elected()
+                await manager.wait_idle()
+                assert (await far.get(LEASE)).spec.holder_identity == "one"
+            assert diary == ["looks at blog", "is done with blog"]
+            assert await client.find(LEASE) is None
+            assert not (await far.get(LEASE)).spec.holder_identity
+
+
 async def waits_to_lead(server, client):
     """Makes a Lease that somebody else renews for ever, in the task that is returned."""
 

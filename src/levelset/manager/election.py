@@ -7,6 +7,7 @@ for a whole lease, by the looker's own clock, the holder is taken to be gone. Tw
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from levelset.client.client import Client
 from levelset.errors import ConfigError
 
 __all__ = ["Election", "LeaderElection", "Record"]
@@ -21,6 +22,7 @@ class LeaderElection:
     `name` is the Lease's, the same in all of them; `namespace` is the client's unless given. Others take over `lease`
     seconds after the last renewal; the leader gives up by itself if it could not renew for `renew` seconds; whoever
     waits, and whoever renews, tries every `retry` seconds. With `release`, a leader that stops hands over at once.
+    The Lease is kept where the work is, unless `client` leads to another cluster; it stays open at the end.
     """
 
     name: str
@@ -31,6 +33,7 @@ class LeaderElection:
     retry: float = 2.0
     release: bool = True
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    client: Client | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._require(bool(self.name), "name", "the name of the Lease, the same for all candidates")

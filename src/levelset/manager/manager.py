@@ -289,7 +289,8 @@ class Manager:
         for place in self._places.values():
             await place.wait_open()
         if self._leader is not None:
-            self._elector = Elector(self.client, self._leader, stamp=lambda: stamp(self._now()))
+            client = self._leader.client or self.client
+            self._elector = Elector(client, self._leader, stamp=lambda: stamp(self._now()))
             self.metrics.add_election(self._leader.name, lambda: self.is_leader)
             # After the servers, before the client that it needs.
             life.at_last.insert(life.at_last.index(self._pages.stop) + 1, self._elector.release)
