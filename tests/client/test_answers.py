@@ -75,7 +75,8 @@ async def answer_to(pieces: Iterable[bytes], **call: Any) -> tuple[Answer, bytes
         connection = Connection(desk)
         connection.connection_made(paper)
         request = Call(**{"method": "GET", "path": "/", **call})
-        exchange = Exchange(request, connection, server="http://test", is_reused=False, room=100)
+        future = asyncio.get_running_loop().create_future()
+        exchange = Exchange(request, future, connection, "http://test", 100, is_reused=False)
         connection.ask(b"", exchange)
         for piece in pieces:
             if not paper.is_ended and desk.given == 0:

@@ -323,3 +323,42 @@ async def test_the_timeout_of_a_stream_is_for_its_head():
     async with listen(silent) as transport:
         with pytest.raises(TimedOut):
             await ask(transport, is_stream=True, timeout=3)
+
+
+@virtual
+async def test_calls_at_the_same_time_end_each_at_its_own():
+    async with listen(silent) as transport:
+        loop = asyncio.get_running_loop()
+
+        async def late(within: float) -> float:
+            with pytest.raises(TimedOut, match=f"within {within:g} seconds"):
+                await ask(transport, timeout=within)
+            return loop.time()
+
+        start = loop.time()
+        ends = await asyncio.gather(*[late(within) for within in (5, 2, 9, 2)])
+        assert [end - start for end in ends] == pytest.approx([5, 2, 9, 2], abs=0.01)
+
+
+@virtual
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_cancellation_in_the_same_moment_wins_over_the_timeout(is_first: bool):
+    async with listen(silent) as transport:
+        call = asyncio.create_task(ask(transport, timeout=3))
+        await turn_until(transport._pool.exchanges)
+        (exchange,) = transport._pool.exchanges()
+        for end in (call.cancel, exchange.expire) if is_first else (exchange.expire, call.cancel):
+            end()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await turn_until(lambda: transport._pool.size == 0)
+
+
+async def test_an_answer_in_the_same_moment_wins_over_the_timeout():
+    async with listen(staying(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as transport:
+        call = asyncio.create_task(ask(transport))
+        await turn_until(transport._pool.exchanges)
+        (exchange,) = transport._pool.exchanges()
+        await turn_until(exchange.answer.done)
+        exchange.expire()
+        assert (await call).body == b"ok"

@@ -8,7 +8,7 @@ from tests.apiserver.clock import virtual
 
 async def wait(deadlines: Deadlines, within: float) -> float | None:
     """Waits for ever; the time at which the deadline ended that, None if something else did."""
-    deadline = deadlines.start(within)
+    deadline = deadlines.start(asyncio.get_running_loop().time() + within)
     try:
         await asyncio.get_running_loop().create_future()
     except asyncio.CancelledError:
@@ -30,7 +30,7 @@ async def test_each_call_ends_at_its_own_time():
 @virtual
 async def test_a_call_that_is_done_is_left_alone():
     deadlines = Deadlines()
-    deadlines.stop(deadlines.start(1))
+    deadlines.stop(deadlines.start(asyncio.get_running_loop().time() + 1))
     await asyncio.sleep(5)
     assert await wait(deadlines, 1) == 6
 
@@ -63,6 +63,31 @@ async def test_a_deadline_leaves_the_task_able_to_wait_again():
     async with asyncio.timeout(10):
         await asyncio.sleep(2)
     assert await wait(deadlines, 1) == 4
+
+
+class Awaited:
+    """Something that is waited for without a task that could be interrupted."""
+
+    def __init__(self, when: float) -> None:
+        self.when = when
+        self.late: float | None = None
+
+    def expire(self) -> None:
+        self.late = asyncio.get_running_loop().time()
+
+
+@virtual
+async def test_answers_are_found_when_it_is_time_for_them():
+    answers = [Awaited(when) for when in (5, 2, 9, 2)]
+    deadlines = Deadlines(lambda: [one for one in answers if one.late is None])
+    for one in answers:
+        deadlines.look_at(one.when)
+        assert deadlines.rings <= one.when
+    assert await wait(deadlines, 3) == 3
+    answers.pop(2)
+    await asyncio.sleep(100)
+    assert [one.late for one in answers] == [5, 2, 2]
+    assert deadlines.rings == float("inf")
 
 
 @virtual

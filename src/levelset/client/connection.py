@@ -9,7 +9,9 @@ from typing import Final, Protocol, cast
 
 import httptools
 
+from levelset.client.calls import Answer
 from levelset.client.exchange import Exchange
+from levelset.client.plain import read_plain
 from levelset.web.messages import Headers
 
 __all__ = ["Connection", "Owner"]
@@ -57,12 +59,18 @@ class Connection(asyncio.BufferedProtocol):
         self._clear()
 
     def _clear(self) -> None:
+        """Forgets what the parser told: an idle connection remembers nothing of the answers before."""
         self._status = 0
         self._overhead = 0
         self._is_complete = False
         self._keeps = False
 
     # --- what the pool and the caller call ------------------------------------------------------------------------
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """What it is busy with."""
+        return self._exchange
 
     @property
     def is_open(self) -> bool:
@@ -77,7 +85,6 @@ class Connection(asyncio.BufferedProtocol):
     def ask(self, request: bytes, exchange: Exchange) -> None:
         """Sends a request, whose answer goes to `exchange`."""
         assert self._exchange is None, "a connection is busy with one exchange at most"
-        self._clear()
         self.served += 1
         self._exchange = exchange
         self._transport.write(request)
@@ -129,23 +136,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes came in."""
-        exchange, parser = self._exchange, self._parser
-        if exchange is None or parser is None:
+        exchange = self._exchange
+        if exchange is None or self._parser is None:
             # Nobody asked: most often 408, a server's way to say that it closes an idle connection.
             self._transport.abort()
             return
-        exchange.received += nbytes
-        try:
-            parser.feed_data(self._owner.buffer[:nbytes])
-        except httptools.HttpParserError as error:
-            self._keeps = False
-            if not self._is_complete:
-                self._break(self._problem or f"answered with something that is not HTTP: {error}" + _UNKNOWN)
+        call, owner = exchange.call, self._owner
+        if not exchange.received and not call.is_stream and call.method != "HEAD":
+            answer = read_plain(owner.buffer, nbytes, owner.body_bytes)
+            if answer is not None:
+                exchange.received = nbytes
+                self._finish_plain(exchange, answer)
                 return
-        if self._is_complete:
-            self._finish(exchange)
-        else:
-            self._advance(exchange, nbytes)
+        self._parse(exchange, self._parser, owner.buffer[:nbytes])
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed, by whomever."""
@@ -210,7 +213,31 @@ class Connection(asyncio.BufferedProtocol):
             self._is_complete = True
             self._keeps = self._parser.should_keep_alive()
 
-    # --- the answer, step by step ---------------------------------------------------------------------------------
+    # --- the answer, at a glance or step by step ------------------------------------------------------------------
+
+    def _finish_plain(self, exchange: Exchange, answer: Answer) -> None:
+        """The first bytes were the whole answer, and nothing in it says that the connection ends."""
+        self._exchange = None
+        if not exchange.answer.done():
+            exchange.answer.set_result(answer)
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()  # as in `_finish`
+        else:
+            self._owner.give(self)
+
+    def _parse(self, exchange: Exchange, parser: httptools.HttpResponseParser, data: memoryview) -> None:
+        exchange.received += len(data)
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._keeps = False
+            if not self._is_complete:
+                self._break(self._problem or f"answered with something that is not HTTP: {error}" + _UNKNOWN)
+                return
+        if self._is_complete:
+            self._finish(exchange)
+        else:
+            self._advance(exchange, len(data))
 
     def _advance(self, exchange: Exchange, size: int) -> None:
         """The answer goes on: keeps its head, and what is neither head nor body, within limits."""
@@ -239,6 +266,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._keeps and not self._transport.is_closing():
             if exchange.is_streaming:
                 self._transport.resume_reading()
+            self._clear()
             self._owner.give(self)
         else:
             self._transport.close()

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+import msgspec
+
 from levelset.client.calls import Answer, Call
-from levelset.errors import Unreachable
+from levelset.errors import TimedOut, Unreachable
 from levelset.web.messages import Headers
 
 __all__ = ["Exchange", "Line"]
@@ -27,33 +29,28 @@ class Line(Protocol):
         ...
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """A call, the future of its answer, and its body. For a stream it is the `Pieces` of the answer as well.
 
-    The body of a stream is handed over in as large pieces as have arrived. Above `room` unread bytes the connection
-    reads no more until somebody takes them.
+    The answer has to be there at `when`. The body of a stream is handed over in as large pieces as have arrived. Above
+    `room` unread bytes the connection reads no more until somebody takes them.
     """
 
-    __slots__ = (
-        "_error", "_is_done", "_is_paused", "_line", "_room", "_server", "_unread", "_waiter", "answer", "call",
-        "is_reused", "is_streaming", "parts", "received",
-    )  # fmt: skip
-
-    def __init__(self, call: Call, line: Line, *, server: str, is_reused: bool, room: int) -> None:
-        self.call = call
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.parts: list[bytes] = []
-        self.received = 0
-        self.is_reused = is_reused
-        self.is_streaming = False
-        self._line = line
-        self._server = server
-        self._room = room
-        self._unread = 0
-        self._is_paused = False
-        self._is_done = False
-        self._error: Unreachable | None = None
-        self._waiter: asyncio.Future[None] | None = None
+    call: Call
+    answer: asyncio.Future[Answer]
+    _line: Line
+    _server: str
+    _room: int
+    is_reused: bool
+    when: float = float("inf")
+    received: int = 0
+    is_streaming: bool = False
+    parts: list[bytes] = []
+    _unread: int = 0
+    _is_paused: bool = False
+    _is_done: bool = False
+    _error: Unreachable | None = None
+    _waiter: asyncio.Future[None] | None = None
 
     # --- what the connection calls --------------------------------------------------------------------------------
 
@@ -79,9 +76,7 @@ class Exchange:
         if self.is_streaming:
             self._wake()
         elif not self.answer.done():
-            parts = self.parts
-            body = parts[0] if len(parts) == 1 else b"".join(parts)
-            self.answer.set_result(Answer(status=status, headers=headers, body=body))
+            self.answer.set_result(Answer(status=status, headers=headers, body=_joined(self.parts)))
 
     def fail(self, what: str, *, is_sent: bool = True) -> None:
         """There will be no answer, or no more of it; `what` goes on after the name of the server."""
@@ -93,6 +88,12 @@ class Exchange:
             self._wake()
         elif not self.answer.done():
             self.answer.set_exception(error)
+
+    def expire(self) -> None:
+        """The answer is not there in time."""
+        if not self.answer.done():
+            what = f"did not answer within {self.call.timeout:g} seconds"
+            self.answer.set_exception(TimedOut(f"{self.words}: {self._server} {what}"))
 
     @property
     def words(self) -> str:

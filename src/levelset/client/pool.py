@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from levelset.client.connection import Connection
+from levelset.client.exchange import Exchange
 from levelset.errors import ConfigError, Unreachable
 
 __all__ = ["Pool", "PoolLimits"]
@@ -74,6 +75,11 @@ class Pool:
     def idle(self) -> int:
         """How many of them wait for a call."""
         return len(self._idle)
+
+    def exchanges(self) -> list[Exchange]:
+        """What is under way and has no answer yet."""
+        found = [connection.exchange for connection in self._all]
+        return [exchange for exchange in found if exchange is not None and not exchange.answer.done()]
 
     # --- turns ----------------------------------------------------------------------------------------------------
 

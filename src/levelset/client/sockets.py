@@ -1,9 +1,9 @@
 """Carries calls to a server over HTTP/1.1: connections that are kept, TLS, credentials, and an end to every wait."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractContextManager
-from typing import Final
+from typing import Final, TypeVar
 
 from levelset.client.calls import Answer, Call
 from levelset.client.config import Config
@@ -18,6 +18,8 @@ from levelset.client.wire import RequestWriter
 from levelset.errors import TimedOut, Unreachable
 
 __all__ = ["SocketTransport"]
+
+_T = TypeVar("_T")
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -39,37 +41,45 @@ class SocketTransport:
         self._known = lasting_headers(config.credentials)
         self._is_secure = config.is_secure
         self._limits = limits or PoolLimits()
-        self._deadlines = Deadlines()
         dialer = Dialer(config, aside=self._aside)
         self._pool = Pool(dialer.dial, server=config.server, limits=self._limits)
+        self._deadlines = Deadlines(self._pool.exchanges)
         self._writer = _writer(config)
 
     async def send(self, call: Call, /) -> Answer:
         """The server's answer, whatever its status; Unreachable (or TimedOut) if there is none."""
-        pool = self._pool
+        pool, headers = self._pool, self._known
         if pool.is_closed:
             raise pool.closed_error()
-        headers = self._known
-        deadline = self._deadlines.start(self._limits.login_within if headers is None else call.timeout)
+        # Before the turn, too: nobody needs one who does not know yet who he is.
+        if headers is None:
+            headers = await self._log_in(call)
+        when = asyncio.get_running_loop().time() + call.timeout
+        is_counted = not call.is_stream
+        if is_counted and not pool.take_turn():
+            await self._wait(call, self._deadlines.start(when), pool.wait_turn())
         try:
-            # Before the turn, too: nobody needs one who does not know yet who he is.
-            if headers is None:
-                headers = await self._log_in(call, deadline)
-            is_counted = not call.is_stream
-            if is_counted and not pool.take_turn():
-                await pool.wait_turn()
-            try:
-                answer = await self._exchange(call, self._writer.write(call, headers), deadline)
-                return answer if answer.status != 401 else await self._ask_again(call, headers, answer, deadline)
-            finally:
-                if is_counted:
-                    pool.end_turn()
-        except asyncio.CancelledError:
-            if deadline.was_cause():
-                raise self._too_late(call, deadline) from None
-            raise
+            request, connection = self._writer.write(call, headers), pool.take_nowait()
+            is_sent = is_again = False
+            while True:
+                if connection is None:
+                    connection, when = await self._open(call, when, is_sent=is_sent)
+                exchange = self._begin(call, connection, request, when)
+                is_sent = True
+                try:
+                    answer = await exchange.answer
+                except (asyncio.CancelledError, Unreachable) as error:
+                    self._check_repeatable(exchange, error)
+                    connection = None
+                    continue
+                if answer.status != 401 or is_again or not self._credentials.reject(headers):
+                    return answer
+                is_again = True
+                headers, when = await self._log_in_again(call, when)
+                request, connection = self._writer.write(call, headers), pool.take_nowait()
         finally:
-            self._deadlines.stop(deadline)
+            if is_counted:
+                pool.end_turn()
 
     async def aclose(self) -> None:
         """Closes all connections; calls and streams that are still under way end with Unreachable."""
@@ -77,53 +87,60 @@ class SocketTransport:
         self._deadlines.end_still()
         self._deadlines.close()
 
-    async def _log_in(self, call: Call, deadline: Deadline) -> Mapping[str, str]:
-        """The headers that say who asks; the time of the call begins when they are there."""
-        deadline.is_still = True
-        headers = await self._credentials.headers()
+    async def _log_in(self, call: Call) -> Mapping[str, str]:
+        """The headers that say who asks."""
+        until = asyncio.get_running_loop().time() + self._limits.login_within
+        deadline = self._deadlines.start(until, is_still=True)
+        headers = await self._wait(call, deadline, self._credentials.headers())
         if self._pool.is_closed:
             raise self._pool.closed_error()
-        deadline.is_still = False
-        self._deadlines.move(deadline, call.timeout)
         return headers
 
-    async def _ask_again(self, call: Call, headers: Mapping[str, str], answer: Answer, deadline: Deadline) -> Answer:
-        """What comes after a 401: the answer to better credentials, if there are any."""
-        if not self._credentials.reject(headers):
-            return answer
+    async def _log_in_again(self, call: Call, when: float) -> tuple[Mapping[str, str], float]:
+        """Better headers than those that were refused, and until when the call now has time."""
         if self._is_secure:
             # A certificate is shown once for a connection: another one needs another connection.
             self._pool.renew()
+        deadline = self._deadlines.start(when, is_sent=True)
+        return await self._wait(call, deadline, self._new_headers()), deadline.when
+
+    async def _new_headers(self) -> Mapping[str, str]:
         with self._aside():
-            headers = await self._credentials.headers()
-        return await self._exchange(call, self._writer.write(call, headers), deadline)
+            return await self._credentials.headers()
 
-    async def _exchange(self, call: Call, request: bytes, deadline: Deadline) -> Answer:
-        kept = self._pool.take_nowait()
-        if kept is not None:
-            exchange = self._begin(call, kept, request, deadline)
-            try:
-                return await exchange.answer
-            except asyncio.CancelledError:
-                exchange.drop()
-                raise
-            except Unreachable as error:
-                is_repeatable = not error.is_sent or (call.method in _SAFE and not exchange.received)
-                if not is_repeatable or self._pool.is_closed:
-                    raise
-        exchange = self._begin(call, await self._pool.open(), request, deadline)
-        try:
-            return await exchange.answer
-        except asyncio.CancelledError:
+    def _check_repeatable(self, exchange: Exchange, error: asyncio.CancelledError | Unreachable) -> None:
+        """Raises the error unless a connection that was kept was closed before the server did anything."""
+        if isinstance(error, asyncio.CancelledError | TimedOut):
             exchange.drop()
-            raise
+            raise error
+        is_safe = not error.is_sent or (exchange.call.method in _SAFE and not exchange.received)
+        if not exchange.is_reused or not is_safe or self._pool.is_closed:
+            raise error
 
-    def _begin(self, call: Call, connection: Connection, request: bytes, deadline: Deadline) -> Exchange:
-        room = self._limits.unread_bytes
-        exchange = Exchange(call, connection, server=self.server, is_reused=connection.served > 0, room=room)
-        deadline.is_sent = True
+    async def _open(self, call: Call, when: float, *, is_sent: bool) -> tuple[Connection, float]:
+        """A new connection, and until when the call now has time: the clock may have stood still meanwhile."""
+        deadline = self._deadlines.start(when, is_sent=is_sent)
+        return await self._wait(call, deadline, self._pool.open()), deadline.when
+
+    def _begin(self, call: Call, connection: Connection, request: bytes, when: float) -> Exchange:
+        answer: asyncio.Future[Answer] = asyncio.Future(loop=asyncio.get_running_loop())
+        is_reused = connection.served > 0
+        exchange = Exchange(call, answer, connection, self.server, self._limits.unread_bytes, is_reused, when)
         connection.ask(request, exchange)
+        if when < self._deadlines.rings:
+            self._deadlines.look_at(when)
         return exchange
+
+    async def _wait(self, call: Call, deadline: Deadline, work: Awaitable[_T]) -> _T:
+        """Waits for whatever comes before the answer, until the deadline at most."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if deadline.was_cause():
+                raise self._too_late(call, deadline) from None
+            raise
+        finally:
+            self._deadlines.stop(deadline)
 
     def _aside(self) -> AbstractContextManager[None]:
         return self._deadlines.still(self._limits.login_within)

@@ -12,7 +12,6 @@ __all__ = ["RequestWriter"]
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _WITH_BODY: Final = frozenset({"PATCH", "POST", "PUT"})
 _FRAMING: Final = frozenset({"connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"})
-_TARGET: Final = re.compile(r"/[!-~]*")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 _REMEMBERED: Final = 256
@@ -38,7 +37,8 @@ class RequestWriter:
     def write(self, call: Call, credentials: Mapping[str, str]) -> bytes:
         """The whole request; ConfigError for what would break the message."""
         target = f"{self._path}{call.path}?{call.query}" if call.query else self._path + call.path
-        if call.method not in _METHODS or _TARGET.fullmatch(target) is None:
+        is_clean = target.isascii() and target.isprintable() and " " not in target
+        if call.method not in _METHODS or not is_clean or target[:1] != "/":
             raise ConfigError(f"{call.method} {target[:200]!r} cannot be sent: its path is not percent-encoded.")
         key = tuple(credentials.items()), tuple(call.headers.items())
         lines = self._known.get(key)
