@@ -43,7 +43,7 @@ class Changing(Token):
 
 
 async def test_only_credentials_that_never_change_are_known_without_asking(tmp_path: Path) -> None:
-    for lasting in (Anonymous(), Token("abc"), Basic("me", "pass")):
+    for lasting in (Anonymous(), Token("abc"), Basic("me", "pass"), ClientCertificate(b"certificate", b"key")):
         assert lasting_headers(lasting) == await lasting.headers()
     for other in (Changing("abc"), TokenFile(tmp_path / "token", fallback="abc"), Together(Token("abc"), Anonymous())):
         assert lasting_headers(other) is None
@@ -87,6 +87,23 @@ async def test_a_token_file_is_read_again_after_a_minute_and_not_before(tmp_path
     assert await shown(credentials) == "Bearer one"
     await asyncio.sleep(1)
     assert await shown(credentials) == "Bearer two"
+
+
+@patient
+async def test_a_token_is_at_hand_for_as_long_as_the_file_need_not_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    await write(file, "one")
+    credentials = TokenFile(file, fallback="first")
+    assert credentials.fresh_headers() is None
+    assert credentials.fresh_headers() is not await credentials.headers()
+    await asyncio.sleep(59)
+    assert credentials.fresh_headers() is await credentials.headers()
+    await asyncio.sleep(1)
+    assert credentials.fresh_headers() is None
+    refused = await credentials.headers()
+    assert credentials.fresh_headers() == refused
+    assert credentials.reject(refused)
+    assert credentials.fresh_headers() is None
 
 
 @patient

@@ -12,7 +12,7 @@ import pytest
 from levelset.apiserver import ApiServer
 from levelset.client.calls import Call
 from levelset.client.config import Impersonation
-from levelset.client.credentials import Anonymous, Token
+from levelset.client.credentials import Anonymous, Token, TokenFile
 from levelset.client.pool import PoolLimits
 from levelset.errors import ConfigError, TimedOut, Unreachable
 from levelset.web import Request, Response, Server
@@ -97,6 +97,18 @@ async def test_many_calls_that_are_refused_together_do_not_throw_away_the_new_to
     async with Server(only_good) as server, transport_to(server.url, credentials=credentials) as transport:
         answers = await asyncio.gather(*[ask(transport) for _ in range(10)])
         assert [answer.status for answer in answers] == [200] * 10
+
+
+async def test_a_token_file_is_read_when_it_has_to_be_and_no_more(tmp_path: Path):
+    file = tmp_path / "token"
+    await asyncio.to_thread(file.write_text, "old")
+    credentials = TokenFile(file)
+    async with Server(only_good) as server, transport_to(server.url, credentials=credentials) as transport:
+        assert (await ask(transport)).status == 401
+        await asyncio.to_thread(file.write_text, "good")
+        assert (await ask(transport)).status == 200
+        await asyncio.to_thread(file.write_text, "bad")
+        assert [(await ask(transport)).status for _ in range(3)] == [200] * 3
 
 
 async def test_credentials_that_cannot_change_are_not_asked_again():

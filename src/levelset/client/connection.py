@@ -9,7 +9,6 @@ from typing import Final, Protocol, cast
 
 import httptools
 
-from levelset.client.calls import Answer
 from levelset.client.exchange import Exchange
 from levelset.client.plain import read_plain
 from levelset.web.messages import Headers
@@ -145,8 +144,15 @@ class Connection(asyncio.BufferedProtocol):
         if not exchange.received and not call.is_stream and call.method != "HEAD":
             answer = read_plain(owner.buffer, nbytes, owner.body_bytes)
             if answer is not None:
+                # That is all of it, and nothing in it says that the connection ends.
                 exchange.received = nbytes
-                self._finish_plain(exchange, answer)
+                self._exchange = None
+                if not exchange.answer.done():
+                    exchange.answer.set_result(answer)
+                if self._transport.get_write_buffer_size():
+                    self._transport.abort()  # as in `_finish`
+                else:
+                    owner.give(self)
                 return
         self._parse(exchange, self._parser, owner.buffer[:nbytes])
 
@@ -213,17 +219,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_complete = True
             self._keeps = self._parser.should_keep_alive()
 
-    # --- the answer, at a glance or step by step ------------------------------------------------------------------
-
-    def _finish_plain(self, exchange: Exchange, answer: Answer) -> None:
-        """The first bytes were the whole answer, and nothing in it says that the connection ends."""
-        self._exchange = None
-        if not exchange.answer.done():
-            exchange.answer.set_result(answer)
-        if self._transport.get_write_buffer_size():
-            self._transport.abort()  # as in `_finish`
-        else:
-            self._owner.give(self)
+    # --- the answer, step by step ---------------------------------------------------------------------------------
 
     def _parse(self, exchange: Exchange, parser: httptools.HttpResponseParser, data: memoryview) -> None:
         exchange.received += len(data)

@@ -111,7 +111,7 @@ class Basic(_Silent):
 def lasting_headers(credentials: Credentials) -> Mapping[str, str] | None:
     """The headers of credentials that never have others; None for those that have to be asked each time."""
     class_ = type(credentials)
-    if class_ is Anonymous:
+    if class_ is Anonymous or class_ is ClientCertificate:
         return _NOTHING
     return credentials._headers if class_ is Token or class_ is Basic else None  # type: ignore[attr-defined]
 
@@ -134,9 +134,9 @@ class TokenFile(_Silent):
 
     async def headers(self) -> Mapping[str, str]:
         """The token as `Authorization`; ConfigError if there never was one."""
-        if self._is_due():
+        if self.fresh_headers() is None:
             async with self._reading:
-                if self._is_due():  # those who waited for the lock find it done
+                if self.fresh_headers() is None:  # those who waited for the lock find it done
                     await self._read()
         assert self._headers is not None
         return self._headers
@@ -147,8 +147,9 @@ class TokenFile(_Silent):
             self._fresh_until = None
         return True
 
-    def _is_due(self) -> bool:
-        return self._fresh_until is None or timing.now() >= self._fresh_until
+    def fresh_headers(self) -> Mapping[str, str] | None:
+        """The same as `headers` gives, if nothing has to be read for it."""
+        return None if self._fresh_until is None or timing.now() >= self._fresh_until else self._headers
 
     async def _read(self) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from levelset.client.calls import Answer, Call
 from levelset.client.config import Config
 from levelset.client.connection import Connection
-from levelset.client.credentials import lasting_headers
+from levelset.client.credentials import TokenFile, lasting_headers
 from levelset.client.deadlines import Deadline, Deadlines
 from levelset.client.dialing import Dialer
 from levelset.client.exchange import Exchange
@@ -39,8 +39,10 @@ class SocketTransport:
         self.server = config.server
         self._credentials = config.credentials
         self._known = lasting_headers(config.credentials)
+        self._file = config.credentials if type(config.credentials) is TokenFile else None
         self._is_secure = config.is_secure
         self._limits = limits or PoolLimits()
+        self._room = self._limits.unread_bytes
         dialer = Dialer(config, aside=self._aside)
         self._pool = Pool(dialer.dial, server=config.server, limits=self._limits)
         self._deadlines = Deadlines(self._pool.exchanges)
@@ -53,8 +55,9 @@ class SocketTransport:
             raise pool.closed_error()
         # Before the turn, too: nobody needs one who does not know yet who he is.
         if headers is None:
-            headers = await self._log_in(call)
-        when = asyncio.get_running_loop().time() + call.timeout
+            headers = (self._file and self._file.fresh_headers()) or await self._log_in(call)
+        loop = asyncio.get_running_loop()
+        when = loop.time() + call.timeout
         is_counted = not call.is_stream
         if is_counted and not pool.take_turn():
             await self._wait(call, self._deadlines.start(when), pool.wait_turn())
@@ -64,10 +67,14 @@ class SocketTransport:
             while True:
                 if connection is None:
                     connection, when = await self._open(call, when, is_sent=is_sent)
-                exchange = self._begin(call, connection, request, when)
+                coming: asyncio.Future[Answer] = asyncio.Future(loop=loop)
+                exchange = Exchange(call, coming, connection, self.server, self._room, connection.served > 0, when)
+                connection.ask(request, exchange)
+                if when < self._deadlines.rings:
+                    self._deadlines.look_at(when)
                 is_sent = True
                 try:
-                    answer = await exchange.answer
+                    answer = await coming
                 except (asyncio.CancelledError, Unreachable) as error:
                     self._check_repeatable(exchange, error)
                     connection = None
@@ -121,15 +128,6 @@ class SocketTransport:
         """A new connection, and until when the call now has time: the clock may have stood still meanwhile."""
         deadline = self._deadlines.start(when, is_sent=is_sent)
         return await self._wait(call, deadline, self._pool.open()), deadline.when
-
-    def _begin(self, call: Call, connection: Connection, request: bytes, when: float) -> Exchange:
-        answer: asyncio.Future[Answer] = asyncio.Future(loop=asyncio.get_running_loop())
-        is_reused = connection.served > 0
-        exchange = Exchange(call, answer, connection, self.server, self._limits.unread_bytes, is_reused, when)
-        connection.ask(request, exchange)
-        if when < self._deadlines.rings:
-            self._deadlines.look_at(when)
-        return exchange
 
     async def _wait(self, call: Call, deadline: Deadline, work: Awaitable[_T]) -> _T:
         """Waits for whatever comes before the answer, until the deadline at most."""
