@@ -6,12 +6,12 @@ import pytest
 
 from levelset.aio import timing
 from levelset.apiserver import ApiServer
-from levelset.client.calls import Answer, Call, Send
+from levelset.client.calls import Answer, Call, Hook, Send, Tally
 from levelset.client.client import Client
 from levelset.errors import ApiError, ConfigError, Unreachable
 from levelset.web import Headers
 from tests.apiserver.clock import virtual
-from tests.client.world import CONFIG_MAP, Namespace, Website, answering, failing, open_client
+from tests.client.world import CONFIG_MAP, Namespace, Website, answering, failing, open_client, recording
 
 LIST = b'{"kind":"NamespaceList","items":[]}'
 
@@ -102,3 +102,98 @@ async def test_whoever_fails_over_a_warning_does_not_lose_the_answer(caplog: pyt
     async with open_client(crd=False, hooks=[hook], on_warning=fail) as client:
         assert len(await client.list(Namespace)) == 0
     assert "list Namespace: old" in caplog.text
+
+
+class Played:
+    """A transport that plays these outcomes, one for each attempt."""
+
+    def __init__(self, *outcomes: Answer | BaseException) -> None:
+        self.left = list(outcomes)
+        self.timeouts: list[float] = []
+
+    async def send(self, call: Call, /) -> Answer:
+        self.timeouts.append(call.timeout)
+        outcome = self.left.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    async def aclose(self) -> None:
+        pass
+
+
+def tallied(transport: Played, *more: Hook) -> tuple[Client, list[tuple[str, str, int | None]]]:
+    """A client with a tally of its verbs and one of its attempts, and what they note."""
+    noted: list[tuple[str, str, int | None]] = []
+
+    def tally(name: str) -> Tally:
+        return Tally(lambda call, status: noted.append((name, call.verb, status)))
+
+    client = Client(transport, hooks=[tally("verb"), *more], wire_hooks=[tally("attempt")], timeout=10)
+    return client, noted
+
+
+OK = answering(200, LIST)
+BUSY = answering(503, retry_after="4")
+LOST = Unreachable("reset")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "noted"),
+    [
+        ([OK], [("attempt", 200), ("verb", 200)]),
+        ([answering(404)], [("attempt", 404), ("verb", 404)]),
+        ([BUSY, OK], [("attempt", 503), ("attempt", 200), ("verb", 200)]),
+        ([LOST, BUSY, OK], [("attempt", None), ("attempt", 503), ("attempt", 200), ("verb", 200)]),
+        ([BUSY, BUSY, BUSY], [("attempt", 503), ("attempt", 503), ("attempt", 503), ("verb", 503)]),
+        ([LOST, ValueError("x")], [("attempt", None), ("attempt", None), ("verb", None)]),
+        ([ValueError("x")], [("attempt", None), ("verb", None)]),
+        ([asyncio.CancelledError()], [("attempt", None), ("verb", None)]),
+    ],
+)
+@pytest.mark.parametrize("is_direct", [True, False])
+@virtual
+async def test_tallies_are_told_of_each_verb_and_each_attempt_in_turn(
+    outcomes: list[Any], noted: list[Any], is_direct: bool
+) -> None:
+    client, told = tallied(Played(*outcomes), *([] if is_direct else [recording([])]))
+    try:
+        await client.list(Namespace)
+    except (ApiError, ValueError, asyncio.CancelledError) as error:
+        assert outcomes[-1] is not OK
+        assert error.__context__ is None
+    assert [(name, status) for name, _, status in told] == noted
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+@virtual
+async def test_all_attempts_have_the_time_of_the_call_whether_hooks_stand_in_between_or_not(is_direct: bool) -> None:
+    transport = Played(*[BUSY] * 9)
+    client, _ = tallied(transport, *([] if is_direct else [recording([])]))
+    began = timing.now()
+    with pytest.raises(ApiError, match="503"):
+        await client.list(Namespace)
+    assert timing.now() - began <= 10
+    assert [round(timeout) for timeout in transport.timeouts] == [10, 6, 2]
+
+
+async def test_a_tally_is_a_hook_as_any_other() -> None:
+    noted: list[tuple[str, int | None]] = []
+    tally = Tally(lambda call, status: noted.append((call.path, status)))
+    call = Call(method="GET", path="/x")
+    assert await tally(call, Played(OK).send) is OK
+    with pytest.raises(Unreachable):
+        await tally(call, Played(LOST).send)
+    assert noted == [("/x", 200), ("/x", None)]
+
+
+async def test_a_tally_that_is_added_later_is_told_what_it_sees_and_before_it_who_was_there() -> None:
+    client, told = tallied(Played(OK, OK, OK))
+    later = client.hooked(Tally(lambda call, status: told.append(("later", call.verb, status))))
+    await later.list(Namespace)
+    assert [name for name, _, _ in told] == ["attempt", "verb", "later"]
+    calls: list[Call] = []
+    await later.hooked(recording(calls)).list(Namespace)
+    assert [name for name, _, _ in told[3:]] == ["attempt", "verb", "later"]
+    await client.list(Namespace)
+    assert ([name for name, _, _ in told[6:]], len(calls)) == (["attempt", "verb"], 1)

@@ -93,10 +93,11 @@ class OwnWrites:
         through as it is now, so that an event comes only if it did before. Without a version, as after an eviction,
         there is nothing that could be waited for.
         """
-        before = self._unseen.get(key)
         if not resource_version:
             return
-        version = _number(resource_version)
+        version, observed, before = _number(resource_version), self._observed, self._unseen.get(key)
+        if before is None and version is not None and observed is not None and observed >= version:
+            return  # the cache was quicker than the answer, as it often is
         if before is not None and before.gone is not None and before.gone == uid:
             return  # the answer of a write that came before the removal, which was answered first
         if version is None:

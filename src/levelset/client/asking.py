@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from levelset.client.forms import Form, FormKey, form_of
 from levelset.client.kinds import Kind, View, view_of
 from levelset.client.requests import Served, Target, Validation
 from levelset.client.sending import Sender
@@ -19,6 +20,9 @@ __all__ = ["Asking", "Observer", "Resolves", "Settings", "Write", "kind_and_name
 K = TypeVar("K")
 
 _log: Final = logging.getLogger("levelset.client")
+_MOST_FORMS: Final = 4096
+_WHOLE: Final = frozenset({None, "status"})
+"""The parts of an object that are answered with the whole of it."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"timeout={seconds!r}: every call has one; give seconds, more than 0")
 
 
-class Write(msgspec.Struct, frozen=True):
+class Write(msgspec.Struct, frozen=True, gc=False):
     """A write that a server has accepted: what was written, and the version that it has now.
 
     `is_gone` says that the object is no more; what is only marked for deletion is not gone. Without a name it is
@@ -75,6 +79,7 @@ class Asking:
         self._settings = settings
         self._mapper = mapper
         self._observers = observers
+        self._forms: dict[FormKey, Form] = {}
 
     async def resource(self, kind: Kind[Any]) -> ServedResource:
         """How a kind is served: a class says it itself, for a bare kind the server is asked once."""
@@ -127,6 +132,24 @@ class Asking:
     def _target(self, served: Served, name: str, namespace: str | None, subresource: str | None = None) -> Target:
         """The same of a kind that is known."""
         return Target(served, self._place(served, namespace or self.namespace), name, subresource)
+
+    def _form(self, view: View[Any], key: FormKey) -> Form | None:
+        """The form for writes of a class with this client's settings, kept for the next one; None if they need more."""
+        served, settings = view.definition, self._settings
+        if served is None or view.is_metadata or key[2] not in _WHOLE:
+            return None
+        made = form_of(
+            Target(served, self._place(served, key[1] or self.namespace)),
+            key,
+            timeout=settings.timeout,
+            manager=settings.manager,
+            validation=settings.validation,
+            dry_run=settings.dry_run,
+        )
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        self._forms[key] = made
+        return made
 
     async def _many(self, view: View[Any], namespace: str | None) -> Target:
         """All objects of a kind, in all namespaces unless one is named."""

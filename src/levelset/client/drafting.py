@@ -1,6 +1,7 @@
 """Objects on their way to a server: what kind they are, what they are called, and their JSON; pure."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -57,13 +58,13 @@ class Draft(msgspec.Struct, frozen=True):
 
 def draft_of(obj: Any) -> Draft:
     """The draft of a typed object, an Unstructured or a tree; ConfigError for what cannot be written."""
-    if isinstance(obj, Object):
-        if isinstance(obj, PartialObjectMetadata):
-            raise ConfigError(f"{obj.name}: only the metadata are here; patch the object, or read it whole")
+    found = _sendable(obj.__class__)
+    if found is not None:
         meta = obj.metadata
-        found: Any = view_of(type(obj))
-        origin = origin_of(obj) is not None
-        return Draft(found, meta.name, meta.namespace, meta.resource_version, origin, None, obj)
+        has_origin = origin_of(obj) is not None
+        return Draft(found, meta.name, meta.namespace, meta.resource_version, has_origin, None, obj)
+    if isinstance(obj, PartialObjectMetadata):
+        raise ConfigError(f"{obj.name}: only the metadata are here; patch the object, or read it whole")
     if isinstance(obj, Mapping):
         obj = Unstructured(cast("Mapping[str, Any]", obj))
     if not isinstance(obj, Unstructured):
@@ -71,6 +72,13 @@ def draft_of(obj: Any) -> Draft:
     meta = obj.metadata
     view: View[Any] = view_of(obj.gvk)
     return Draft(view, meta.name, meta.namespace, meta.resource_version, True, obj.tree, obj)
+
+
+@lru_cache(maxsize=1024)
+def _sendable(class_: Any) -> View[Any] | None:
+    """The view for the typed objects of a class; None if it has none, or they cannot be sent."""
+    is_typed = issubclass(class_, Object) and not issubclass(class_, PartialObjectMetadata)
+    return view_of(class_) if is_typed else None
 
 
 def delete_options(
@@ -105,7 +113,7 @@ class _Deleted(msgspec.Struct, rename="camel"):
     details: "_DeletedDetails | None" = None
 
 
-class _Written(msgspec.Struct, rename="camel"):
+class _Written(msgspec.Struct, rename="camel", gc=False):
     """What the answer to nearly every write is: an object with a version, that nobody deletes."""
 
     kind: str | None
@@ -144,11 +152,26 @@ def write_of(
     gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
 ) -> Write | None:
     """What the answer to a write says about the object; None if it does not say which version it has."""
-    if not is_delete and (written := _read_written(body)) is not None:
-        head = written.metadata
-        own = head if written.kind in {gvk.kind, "PartialObjectMetadata"} else None
-        called, place = head.name or name, head.namespace or namespace
-        return Write(gvk, called, place, head.resource_version, head.uid or None, head=own)
+    found: _Written | None = None
+    if not is_delete:
+        try:
+            found = _written.decode(body)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            found = None
+    if found is None or found.kind == "Status":
+        return _unusual_write(gvk, name, namespace, body, is_delete=is_delete)
+    kind, head = found.kind, found.metadata
+    if not head.resource_version or head.deletion_timestamp is not None:
+        return _unusual_write(gvk, name, namespace, body)
+    own = head if kind == gvk.kind or kind == "PartialObjectMetadata" else None  # noqa: PLR1714 -- a set takes longer
+    called, place = head.name or name, head.namespace or namespace
+    return Write(gvk, called, place, head.resource_version, head.uid or None, head=own)
+
+
+def _unusual_write(
+    gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
+) -> Write | None:
+    """The same of an answer that may be a Status, or an object without a version, or on its way out."""
     found = _decode(_Deleted, body)
     # Whoever takes the last finalizer off an object that is being deleted removes it, whatever the verb.
     is_marked = found.metadata is not None and found.metadata.deletion_timestamp is not None
@@ -163,17 +186,6 @@ def write_of(
     # A part of another kind, such as a Scale, has the object's name and version, but metadata of its own.
     own = head if found.kind in {gvk.kind, "PartialObjectMetadata"} else None
     return Write(gvk, called, place, head.resource_version or None, head.uid or None, is_gone=gone, head=own)
-
-
-def _read_written(body: bytes) -> _Written | None:
-    """The answer to a write, read once; None if it is anything out of the ordinary."""
-    try:
-        found = _written.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    head = found.metadata
-    is_usual = found.kind != "Status" and head.resource_version and head.deletion_timestamp is None
-    return found if is_usual else None
 
 
 _written: Final = msgspec.json.Decoder(_Written)

@@ -16,6 +16,7 @@ from levelset.objects.identity import GroupVersionKind, GroupVersionResource
 
 __all__ = [
     "JSON",
+    "PLAIN",
     "Fields",
     "Labels",
     "Match",
@@ -32,6 +33,7 @@ __all__ = [
     "patch",
     "update",
     "watch",
+    "writing_query",
 ]
 
 Match = Literal["Exact", "NotOlderThan"]
@@ -48,7 +50,7 @@ _METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
 _LONGEST_MANAGER: Final = 128
 _PARTS: Final = frozenset({"scale", "status"})
 """The parts that are asked for most, and stand in a path as they are."""
-_PLAIN: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
+PLAIN: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
 """What stands in a path as it is."""
 
 Pairs = Iterable[tuple[str, object]]
@@ -90,12 +92,12 @@ class Target(msgspec.Struct, frozen=True):
         else:
             made = self.collection
         if name is not None:
-            made = f"{made}/{self._part('name', name)}"
+            made = f"{made}/{self.part('name', name)}"
         if subresource is None:
             return made
         if subresource in _PARTS:
             return f"{made}/{subresource}"
-        return f"{made}/{'/'.join([self._part('subresource', part) for part in subresource.split('/')])}"
+        return f"{made}/{'/'.join([self.part('subresource', part) for part in subresource.split('/')])}"
 
     @property
     def collection(self) -> str:
@@ -104,7 +106,7 @@ class Target(msgspec.Struct, frozen=True):
         root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
         if self.namespace is None:
             return f"{root}/{gvr.resource}"
-        return f"{root}/namespaces/{self._part('namespace', self.namespace)}/{gvr.resource}"
+        return f"{root}/namespaces/{self.part('namespace', self.namespace)}/{gvr.resource}"
 
     def said(self, verb: str) -> str:
         """The call in words: `update Website/default/blog/status`, `list Website in default`."""
@@ -118,8 +120,9 @@ class Target(msgspec.Struct, frozen=True):
             return f"{verb} {kind}"
         return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
 
-    def _part(self, field: str, text: str) -> str:
-        if text.__class__ is str and _PLAIN.fullmatch(text):
+    def part(self, field: str, text: str) -> str:
+        """One part of the path, percent-encoded; BadName if it can be none."""
+        if text.__class__ is str and PLAIN.fullmatch(text):
             return text  # nothing to quote, as nearly always
         try:
             if text and text not in {".", ".."} and "/" not in text and "%" not in text:
@@ -231,7 +234,7 @@ def patch(
     return Call(
         method="PATCH",
         path=target.path,
-        query=_writing_query(manager, validation, bool(dry_run), force),
+        query=writing_query(manager, validation, bool(dry_run), force),
         headers={"accept": _METADATA if is_metadata else JSON, "content-type": content_type},
         body=body,
         timeout=timeout,
@@ -278,7 +281,7 @@ def _write(
     return Call(
         method=method,
         path=target.path,
-        query=_writing_query(manager, validation, bool(dry_run), None),
+        query=writing_query(manager, validation, bool(dry_run), None),
         headers={"accept": JSON, "content-type": content_type},
         body=body,
         timeout=timeout,
@@ -321,7 +324,7 @@ def _query(pairs: Pairs) -> str:
 
 
 @lru_cache(maxsize=256, typed=True)
-def _writing_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
+def writing_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
     """The options of a write, of which a program has a few and uses them all the time."""
     if manager is not None and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
         raise ConfigError(f"{manager[:40]!r} is no field manager: at most 128 printable characters")

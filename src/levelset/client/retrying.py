@@ -21,12 +21,12 @@ from levelset.client.calls import Answer, Call, Send
 from levelset.client.responses import seconds_of
 from levelset.errors import TimedOut, Unreachable
 
-__all__ = ["Retries", "Retrying", "may_repeat"]
+__all__ = ["TROUBLE", "Retries", "Retrying", "may_repeat"]
 
 _DID_NOTHING: Final = frozenset({429, 503})
 _UNCLEAR: Final = frozenset({502, 504})
 _READS: Final = frozenset({"get", "list"})
-_TROUBLE: Final = min(_DID_NOTHING | _UNCLEAR)
+TROUBLE: Final = min(_DID_NOTHING | _UNCLEAR)
 """No status below this one is ever a reason to ask again."""
 
 
@@ -56,14 +56,13 @@ class Retrying:
     async def __call__(self, call: Call, send: Send) -> Answer:
         """The first answer that is one, or what the last attempt led to."""
         deadline = timing.now() + call.timeout
-        outcome: Answer | Unreachable
-        try:
-            outcome = await send(call)
-        except Unreachable as error:
-            outcome = error
-        else:
-            if outcome.status < _TROUBLE:  # as nearly always
-                return outcome
+        outcome = await _try(call, send)
+        if not isinstance(outcome, Unreachable) and outcome.status < TROUBLE:
+            return outcome
+        return await self.go_on(call, send, outcome, deadline)
+
+    async def go_on(self, call: Call, send: Send, outcome: Answer | Unreachable, deadline: float) -> Answer:
+        """The same after a first attempt that led to this; no attempt is begun that would go beyond the deadline."""
         if not may_repeat(call, outcome):
             return _told(outcome)
         delays = self._retries.backoff.delays()

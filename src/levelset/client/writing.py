@@ -1,12 +1,13 @@
 """The verbs that change something: create, update, patch, apply, delete, scale."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
 from levelset.client import requests
 from levelset.client.asking import Asking, Write, kind_and_name
 from levelset.client.calls import Answer
 from levelset.client.drafting import Draft, delete_options, draft_of, is_gone, read_part, write_of
+from levelset.client.forms import APPLY, Form
 from levelset.client.items import Items
 from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.client.paging import KeptPage, read_page
@@ -24,7 +25,8 @@ __all__ = ["ApplyOptions", "DeleteOptions", "DraftOptions", "WriteOptions", "Wri
 K = TypeVar("K")
 O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
 
-_APPLY: Final = "application/apply-patch+yaml"
+
+_TEXT: Final = (str, type(None))
 
 
 class WriteOptions(TypedDict, total=False):
@@ -172,7 +174,14 @@ class Writing(Asking):
         """The object after the patch, or only its metadata; NotFound if there is none."""
         if not isinstance(patch, Patch):  # a bare tree, most often
             raise ConfigError(f"patch {what}: say how a {type(patch).__name__} is meant, such as MergePatch(...)")
-        kind: Any = what.class_ or what.gvk
+        class_ = what.class_
+        if class_ is not None and not options and not only_metadata:  # as a controller writes
+            key = class_, what.namespace, subresource, patch.content_type, None
+            form = self._forms.get(key) or self._form(view_of(class_), key)
+            if form is not None:
+                call = form.call(what.name, patch.body())
+                return self._accepted(form, what.name, await self._sender.send(call))
+        kind: Any = class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
         served = self._served_nowait(view) or await self._served(view)
         target = self._target(served, what.name, what.namespace, subresource)
@@ -222,11 +231,18 @@ class Writing(Asking):
         **options: Any,
     ) -> Any:
         """As `apply`, for who has the draft and its `applied_body` already."""
-        view = draft.view
+        view, place = draft.view, draft.namespace
+        is_plain = not options and (namespace is None or namespace == place)
+        if is_plain and isinstance(place, _TEXT) and force.__class__ is bool:  # nonsense has no form
+            key = view.class_, place, subresource, APPLY, force
+            form = self._forms.get(key) or self._form(view, key)
+            if form is not None:
+                call = form.call(draft.name, body)
+                return self._accepted(form, draft.name, await self._sender.send(call))
         served = self._served_nowait(view) or await self._served(view)
         target = self._drafted(served, draft, namespace, subresource)
         chosen = self._options(options)
-        call = requests.patch(target, body, _APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen)
+        call = requests.patch(target, body, APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen)
         return self._written(await self._sender.send(call), view, target, is_dry=chosen["dry_run"])
 
     @overload
@@ -355,6 +371,18 @@ class Writing(Asking):
             if write is not None:
                 self._observe(write)
         return view.read(body) if target.subresource is None else read_part(view, body, target.subresource)
+
+    def _accepted(self, form: Form, name: str, answer: Answer) -> Any:
+        """The same for a write that a form was there for."""
+        body = answer.body
+        if not form.is_dry:
+            place = form.place
+            write = write_of(place.served.gvk, name, place.namespace, body)
+            if write is not None:
+                self._observe(write)
+        class_: Any = form.class_
+        read: Callable[[bytes], Any] = codec.reader(class_)
+        return read(body)
 
 
 def _deleted_page(body: bytes, view: View[Any]) -> KeptPage:

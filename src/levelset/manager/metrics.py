@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from levelset.cache.stats import Stats
-from levelset.client.calls import Answer, Call, Hook, Send
+from levelset.client.calls import Call, Hook, Tally
 from levelset.controller.actions import Outcome
 from levelset.controller.history import Counts
 from levelset.controller.requests import Reason
@@ -77,17 +77,11 @@ class Metrics:
     def counting(self, host: str) -> Hook:
         """A wire hook that counts the requests of a client to `host`."""
 
-        async def hook(call: Call, send: Send) -> Answer:
-            code = "<error>"
-            try:
-                answer = await send(call)
-                code = str(answer.status)
-                return answer
-            finally:
-                key = (code, call.method, host)
-                self._requests[key] = self._requests.get(key, 0) + 1
+        def note(call: Call, status: int | None) -> None:
+            key = ("<error>" if status is None else str(status), call.method, host)
+            self._requests[key] = self._requests.get(key, 0) + 1
 
-        return hook
+        return Tally(note)
 
     def queued(self, name: str, depth: int, /) -> None:
         """Counts a request that waits."""

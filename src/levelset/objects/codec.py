@@ -14,7 +14,7 @@ import msgspec
 from levelset.errors import BadObject
 from levelset.objects import carrying, times
 from levelset.objects.quantity import Quantity
-from levelset.objects.resource import Object, origin_of, with_origin
+from levelset.objects.resource import ORIGIN, Object, origin_of, with_origin
 from levelset.objects.scheme import Scheme
 from levelset.objects.times import MicroTime
 from levelset.objects.trees import is_list, is_map
@@ -60,7 +60,8 @@ def reader(kind: type[T]) -> Callable[[bytes], T]:
             # An explicit null stands for an absent member: look again without the nulls before giving up.
             made = cast("Any", _convert(kind, _without_nulls(decode_tree(raw)), error))
         if is_object or isinstance(made, Object):
-            with_origin(made, raw)
+            members: Any = made.__dict__  # as `with_origin`, for the many
+            members[ORIGIN] = raw
         return made
 
     return read

@@ -7,7 +7,7 @@ that writing it back keeps the fields that the class does not know; see docs/dec
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 import msgspec
 
@@ -17,13 +17,14 @@ from levelset.objects.identity import Ref, ref_to
 from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
 from levelset.objects.model import Model, ModelType, field, replace
 
-__all__ = ["ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
+__all__ = ["ORIGIN", "ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
 
 SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
 O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
 
-_ORIGIN = "_origin"
+ORIGIN: Final = "_origin"
+"""Where an object keeps what it was decoded from."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -152,7 +153,7 @@ class Object(Model, metaclass=KindType, dict=True):
 
     def __replace__(self, **changes: Any) -> Self:
         made = msgspec.structs.replace(self, **changes)
-        origin = self.__dict__.get(_ORIGIN)
+        origin = self.__dict__.get(ORIGIN)
         return made if origin is None else with_origin(made, origin)
 
     def __copy__(self) -> Self:
@@ -229,7 +230,7 @@ class ApiStatus(Object, api="v1", kind="Status", plural="status"):
 
 def origin_of(obj: Object) -> bytes | None:
     """The JSON that an object was decoded from, or None for one that was made here."""
-    found: bytes | None = obj.__dict__.get(_ORIGIN)
+    found: bytes | None = obj.__dict__.get(ORIGIN)
     return found
 
 
@@ -237,7 +238,7 @@ def with_origin(obj: O, origin: bytes | None) -> O:
     """The object itself, now knowing what it was decoded from; for codecs, before anybody else has seen it."""
     if origin is not None:
         members: Any = obj.__dict__
-        members[_ORIGIN] = origin
+        members[ORIGIN] = origin
     return obj
 
 
