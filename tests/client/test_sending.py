@@ -6,7 +6,7 @@ import pytest
 
 from levelset.aio import timing
 from levelset.apiserver import ApiServer
-from levelset.client.calls import Answer, Call, Hook, Send, Tally
+from levelset.client.calls import Answer, Call, Guard, Hook, Send, Tally
 from levelset.client.client import Client
 from levelset.errors import ApiError, ConfigError, Unreachable
 from levelset.web import Headers
@@ -197,3 +197,30 @@ async def test_a_tally_that_is_added_later_is_told_what_it_sees_and_before_it_wh
     assert [name for name, _, _ in told[3:]] == ["attempt", "verb", "later"]
     await client.list(Namespace)
     assert ([name for name, _, _ in told[6:]], len(calls)) == (["attempt", "verb"], 1)
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+async def test_what_a_guard_refuses_is_not_sent_and_nobody_behind_it_hears_of_it(is_direct: bool) -> None:
+    def check(call: Call) -> None:
+        if call.method != "GET":
+            raise ConfigError(f"not now: {call.words}")
+
+    transport = Played(OK, answering(404))
+    client, told = tallied(transport, *([] if is_direct else [recording([])]))
+    guarded = client.hooked(Guard(check)).hooked(Guard(lambda call: None))
+    assert len(await guarded.list(Namespace)) == 0
+    with pytest.raises(ConfigError, match="not now: delete Namespace/a"):
+        await guarded.delete(Namespace, "a")
+    assert [status for _, _, status in told] == [200, 200]
+    assert await client.delete(Namespace, "a", missing_ok=True) is None
+    assert transport.left == []
+
+
+async def test_a_guard_behind_a_tally_is_asked_after_it_was_passed() -> None:
+    def refuse(call: Call) -> None:
+        raise ConfigError("never")
+
+    client, told = tallied(Played(), Guard(refuse))
+    with pytest.raises(ConfigError, match="never"):
+        await client.list(Namespace)
+    assert told == [("verb", "list", None)]

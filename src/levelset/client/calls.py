@@ -11,7 +11,7 @@ import msgspec
 
 from levelset.web.messages import Headers
 
-__all__ = ["Answer", "Call", "Hook", "Pieces", "Send", "Tally", "Transport"]
+__all__ = ["Answer", "Call", "Guard", "Hook", "Pieces", "Send", "Tally", "Transport"]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -72,12 +72,26 @@ Hook = Callable[[Call, Send], Awaitable[Answer]]
 """Stands between the client and its transport: may change the call, answer by itself, raise, or look at the answer."""
 
 
-class Tally:
-    """A hook that only looks: `note` is given each call with the status of its answer, or None if there was none.
+class Guard:
+    """A hook that only lets pass: `check` is given each call before it goes on, and raises if it must not.
 
-    It is a hook as any other. Since it changes nothing about the way of a call, a client need not go through it, and
-    tells it what came of the call instead, which spares a coroutine.
+    It is a hook as any other, and so is a `Tally`. Since both leave the way of a call as it is, a client need not go
+    through them: it asks the one before and tells the other afterwards, which spares a coroutine for each.
     """
+
+    __slots__ = ("check",)
+
+    def __init__(self, check: Callable[[Call], object], /) -> None:
+        self.check = check
+
+    async def __call__(self, call: Call, send: Send) -> Answer:
+        """The answer as it came."""
+        self.check(call)
+        return await send(call)
+
+
+class Tally:
+    """A hook that only looks: `note` is given each call with the status of its answer, or None if there was none."""
 
     __slots__ = ("note",)
 

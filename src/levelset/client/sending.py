@@ -3,17 +3,18 @@
 Hooks see one call for each verb. Below them calls are repeated where that is safe; the wire hooks below that see every
 attempt. An answer of 400 or more becomes an exception at the very top, so that hooks see answers as they came.
 
-Where nobody but tallies stands in between, a call goes to the transport directly, and the tallies are told what came of
-it: the same in the same order, in one coroutine instead of three.
+Where nobody but guards, and then tallies, stands in between, a call goes to the transport directly: the guards are
+asked before, and the tallies told what came of it. It is the same in the same order, in one coroutine.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Final
 
 from levelset.aio.timing import clock_of
-from levelset.client.calls import Answer, Call, Hook, Send, Tally, Transport
+from levelset.client.calls import Answer, Call, Guard, Hook, Send, Tally, Transport
 from levelset.client.responses import read_error, warnings_of
 from levelset.client.retrying import TROUBLE, Retries, Retrying
 from levelset.errors import ConfigError, Unreachable
@@ -42,6 +43,7 @@ class Sender:
 
     __slots__ = (
         "_attempt",
+        "_checks",
         "_direct",
         "_hooks",
         "_life",
@@ -80,13 +82,15 @@ class Sender:
         return made
 
     def _lay(self, hooks: tuple[Hook, ...], direct: Send | None) -> None:
-        """Lays the ways through the hooks, and past them if all of them only look."""
+        """Lays the ways through the hooks, and past them if they allow it: guards, and inside of them tallies only."""
         self._hooks = hooks
         self._once = _chained(hooks, self._attempt)
         self._repeated = _chained([*hooks, self._retrying], self._attempt)
-        passed = (*hooks, *self._wire_hooks)
-        self._direct = direct if all(isinstance(one, Tally) for one in passed) else None
-        self._notes = _notes(passed)
+        guards = list(takewhile(lambda one: isinstance(one, Guard), hooks))
+        inner = (*hooks[len(guards) :], *self._wire_hooks)
+        self._direct = direct if all(isinstance(one, Tally) for one in inner) else None
+        self._checks = tuple(one.check for one in guards if isinstance(one, Guard))
+        self._notes = _notes(inner)
 
     @property
     def transport(self) -> Transport:
@@ -105,6 +109,8 @@ class Sender:
             self._check(call)
         if direct is None or not is_repeated:
             return self._judged(call, await (self._repeated if is_repeated else self._once)(call))
+        for check in self._checks:
+            check(call)
         deadline = life.now() + call.timeout
         outcome: Answer | Unreachable
         try:

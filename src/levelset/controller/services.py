@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from levelset.cache import Cluster, Store
-from levelset.client.calls import Answer, Call, Hook, Send
+from levelset.client.calls import Guard, Hook
 from levelset.client.client import Client
 from levelset.controller.applied import Applied
 from levelset.controller.conflicts import Conflicts
@@ -123,9 +123,4 @@ async def open_services(
 
 
 def _fencing(fence: Callable[[], object]) -> Hook:
-    async def hook(call: Call, send: Send) -> Answer:
-        if call.method not in _READS:
-            fence()
-        return await send(call)
-
-    return hook
+    return Guard(lambda call: call.method in _READS or fence())

@@ -47,11 +47,11 @@ def master_family(name: str, *, is_leader: bool) -> Family:
     return Family("leader_election_master_status", "gauge", text, [Sample(int(is_leader), {"name": name})])
 
 
-def request_family(requests: Mapping[tuple[str, str, str], int]) -> Family:
-    """How many requests were sent, and how they were answered."""
+def request_family(requests: Mapping[tuple[int | None, str, str], int]) -> Family:
+    """How many requests were sent, and how they were answered; without a status, not at all."""
     samples = [
-        Sample(count, {"code": code, "method": method, "host": host})
-        for (code, method, host), count in requests.items()
+        Sample(count, {"code": "<error>" if status is None else str(status), "method": method, "host": host})
+        for (status, method, host), count in requests.items()
     ]
     return Family("rest_client_requests_total", "counter", "Requests by status code, method and host.", samples)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from levelset.aio import timing
-from levelset.client.calls import Answer, Call, Hook, Send
+from levelset.client.calls import Guard, Hook
 from levelset.client.client import Client
 from levelset.errors import ApiError, Conflict, Deadline, Fenced, LeaseLost, Unreachable
 from levelset.manager.election import Election, LeaderElection, Record
@@ -153,10 +153,4 @@ class Elector:
 
 def fencing(fence: Callable[[], object]) -> Hook:
     """A hook for a client whose writes only a leader may send: `fence` is asked before each of them."""
-
-    async def hook(call: Call, send: Send) -> Answer:
-        if call.method not in _READING:
-            fence()
-        return await send(call)
-
-    return hook
+    return Guard(lambda call: call.method in _READING or fence())

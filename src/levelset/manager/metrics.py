@@ -30,7 +30,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = Registry()
         self._numbers: dict[str, Numbers] = {}
-        self._requests: dict[tuple[str, str, str], int] = {}
+        self._requests: dict[tuple[int | None, str, str], int] = {}
         self.registry.add(self._controllers)
         self.registry.add(lambda: [request_family(self._requests)])
 
@@ -76,10 +76,11 @@ class Metrics:
 
     def counting(self, host: str) -> Hook:
         """A wire hook that counts the requests of a client to `host`."""
+        counts = self._requests
 
         def note(call: Call, status: int | None) -> None:
-            key = ("<error>" if status is None else str(status), call.method, host)
-            self._requests[key] = self._requests.get(key, 0) + 1
+            key = status, call.method, host
+            counts[key] = counts.get(key, 0) + 1
 
         return Tally(note)
 
