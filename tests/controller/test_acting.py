@@ -1,13 +1,17 @@
 """Statuses and conditions are written only when they differ; other writes pass, fenced and under the right name."""
 
+from typing import Any
+
 import pytest
 
 from levelset.aio import timing
 from levelset.client import MergePatch
 from levelset.controller import finalizing
 from levelset.controller.conditions import with_condition
+from levelset.controller.context import Context
+from levelset.controller.requests import Request
 from levelset.errors import ConfigError, Conflict, NotFound
-from levelset.objects import Resource, Status, Unstructured, find_condition, parse_time
+from levelset.objects import Ref, Resource, Status, Unstructured, find_condition, parse_time
 from tests.apiserver.clock import virtual
 from tests.client.world import WEBSITE, WebsiteStatus, answering, website
 from tests.controller.desk import SiteSpec, SiteStatus, config, open_desk, site
@@ -129,6 +133,25 @@ async def test_the_status_of_an_object_that_is_gone_is_no_error() -> None:
         blog = await desk.start(site())
         await desk.other.delete(blog.ref)
         assert (await desk.context(blog).set_status(blog, SiteStatus(phase="Up"))).status == SiteStatus(phase="Up")
+
+
+@virtual
+async def test_the_status_of_another_object_than_the_one_looked_at_is_written_to_that_one() -> None:
+    async with open_desk() as desk:
+        blog, shop = await desk.start(site()), await desk.start(site("shop"))
+        ctx = desk.context(blog)
+        assert (await ctx.set_status(shop, SiteStatus(phase="Up"))).name == "shop"
+        assert (await ctx.set_status(blog, SiteStatus(phase="Down"))).name == "blog"
+        assert (await desk.other.get(shop.ref)).status == SiteStatus(phase="Up")
+
+
+@virtual
+async def test_a_look_for_a_kind_without_a_class_writes_the_status_of_a_typed_object_as_one() -> None:
+    async with open_desk() as desk:
+        blog = await desk.start(site())
+        request: Request[Any] = Request(Ref(blog.ref.gvk, "blog", "default"))
+        made = await Context(blog, request, desk.services).set_status(blog, SiteStatus(phase="Up"))
+        assert made.status == SiteStatus(phase="Up")
 
 
 @virtual

@@ -21,6 +21,16 @@ def test_an_object_is_stale_from_a_conflict_until_a_write_that_is_not_refused() 
     assert BLOG not in conflicts
 
 
+def test_only_a_conflict_makes_an_object_stale() -> None:
+    conflicts = Conflicts()
+    conflicts.learn(BLOG, ServerFailed("no"))
+    assert not conflicts.stale
+    conflicts.learn(BLOG, Conflict("no"))
+    assert list(conflicts.stale) == [BLOG]
+    conflicts.learn(BLOG, ServerFailed("no"))
+    assert not conflicts.stale
+
+
 def test_the_wait_after_a_conflict_begins_small_and_grows_to_five_seconds() -> None:
     assert 0.04 < BACKOFF.first * (1 - BACKOFF.jitter) < 0.06
     assert (BACKOFF.first, BACKOFF.factor, BACKOFF.cap) == (0.15, 1.5, 5.0)

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from levelset.controller.owning import as_object, is_child, owned
-from levelset.errors import BadOwner
-from levelset.objects import Object, OwnerReference, Unstructured, controller_of
+from levelset.errors import BadOwner, ConfigError
+from levelset.objects import Object, OwnerReference, Unstructured, controller_of, decode, set_controller, to_tree
 from tests.client.world import Namespace
-from tests.controller.desk import Site, config, site
+from tests.controller.desk import ConfigMap, Site, config, site
 
 BLOG = site().with_metadata(uid="u-1")
 
@@ -27,6 +27,28 @@ def test_a_child_is_controlled_by_its_owner_and_made_where_that_is() -> None:
     assert child.namespace == "default"
     assert found is not None
     assert (found.uid, found.controller, found.block_owner_deletion) == ("u-1", True, True)
+
+
+def test_a_child_that_says_where_it_is_stays_there_and_keeps_what_it_was_read_with() -> None:
+    read = decode(ConfigMap, b'{"metadata":{"name":"c","namespace":"default","labels":{"a":"b"}},"more":1}')
+    made = owned(read, BLOG)
+    assert made == set_controller(read, BLOG)
+    assert to_tree(made)["more"] == 1
+    assert read.metadata.owner_references == ()
+
+
+def test_an_owner_that_is_nowhere_owns_what_is_nowhere_yet() -> None:
+    owner = BLOG.with_metadata(namespace=None)
+    assert owned(config(), owner) == set_controller(config(), owner)
+
+
+def test_what_is_no_kind_can_be_neither_owner_nor_owned() -> None:
+    class Bare(Object):
+        pass
+
+    for child, owner in ((Bare(), BLOG), (config(), Bare().with_metadata(uid="u", namespace="default"))):
+        with pytest.raises(ConfigError, match="is no kind yet"):
+            owned(child, owner)
 
 
 def test_a_tree_is_controlled_by_its_owner_and_made_where_that_is() -> None:

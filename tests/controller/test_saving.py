@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from levelset.controller.saving import plan_save, plan_status
-from levelset.errors import BadPatch, ConfigError, Conflict
-from levelset.objects import Unstructured, replace, to_tree
+from levelset.controller.saving import plan_save, plan_status, plan_typed, read_status
+from levelset.errors import BadObject, BadPatch, ConfigError, Conflict
+from levelset.objects import Resource, Spec, Status, Unstructured, decode, replace, to_tree
 from tests.apiserver.clock import virtual
 from tests.controller.desk import Site, SiteStatus, open_desk, site
 
@@ -61,6 +61,72 @@ def test_a_status_that_is_taken_away_is_a_change() -> None:
 def test_an_object_without_a_version_cannot_be_saved() -> None:
     with pytest.raises(BadPatch, match="apply it"):
         plan_status(None, {"a": 1}, has_status=True, version="")
+
+
+class LampStatus(Status):
+    lit: bool | None = False
+    color: str = ""
+
+
+class Lamp(Resource[Spec, LampStatus], api="example.dev/v1"):
+    pass
+
+
+def lamp(status: str = "", version: str = "7") -> Lamp:
+    head = f'"apiVersion":"example.dev/v1","kind":"Lamp","metadata":{{"name":"a","resourceVersion":"{version}"}}'
+    return decode(Lamp, f'{{{head},"spec":{{}}{status}}}')
+
+
+@pytest.mark.parametrize("before", ["", ',"status":null'])
+@pytest.mark.parametrize("color", ["red", "null and void"])
+def test_a_first_status_is_sent_as_it_is_written(before: str, color: str) -> None:
+    read = lamp(before)
+    plan = plan_typed(read, LampStatus(color=color), read_status(read))
+    assert plan is not None
+    assert plan.part == "status"
+    assert plan.patch.body() == b'{"status":{"color":"%b"},"metadata":{"resourceVersion":"7"}}' % color.encode()
+
+
+def test_an_empty_status_is_another_than_none() -> None:
+    plan = plan_typed(lamp(), LampStatus(), read_status(lamp()))
+    assert plan is not None
+    assert plan.patch.body() == b'{"status":{},"metadata":{"resourceVersion":"7"}}'
+
+
+@pytest.mark.parametrize("before", ["", ',"status":{"color":"red"}'])
+def test_a_null_in_a_status_cannot_be_written(before: str) -> None:
+    read = lamp(before)
+    with pytest.raises(BadPatch, match=r"status\.lit to null"):
+        plan_typed(read, LampStatus(lit=None), read_status(read))
+
+
+def test_a_first_status_of_an_object_without_a_version_cannot_be_written() -> None:
+    read = lamp(version="")
+    with pytest.raises(BadPatch, match="apply it"):
+        plan_typed(read, LampStatus(color="red"), read_status(read))
+
+
+def test_a_first_status_that_is_no_json_is_refused() -> None:
+    with pytest.raises(BadObject, match="JSON"):
+        plan_typed(lamp(), {"color": object()}, read_status(lamp()))
+
+
+def test_a_later_status_is_compared_with_the_one_that_was_read() -> None:
+    read = lamp(',"status":{"color":"red","more":[1],"lit":true}')
+    seen = read_status(replace(read, status=None))
+    assert seen[0] == LampStatus(color="red", lit=True)
+    plan = plan_typed(read, LampStatus(lit=True), seen)
+    assert plan is not None
+    assert plan.patch.tree == {"status": {"color": None}, "metadata": {"resourceVersion": "7"}}
+    assert plan_typed(read, LampStatus(color="red", lit=True), seen) is None
+
+
+def test_the_status_of_an_object_that_was_made_here_is_the_one_it_has() -> None:
+    made = Lamp.new("a", Spec()).with_status(LampStatus(color="red")).with_metadata(resource_version="7")
+    assert read_status(made) == (LampStatus(color="red"), None)
+    plan = plan_typed(made, LampStatus(color="blue"), read_status(made))
+    assert plan is not None
+    assert plan.patch.tree["status"] == {"color": "blue"}
 
 
 @virtual

@@ -15,10 +15,9 @@ from levelset.controller.applied import Mark
 from levelset.controller.conditions import with_condition
 from levelset.controller.looking import Looking
 from levelset.controller.owning import as_object, owned
-from levelset.controller.saving import Plan, plan_save, plan_status, read_status, status_trees
+from levelset.controller.saving import Plan, plan_save, plan_status, plan_typed, read_status
 from levelset.errors import ApiError, ConfigError, Conflict, NotFound, ServerFailed, Unreachable
 from levelset.objects import codec
-from levelset.objects.definition import definition_of
 from levelset.objects.identity import Ref
 from levelset.objects.kept import Kept, read_head
 from levelset.objects.model import replace
@@ -60,20 +59,34 @@ class Acting(Looking):
         Nothing is sent if the same was applied before and the child, but for its status, has not changed since, as far
         as the cache can tell. Without `controls` the owner is one of several that the child is deleted with.
         """
-        made = as_object(child)
+        made = child if isinstance(child, Object) else as_object(child)
         made = made if owner is None else owned(made, owner, controls=controls)
-        ref: Ref[Any] = made.ref if made.namespace is not None else await self._ref_of(made)
+        ref: Ref[Any] = made.ref if made.metadata.namespace is not None else await self._ref_of(made)
         draft = draft_of(made)
         document = draft.applied_body()
         services = self.services
-        mark = services.applied.find(ref)
+        applied, client, conflicts = services.applied, services.client, services.conflicts
+        mark = applied.find(ref)
         if mark is not None and mark.is_of(document):
             found = await self._find_applied(ref, mark, document)
             if found is not None:
                 return found
-        place, client = ref.namespace, services.client
-        answer = await self._write(ref, lambda: client.apply_draft(draft, document, namespace=place, force=force))
-        services.applied.note(ref, Mark.of(document, _raw(answer)), answer)
+        place = ref.namespace
+        if self._count(ref):
+            answer = await self._write_watched(
+                ref, lambda: client.apply_draft(draft, document, namespace=place, force=force)
+            )
+        else:  # what `_send` does, without a coroutine around it
+            if services.fence is not None:
+                services.fence()
+            try:
+                answer = await client.apply_draft(draft, document, namespace=place, force=force)
+            except Exception as error:
+                conflicts.learn(ref, error)
+                raise
+            if conflicts.stale:
+                conflicts.settle(ref)
+        applied.note(ref, Mark.of(document, _raw(answer)), answer)
         return answer
 
     @overload
@@ -140,14 +153,16 @@ class Acting(Looking):
         The status is a whole: what it does not say is taken away, except what its class does not know. An object that
         is gone meanwhile is no error.
         """
-        base: Any = self._newest_of(obj)
+        base: Any = obj if self._newest is None else self._newest_of(obj)
         made: O
         if isinstance(base, Unstructured):
             made = await self._save_status(base, Unstructured({**base.tree, "status": codec.to_tree(status)}))
-        elif read_status(base) == status:
+            return made
+        seen = read_status(base)
+        if seen[0] == status:
             made = base if base.status == status else replace(base, status=status)
         else:
-            plan = _plan_typed(base, status)
+            plan = plan_typed(base, status, seen)
             made = base if plan is None else await self._carry_out(base, plan, status=status)
         return made
 
@@ -164,13 +179,13 @@ class Acting(Looking):
 
         To write several at once, or with the rest of a status, use `with_condition` and `set_status`.
         """
-        base = self._newest_of(obj)
+        base: Any = self._newest_of(obj)
         wanted: Any = with_condition(base, type, status, now=self.now(), reason=reason, message=message)
         made: Any
         if isinstance(wanted, Unstructured):
             made = await self._save_status(base, wanted)
         else:
-            plan = _plan_typed(base, wanted.status)
+            plan = plan_typed(base, wanted.status, read_status(base))
             made = base if plan is None else await self._carry_out(wanted, plan)
         return cast("O", made)
 
@@ -208,9 +223,21 @@ class Acting(Looking):
 
     async def _carry_out(self, wanted: Any, plan: Plan, **missing: Any) -> Any:
         """What a plan leads to; if the object is gone, the one that was wanted, with what it is still `missing`."""
-        ref, client = wanted.ref, self.services.client
+        services, ref = self.services, self._own_or_other(wanted)
+        client, conflicts = services.client, services.conflicts
         try:
-            made = await self._write(ref, lambda: client.patch(ref, plan.patch, subresource=plan.part))
+            if self._count(ref):
+                made = await self._write_watched(ref, lambda: client.patch(ref, plan.patch, subresource=plan.part))
+            else:  # what `_send` does, without a coroutine around it
+                if services.fence is not None:
+                    services.fence()
+                try:
+                    made = await client.patch(ref, plan.patch, subresource=plan.part)
+                except Exception as error:
+                    conflicts.learn(ref, error)
+                    raise
+                if conflicts.stale:
+                    conflicts.settle(ref)
         except NotFound as error:
             if not error.details.get("name"):
                 raise  # it is the kind, or its status, that is not there
@@ -241,9 +268,12 @@ class Acting(Looking):
 
     def _write(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         """Writes that may go on for ever come this way: who does not come to rest is told."""
-        if ref is None or not self.services.hot_loops.note(ref, is_own=self._is_own(ref), now=timing.now()):
-            return self._send(ref, send)
-        return self._write_watched(ref, send)
+        return self._send(ref, send) if ref is None or not self._count(ref) else self._write_watched(ref, send)
+
+    def _count(self, ref: Ref[Any]) -> bool:
+        """Counts a write that is about to happen; whether it has to be seen what it changes."""
+        services = self.services
+        return services.hot_loops.note(ref, is_own=self._is_own(ref), now=services.clock())
 
     async def _write_watched(self, ref: Ref[Any], send: Callable[[], Awaitable[T]]) -> T:
         before = await self._tree_of(ref)
@@ -262,11 +292,8 @@ class Acting(Looking):
         conflicts = services.conflicts
         try:
             made = await send()
-        except Conflict:
-            conflicts.note(ref)
-            raise
-        except Exception:
-            conflicts.settle(ref)
+        except Exception as error:
+            conflicts.learn(ref, error)
             raise
         conflicts.settle(ref)
         return made
@@ -284,15 +311,15 @@ class Acting(Looking):
 
     def _is_own(self, ref: Ref[Any]) -> bool:
         """Whether the object is looked at because of a change of what is now written, and of nothing of others."""
-        own, written = self.request.ref, self.services.hot_loops
-        is_mine, is_there = ref == own, False
+        own, written, is_there = self.request.ref, self.services.hot_loops, False
         for one in self.request.reasons:
-            about = own if is_mine and one.kind == "changed" else one.about
-            if about is None:
-                continue
-            if about == ref:
+            if one.kind == "changed" and (ref is own or ref == own):
                 is_there = True
-            elif about not in written:
+            elif one.about is None:
+                continue
+            elif one.about == ref:
+                is_there = True
+            elif one.about not in written:
                 return False
         return is_there
 
@@ -319,11 +346,18 @@ class Acting(Looking):
         versions, newest = self._newest.get(obj.ref, (frozenset[str](), obj))
         return newest if obj.metadata.resource_version in versions else obj
 
+    def _own_or_other(self, obj: Object | Unstructured) -> Ref[Any]:
+        """The reference to an object: the one that is looked at has one already."""
+        own, metadata = self.request.ref, obj.metadata
+        is_own = own.class_ is type(obj) and own.name == metadata.name and own.namespace == metadata.namespace
+        return own if is_own else obj.ref
+
     def _note(self, ref: Ref[Any], version: str, made: Any) -> None:
-        if self._newest is None:
-            self._newest = {}
-        found = self._newest.get(ref)
         versions = {version, made.metadata.resource_version}
+        if self._newest is None:
+            self._newest = {ref: (versions, made)}
+            return
+        found = self._newest.get(ref)
         self._newest[ref] = (versions if found is None else found[0] | versions), made
 
     def _read_tree(self, obj: Object | Unstructured, before: Object | Unstructured | None) -> Any:
@@ -342,13 +376,6 @@ class Acting(Looking):
         is_same = kept is not None and kept.head.resource_version == obj.metadata.resource_version
         tree: dict[str, Any] = kept.tree() if is_same and kept is not None else obj.tree
         return tree
-
-
-def _plan_typed(base: Any, status: Any) -> Plan | None:
-    """The write that gives a typed object a status; None if it has that."""
-    before, after = status_trees(base, status)
-    has_status, version = definition_of(base).status, base.metadata.resource_version
-    return plan_status(before, after, has_status=has_status, version=version, are_plain=True)
 
 
 def _kind(obj: Object | Unstructured) -> Any:

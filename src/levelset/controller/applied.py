@@ -6,6 +6,7 @@ normalizes or owns: what is compared is what the server made of it.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ __all__ = ["Applied", "Mark", "content_of"]
 
 _MOST: Final = 100_000
 _ANSWERS: Final = 1_000
+_BETWEEN: Final = b"\0"  # which is in no JSON
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])  # what is not looked at is not built
 
 
@@ -60,13 +62,15 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 class Applied:
     """The last apply of each child, up to `most`, with the answers to the latest of them."""
 
-    __slots__ = ("_answers", "_marks", "_most", "_most_answers")
+    __slots__ = ("_answers", "_marks", "_most", "_most_answers", "find")
 
     def __init__(self, *, most: int = _MOST, answers: int = _ANSWERS) -> None:
         self._most = most
         self._most_answers = answers
         self._marks: OrderedDict[Ref[Any], Mark] = OrderedDict()
         self._answers: OrderedDict[Ref[Any], tuple[str, Any]] = OrderedDict()
+        self.find: Callable[[Ref[Any]], Mark | None] = self._marks.get
+        """The last apply of a child, if it is remembered."""
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -75,10 +79,6 @@ class Applied:
         """Remembers an apply and what was answered."""
         _put(self._marks, child, mark, self._most)
         _put(self._answers, child, (mark.version, answer), self._most_answers)
-
-    def find(self, child: Ref[Any]) -> Mark | None:
-        """The last apply of this child, if it is remembered."""
-        return self._marks.get(child)
 
     def answer(self, child: Ref[Any], version: str) -> Any | None:
         """The child in this version, if that is what the last apply answered and it is remembered."""
@@ -106,7 +106,7 @@ def content_of(raw: bytes) -> int:
 def _metadata(head: Head) -> int:
     """A number for what of the metadata somebody may have changed."""
     parts = (head.labels_json, head.annotations_json, head.owners_json, head.finalizers_json)
-    return hash((*map(bytes, parts), head.deletion_timestamp))
+    return hash((_BETWEEN.join(parts), head.deletion_timestamp))
 
 
 def _put(table: OrderedDict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:

@@ -3,10 +3,10 @@
 A conflict is no failure. It only says that what was read is old, and that is cured by reading anew.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from levelset.aio.backoff import Backoff
+from levelset.errors import Conflict
 from levelset.objects.identity import Ref
 
 __all__ = ["BACKOFF", "Conflicts"]
@@ -25,35 +25,38 @@ class Conflicts:
     forgotten is only read from the cache again.
     """
 
-    __slots__ = ("_backoff", "_most", "_stale", "_waits")
+    __slots__ = ("_backoff", "_most", "_waits", "stale")
 
     def __init__(self, backoff: Backoff = BACKOFF, *, most: int = _MOST) -> None:
         self._backoff = backoff
         self._most = most
-        self._stale: dict[Ref[Any], None] = {}
+        self.stale: dict[Ref[Any], None] = {}
+        """The objects that must be read from the server; always the same table, for who looks at it very often."""
         self._waits: dict[Ref[Any], int] = {}
 
     def __contains__(self, ref: object) -> bool:
         """Whether an object must be read from the server."""
-        return ref in self._stale
+        return ref in self.stale
 
     def __len__(self) -> int:
         """How many objects must be read from the server."""
-        return len(self._stale)
-
-    @property
-    def stale(self) -> Mapping[Ref[Any], None]:
-        """The objects that must be read from the server; always the same mapping, for who looks at it very often."""
-        return self._stale
+        return len(self.stale)
 
     def note(self, ref: Ref[Any]) -> None:
         """A write to this object was refused because somebody else wrote first."""
-        _put(self._stale, ref, None, self._most)
+        _put(self.stale, ref, None, self._most)
 
     def settle(self, ref: Ref[Any]) -> None:
         """A write to this object was not refused: the cache will do again."""
-        if self._stale:
-            self._stale.pop(ref, None)
+        if self.stale:
+            self.stale.pop(ref, None)
+
+    def learn(self, ref: Ref[Any], error: Exception) -> None:
+        """A write to this object has failed: because somebody else wrote first, or for a reason of another kind."""
+        if isinstance(error, Conflict):
+            self.note(ref)
+        else:
+            self.settle(ref)
 
     def delay(self, ref: Ref[Any]) -> float:
         """How long the reconcile of this object waits after one more conflict; there is no limit to their number."""

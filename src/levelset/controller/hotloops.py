@@ -79,14 +79,14 @@ class HotLoops:
         """
         table = self._seen
         seen = table.get(ref)
-        if seen is None or seen.is_over(now - self._within):
-            if seen is not None:
-                del table[ref]
-            seen = table[ref] = _Writes(self._writes)
+        if seen is None:  # a first write, as most are: nothing can be told from it
+            table[ref] = _Writes(self._writes, (now,), (now,) if is_own else ())
             if len(table) > self._most:
                 table.popitem(last=False)
-        else:
-            table.move_to_end(ref)
+            return False
+        table.move_to_end(ref)
+        if seen.is_over(now - self._within):
+            seen = table[ref] = _Writes(self._writes)
         many = seen.add(now, is_own=is_own)
         if seen.quiet > 0:
             seen.quiet -= 1

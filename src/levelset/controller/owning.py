@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from levelset.errors import BadOwner
 from levelset.objects import codec, owners
 from levelset.objects.definition import definition_of
+from levelset.objects.meta import OwnerReference
 from levelset.objects.resource import Object
 from levelset.objects.trees import is_list, is_map
 from levelset.objects.unstructured import Unstructured
@@ -28,8 +31,10 @@ def owned(child: C, owner: Object | Unstructured, *, controls: bool = True) -> C
     BadOwner if somebody else controls it already, if the owner lives in another namespace, or has no uid yet.
     """
     if isinstance(child, Object) and isinstance(owner, Object):
-        placed: Any = _placed(child, owner)
-        made: Any = owners.set_controller(placed, owner) if controls else owners.set_owner(placed, owner)
+        made: Any = _adopted(child, owner) if controls and not child.metadata.owner_references else None
+        if made is None:
+            placed: Any = _placed(child, owner)
+            made = owners.set_controller(placed, owner) if controls else owners.set_owner(placed, owner)
         return made  # type: ignore[no-any-return]
     tree = codec.to_tree(child)
     made = {**tree, "metadata": _owned_metadata(dict(tree.get("metadata") or {}), owner, _shown(child), controls)}
@@ -39,6 +44,31 @@ def owned(child: C, owner: Object | Unstructured, *, controls: bool = True) -> C
 def is_child(metadata_owners: Any, owner: Object | Unstructured) -> bool:
     """Whether the owner is among these owner references."""
     return any(one.uid == owner.metadata.uid for one in metadata_owners)
+
+
+def _adopted(child: Object, owner: Object) -> Object | None:
+    """What `_placed` and `set_controller` make of a child that nobody owns, if nothing is the matter with the two.
+
+    That is nearly every child: of a namespaced kind as its owner is, and there or nowhere yet. None for all others.
+    """
+    meta, owners_meta = child.metadata, owner.metadata
+    place, uid = owners_meta.namespace, owners_meta.uid
+    if place is None or not uid or (meta.namespace is not None and meta.namespace != place):
+        return None
+    definition, owners_definition = getattr(child, "__definition__", None), getattr(owner, "__definition__", None)
+    if definition is None or owners_definition is None:
+        return None
+    if definition.scope != "Namespaced" or owners_definition.scope != "Namespaced":
+        return None
+    reference = OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owners_meta.name,
+        uid=uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+    return child.__replace__(metadata=msgspec.structs.replace(meta, namespace=place, owner_references=(reference,)))
 
 
 def _placed(child: Object, owner: Object) -> Object:

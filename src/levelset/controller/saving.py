@@ -5,26 +5,34 @@ left to the next look, which computes it anew. A write names the version that wa
 the server refuses it (Conflict), and the controller looks again.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Raw
 
 from levelset.client.patches import MergePatch
 from levelset.errors import BadPatch, ConfigError
 from levelset.objects import codec
 from levelset.objects.carrying import carry
+from levelset.objects.definition import definition_of
 from levelset.objects.resource import Object, origin_of
 from levelset.objects.trees import Tree, is_map, same
 from levelset.patch.merge import make_merge
 
-__all__ = ["Plan", "plan_save", "plan_status", "read_status", "status_trees"]
+__all__ = ["Plan", "Seen", "plan_save", "plan_status", "plan_typed", "read_status"]
 
 # What a server writes itself, and would not take from us.
 _SERVERS: Final = frozenset(
     {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields"}
     | {"resourceVersion", "selfLink", "uid"}
 )
+
+_NULL: Final = Raw(b"null")
+
+Seen = tuple[Any, Raw | None]
+"""The status that an object was read with, and the JSON that it was read from; None if it was not read."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -65,28 +73,47 @@ def plan_status(before: Tree, after: Tree, *, has_status: bool, version: str, ar
     return Plan(_locked(tree, version), "status" if has_status else None)
 
 
-def read_status(obj: Object) -> Any:
+def read_status(obj: Object) -> Seen:
     """The status that an object was read with, whatever has been done to it since; ConfigError if its kind has none."""
     kind: Any = type(obj)
     partial, origin = _partial(kind), origin_of(obj)
-    return getattr(obj, "status", None) if origin is None else codec.decode(partial, origin).status
-
-
-def status_trees(obj: Object, status: Any) -> tuple[Tree, Tree]:
-    """The status that an object was read with, and the one to write: with what its class does not know."""
-    after = None if status is None else codec.to_tree(status)
-    origin = origin_of(obj)
     if origin is None:
-        present = getattr(obj, "status", None)
-        return (None if present is None else codec.to_tree(present)), after
-    before = codec.decode_tree(codec.decode(_Raw, origin).status)
+        return getattr(obj, "status", None), None
+    raw = _read_raw(origin).status
+    if raw == _NULL:
+        return None, _NULL
+    return codec.decode(partial, b'{"status":%b}' % raw).status, raw
+
+
+def plan_typed(obj: Object, status: Any, seen: Seen) -> Plan | None:
+    """The write that gives a typed object this status, with what its class does not know; None if it has that."""
+    has_status, version = definition_of(obj).status, obj.metadata.resource_version
+    was, raw = seen
+    if raw is _NULL and status is not None and not isinstance(status, Object):
+        # A first status: there is nothing to compare it with, and unless a null is in it its JSON is the patch.
+        written = codec.encode_tree(status)
+        if b"null" not in written:
+            return Plan(_locked({"status": Raw(written)}, version), "status" if has_status else None)
+    before, after = _trees(was, raw, status)
+    return plan_status(before, after, has_status=has_status, version=version, are_plain=True)
+
+
+def _trees(was: Any, raw: Raw | None, status: Any) -> tuple[Tree, Tree]:
+    """The status that was read, and the one to write."""
+    after = None if status is None else codec.to_tree(status)
+    if raw is None:
+        return (None if was is None else codec.to_tree(was)), after
+    before = codec.decode_tree(bytes(raw))
     if after is None or before is None:
         return before, after
-    return before, carry(before, codec.to_tree(read_status(obj)), after)
+    return before, carry(before, codec.to_tree(was), after)
 
 
 class _Raw(msgspec.Struct):
-    status: msgspec.Raw = msgspec.Raw(b"null")
+    status: Raw = _NULL
+
+
+_read_raw: Final[Callable[[bytes], _Raw]] = codec.reader(_Raw)
 
 
 @lru_cache(maxsize=256)

@@ -1,5 +1,6 @@
 """What all reconciles of one controller share: the cluster, the client, and those who do the work behind a context."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from levelset.aio import timing
 from levelset.cache import Cluster, Store
 from levelset.client.calls import Guard, Hook
 from levelset.client.client import Client
@@ -70,6 +72,8 @@ class Services:
     wake: Callable[[Ref[Any]], object] = _nothing
     on_hot_loop: Callable[[HotLoop], object] = _log_hot_loop
     now: Callable[[], datetime] = wall_clock
+    clock: Callable[[], float] = timing.now
+    """What tells the time of the running loop soonest."""
 
     def check_fence(self) -> None:
         """Raises if nothing may be written any more."""
@@ -104,6 +108,7 @@ async def open_services(
     fence: Callable[[], object] | None = options.get("fence")
     if fence is not None:
         writing = writing.hooked(_fencing(fence))
+    options.setdefault("clock", timing.clock_of(asyncio.get_running_loop()))
     async with AsyncExitStack() as stack:
         if recorder is None:
             made = Recorder(writing, controller_name, now=options.get("now", wall_clock), fence=fence)
