@@ -271,9 +271,23 @@ class Acting(Looking):
         return self._send(ref, send) if ref is None or not self._count(ref) else self._write_watched(ref, send)
 
     def _count(self, ref: Ref[Any]) -> bool:
-        """Counts a write that is about to happen; whether it has to be seen what it changes."""
-        services = self.services
-        return services.hot_loops.note(ref, is_own=self._is_own(ref), now=services.clock())
+        """Counts a write that is about to happen; whether it has to be seen what it changes.
+
+        It is an own one if the object is looked at because of a change of what is now written, and of nothing else.
+        """
+        services, request, is_own = self.services, self.request, False
+        own, written = request.ref, services.hot_loops
+        for one in request.reasons:
+            if one.kind == "changed" and (ref is own or ref == own):
+                is_own = True
+            elif one.about is None:
+                continue
+            elif one.about == ref:
+                is_own = True
+            elif one.about not in written:
+                is_own = False
+                break
+        return written.note(ref, is_own=is_own, now=services.clock())
 
     async def _write_watched(self, ref: Ref[Any], send: Callable[[], Awaitable[T]]) -> T:
         before = await self._tree_of(ref)
@@ -308,20 +322,6 @@ class Acting(Looking):
         except Exception:
             # The write has succeeded, and so does the look.
             self.log.exception("whoever is told of hot loops has failed")
-
-    def _is_own(self, ref: Ref[Any]) -> bool:
-        """Whether the object is looked at because of a change of what is now written, and of nothing of others."""
-        own, written, is_there = self.request.ref, self.services.hot_loops, False
-        for one in self.request.reasons:
-            if one.kind == "changed" and (ref is own or ref == own):
-                is_there = True
-            elif one.about is None:
-                continue
-            elif one.about == ref:
-                is_there = True
-            elif one.about not in written:
-                return False
-        return is_there
 
     async def _tree_of(self, ref: Ref[Any]) -> Any:
         """The object as the server has it, with its managed fields."""

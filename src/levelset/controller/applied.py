@@ -21,6 +21,7 @@ _MOST: Final = 100_000
 _ANSWERS: Final = 1_000
 _BETWEEN: Final = b"\0"  # which is in no JSON
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])  # what is not looked at is not built
+_values: Final = msgspec.json.Decoder()
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -95,12 +96,15 @@ def content_of(raw: bytes) -> int:
     """A number for all of an object but its metadata and status."""
     try:
         members = _members.decode(raw)
+        members.pop("metadata", None)
+        members.pop("status", None)
+        names = sorted(members)
+        # Read and written again: a server may spell the same value in two ways.
+        content = [_values.decode(members[name]) for name in names]
     except (msgspec.MsgspecError, ValueError, RecursionError):
         codec.decode_tree(raw)  # which says what is wrong, unless it is only no object
         return 0
-    # Read and written again: a server may spell the same value in two ways.
-    rest = [name for name in sorted(members) if name not in {"metadata", "status"}]
-    return hash(codec.encode_tree({name: codec.decode_tree(members[name]) for name in rest}))
+    return hash((*names, codec.encode_tree(content)))
 
 
 def _metadata(head: Head) -> int:
