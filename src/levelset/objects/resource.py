@@ -24,7 +24,7 @@ StatusT = TypeVar("StatusT")
 O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
 
 ORIGIN: Final = "_origin"
-"""Under which name an object's `__dict__` has what it was decoded from; for who asks, or says so, of each object."""
+"""Where an object keeps what it was decoded from."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
