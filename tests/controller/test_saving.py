@@ -81,14 +81,14 @@ def lamp(status: str = "", version: str = "7") -> Lamp:
 @pytest.mark.parametrize("color", ["red", "null and void"])
 def test_a_first_status_is_sent_as_it_is_written(before: str, color: str) -> None:
     read = lamp(before)
-    plan = plan_typed(read, LampStatus(color=color), read_status(read))
+    plan = plan_typed(read, read_status(read), LampStatus(color=color))
     assert plan is not None
     assert plan.part == "status"
     assert plan.patch.body() == b'{"status":{"color":"%b"},"metadata":{"resourceVersion":"7"}}' % color.encode()
 
 
 def test_an_empty_status_is_another_than_none() -> None:
-    plan = plan_typed(lamp(), LampStatus(), read_status(lamp()))
+    plan = plan_typed(lamp(), read_status(lamp()), LampStatus())
     assert plan is not None
     assert plan.patch.body() == b'{"status":{},"metadata":{"resourceVersion":"7"}}'
 
@@ -97,36 +97,43 @@ def test_an_empty_status_is_another_than_none() -> None:
 def test_a_null_in_a_status_cannot_be_written(before: str) -> None:
     read = lamp(before)
     with pytest.raises(BadPatch, match=r"status\.lit to null"):
-        plan_typed(read, LampStatus(lit=None), read_status(read))
+        plan_typed(read, read_status(read), LampStatus(lit=None))
 
 
 def test_a_first_status_of_an_object_without_a_version_cannot_be_written() -> None:
     read = lamp(version="")
     with pytest.raises(BadPatch, match="apply it"):
-        plan_typed(read, LampStatus(color="red"), read_status(read))
+        plan_typed(read, read_status(read), LampStatus(color="red"))
 
 
 def test_a_first_status_that_is_no_json_is_refused() -> None:
     with pytest.raises(BadObject, match="JSON"):
-        plan_typed(lamp(), {"color": object()}, read_status(lamp()))
+        plan_typed(lamp(), None, {"color": object()})
 
 
 def test_a_later_status_is_compared_with_the_one_that_was_read() -> None:
     read = lamp(',"status":{"color":"red","more":[1],"lit":true}')
-    seen = read_status(replace(read, status=None))
-    assert seen[0] == LampStatus(color="red", lit=True)
-    plan = plan_typed(read, LampStatus(lit=True), seen)
+    was = read_status(replace(read, status=None))
+    assert was == LampStatus(color="red", lit=True)
+    plan = plan_typed(read, was, LampStatus(lit=True))
     assert plan is not None
     assert plan.patch.tree == {"status": {"color": None}, "metadata": {"resourceVersion": "7"}}
-    assert plan_typed(read, LampStatus(color="red", lit=True), seen) is None
+    assert plan_typed(read, was, LampStatus(color="red", lit=True)) is None
 
 
 def test_the_status_of_an_object_that_was_made_here_is_the_one_it_has() -> None:
     made = Lamp.new("a", Spec()).with_status(LampStatus(color="red")).with_metadata(resource_version="7")
-    assert read_status(made) == (LampStatus(color="red"), None)
-    plan = plan_typed(made, LampStatus(color="blue"), read_status(made))
+    assert read_status(made) == LampStatus(color="red")
+    plan = plan_typed(made, read_status(made), LampStatus(color="blue"))
     assert plan is not None
     assert plan.patch.tree["status"] == {"color": "blue"}
+
+
+def test_a_status_that_is_taken_away_takes_what_its_class_does_not_know_along() -> None:
+    read = lamp(',"status":{"color":"red","more":[1]}')
+    plan = plan_typed(read, read_status(read), None)
+    assert plan is not None
+    assert plan.patch.tree == {"status": None, "metadata": {"resourceVersion": "7"}}
 
 
 @virtual

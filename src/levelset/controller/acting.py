@@ -158,11 +158,11 @@ class Acting(Looking):
         if isinstance(base, Unstructured):
             made = await self._save_status(base, Unstructured({**base.tree, "status": codec.to_tree(status)}))
             return made
-        seen = read_status(base)
-        if seen[0] == status:
+        was = read_status(base)
+        if was == status:
             made = base if base.status == status else replace(base, status=status)
         else:
-            plan = plan_typed(base, status, seen)
+            plan = plan_typed(base, was, status)
             made = base if plan is None else await self._carry_out(base, plan, status=status)
         return made
 
@@ -185,7 +185,7 @@ class Acting(Looking):
         if isinstance(wanted, Unstructured):
             made = await self._save_status(base, wanted)
         else:
-            plan = plan_typed(base, wanted.status, read_status(base))
+            plan = plan_typed(base, read_status(base), wanted.status)
             made = base if plan is None else await self._carry_out(wanted, plan)
         return cast("O", made)
 

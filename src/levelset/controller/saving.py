@@ -21,18 +21,13 @@ from levelset.objects.resource import Object, origin_of
 from levelset.objects.trees import Tree, is_map, same
 from levelset.patch.merge import make_merge
 
-__all__ = ["Plan", "Seen", "plan_save", "plan_status", "plan_typed", "read_status"]
+__all__ = ["Plan", "plan_save", "plan_status", "plan_typed", "read_status"]
 
 # What a server writes itself, and would not take from us.
 _SERVERS: Final = frozenset(
     {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields"}
     | {"resourceVersion", "selfLink", "uid"}
 )
-
-_NULL: Final = Raw(b"null")
-
-Seen = tuple[Any, Raw | None]
-"""The status that an object was read with, and the JSON that it was read from; None if it was not read."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -73,56 +68,50 @@ def plan_status(before: Tree, after: Tree, *, has_status: bool, version: str, ar
     return Plan(_locked(tree, version), "status" if has_status else None)
 
 
-def read_status(obj: Object) -> Seen:
+def read_status(obj: Object) -> Any:
     """The status that an object was read with, whatever has been done to it since; ConfigError if its kind has none."""
     kind: Any = type(obj)
     partial, origin = _partial(kind), origin_of(obj)
-    if origin is None:
-        return getattr(obj, "status", None), None
-    raw = _read_raw(origin).status
-    if raw == _NULL:
-        return None, _NULL
-    return codec.decode(partial, b'{"status":%b}' % raw).status, raw
+    return getattr(obj, "status", None) if origin is None else partial(origin).status
 
 
-def plan_typed(obj: Object, status: Any, seen: Seen) -> Plan | None:
-    """The write that gives a typed object this status, with what its class does not know; None if it has that."""
+def plan_typed(obj: Object, was: Any, status: Any) -> Plan | None:
+    """The write that brings an object from the status that it was read with to this one; None if it has that.
+
+    What is in the JSON of the status and its class does not know stays there.
+    """
     has_status, version = definition_of(obj).status, obj.metadata.resource_version
-    was, raw = seen
-    if raw is _NULL and status is not None and not isinstance(status, Object):
+    if was is None and status is not None and not isinstance(status, Object):
         # A first status: there is nothing to compare it with, and unless a null is in it its JSON is the patch.
         written = codec.encode_tree(status)
         if b"null" not in written:
             return Plan(_locked({"status": Raw(written)}, version), "status" if has_status else None)
-    before, after = _trees(was, raw, status)
+    before, after = _status_trees(obj, was, status)
     return plan_status(before, after, has_status=has_status, version=version, are_plain=True)
 
 
-def _trees(was: Any, raw: Raw | None, status: Any) -> tuple[Tree, Tree]:
-    """The status that was read, and the one to write."""
+def _status_trees(obj: Object, was: Any, status: Any) -> tuple[Tree, Tree]:
+    """The status that was read, and the one to write: with what its class does not know."""
     after = None if status is None else codec.to_tree(status)
-    if raw is None:
+    origin = origin_of(obj)
+    if was is None or origin is None:
         return (None if was is None else codec.to_tree(was)), after
-    before = codec.decode_tree(bytes(raw))
-    if after is None or before is None:
-        return before, after
-    return before, carry(before, codec.to_tree(was), after)
+    before = codec.decode_tree(codec.decode(_Raw, origin).status)
+    return before, (None if after is None else carry(before, codec.to_tree(was), after))
 
 
 class _Raw(msgspec.Struct):
-    status: Raw = _NULL
-
-
-_read_raw: Final[Callable[[bytes], _Raw]] = codec.reader(_Raw)
+    status: Raw
 
 
 @lru_cache(maxsize=256)
-def _partial(kind: type[Object]) -> Any:
-    """A class that reads nothing but the status of a kind."""
+def _partial(kind: type[Object]) -> Callable[[bytes], Any]:
+    """What reads nothing but the status of a kind."""
     declared = next((one.type for one in msgspec.structs.fields(kind) if one.name == "status"), None)
     if declared is None:
         raise ConfigError(f"{kind.__name__} has no status; declare one, or write the object as a whole")
-    return msgspec.defstruct(f"{kind.__name__}Status", [("status", declared | None, None)])
+    partial: Any = msgspec.defstruct(f"{kind.__name__}Status", [("status", declared | None, None)])
+    return codec.reader(partial)
 
 
 def _locked(tree: dict[str, Any], version: str) -> MergePatch:
