@@ -278,7 +278,7 @@ class Acting(Looking):
         services, request, is_own = self.services, self.request, False
         own, written = request.ref, services.hot_loops
         for one in request.reasons:
-            if one.kind == "changed" and (ref is own or ref == own):
+            if one.kind == "changed" and (ref is own or (ref.gvk == own.gvk and ref == own)):  # most are of other kinds
                 is_own = True
             elif one.about is None:
                 continue

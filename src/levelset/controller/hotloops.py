@@ -100,11 +100,12 @@ class HotLoops:
             return None
         since = now - self._within
         seen.follow(_version(before), _version(after))
+        changes = seen.changes = {} if seen.changes is None else seen.changes
         seen.quiet = _QUIET  # unless something is different: who writes in vain is not looked at each time
         for path, old, new in differences(before, after):
             seen.quiet = 0
             others = [name for name in managers_of(before, path) if name != manager]
-            change = seen.changes.setdefault(path, _Change())
+            change = changes.setdefault(path, _Change())
             change.add(old, new, others, now, since)
             field, own = format_path(path), seen.count_own(since)
             if change.flips >= self._fights:
@@ -133,7 +134,7 @@ class _Writes(msgspec.Struct, gc=False):
     all: tuple[float, ...] = ()
     own: tuple[float, ...] = ()
     version: str | None = None
-    changes: dict[Tokens, "_Change"] = {}
+    changes: dict[Tokens, "_Change"] | None = None
     quiet: int = 0
 
     def add(self, now: float, *, is_own: bool) -> int:

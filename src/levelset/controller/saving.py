@@ -84,8 +84,9 @@ def plan_typed(obj: Object, was: Any, status: Any) -> Plan | None:
     if was is None and status is not None and not isinstance(status, Object):
         # A first status: there is nothing to compare it with, and unless a null is in it its JSON is the patch.
         written = codec.encode_tree(status)
-        if b"null" not in written:
-            return Plan(_locked({"status": Raw(written)}, version), "status" if has_status else None)
+        if b"null" not in written and version:
+            tree = {"status": Raw(written), "metadata": {"resourceVersion": version}}
+            return Plan(MergePatch(tree), "status" if has_status else None)
     before, after = _status_trees(obj, was, status)
     return plan_status(before, after, has_status=has_status, version=version, are_plain=True)
 
