@@ -80,13 +80,14 @@ class HotLoops:
         table = self._seen
         seen = table.get(ref)
         if seen is None:  # a first write, as most are: nothing can be told from it
-            table[ref] = _Writes(self._writes, (now,), (now,) if is_own else ())
+            table[ref] = _Writes(self._writes, now, is_own)
             if len(table) > self._most:
                 table.popitem(last=False)
             return False
         table.move_to_end(ref)
         if seen.is_over(now - self._within):
-            seen = table[ref] = _Writes(self._writes)
+            table[ref] = _Writes(self._writes, now, is_own)
+            return False
         many = seen.add(now, is_own=is_own)
         if seen.quiet > 0:
             seen.quiet -= 1
@@ -128,9 +129,14 @@ class HotLoops:
 
 
 class _Writes(msgspec.Struct, gc=False):
-    """The latest writes of one object: nothing that a garbage collector has to look at, as there are many of these."""
+    """The latest writes of one object: nothing that a garbage collector has to look at, as there are many of these.
+
+    Most objects are written once: the first write is only added to `all` and `own` when there is another.
+    """
 
     most: int
+    began: float
+    is_first_own: bool
     all: tuple[float, ...] = ()
     own: tuple[float, ...] = ()
     version: str | None = None
@@ -139,6 +145,9 @@ class _Writes(msgspec.Struct, gc=False):
 
     def add(self, now: float, *, is_own: bool) -> int:
         """Adds one; how many are remembered, however old."""
+        if not self.all:
+            self.all = (self.began,)
+            self.own = self.all if self.is_first_own else ()
         self.all = (*self.all, now)[-self.most :]
         if is_own:
             self.own = (*self.own, now)[-self.most :]
@@ -151,7 +160,7 @@ class _Writes(msgspec.Struct, gc=False):
         self.version = after
 
     def is_over(self, since: float) -> bool:
-        return self.all[-1] < since
+        return (self.all[-1] if self.all else self.began) < since
 
     def count(self, since: float) -> int:
         return sum(when >= since for when in self.all)
