@@ -52,6 +52,13 @@ def test_a_generation_tells_where_the_content_is_not_known() -> None:
     assert not holds(raw("1"), raw("2"), is_metadata=True)
 
 
+def test_what_was_not_looked_at_is_a_difference() -> None:
+    for mark in (Mark.of(DOCUMENT, raw("1"), is_metadata=True), Mark(hash(DOCUMENT), "u", "1")):
+        assert mark.still_holds(DOCUMENT, keep(raw("1")), is_metadata=False)
+        assert not mark.still_holds(DOCUMENT, keep(raw("2")), is_metadata=False)
+    assert not Mark(hash(DOCUMENT), "u", "1", 1).still_holds(DOCUMENT, keep(raw("2", generation=1)), is_metadata=True)
+
+
 def test_the_order_of_members_is_no_content() -> None:
     assert content_of(b'{"a":1,"b":2,"status":3}') == content_of(b'{"b":2,"a":1}')
     assert content_of(b"[]") == 0

@@ -125,6 +125,21 @@ async def test_a_child_that_nobody_watches_is_applied_each_time() -> None:
 
 
 @virtual
+async def test_a_child_that_is_watched_only_later_is_not_applied_again_unless_it_has_another_version() -> None:
+    async with open_desk() as desk:
+        blog = await desk.start(site())
+        child = await desk.context(blog).apply(deployment(), owner=blog)
+        desk.cluster.declare(GVK)
+        await desk.cluster.wait_ready()
+        await desk.context(blog).apply(deployment(), owner=blog)
+        assert applies(desk) == 1
+        await desk.other.patch(child.ref, MergePatch({"spec": {"replicas": 9}}))
+        await desk.cluster.get(child.ref, read="consistent")
+        made = await desk.context(blog).apply(deployment(), owner=blog)
+        assert (made.tree["spec"]["replicas"], applies(desk)) == (1, 2)
+
+
+@virtual
 async def test_a_child_of_which_the_cache_keeps_a_part_is_returned_as_a_whole() -> None:
     async with open_desk(OnlyMetadata(GVK)) as desk:
         desk.cluster.declare(ConfigMap, transform=without_fields("data"))

@@ -11,7 +11,7 @@ from levelset.client.drafting import draft_of
 from levelset.client.kinds import OnlyMetadata
 from levelset.client.patches import Patch
 from levelset.client.requests import Propagation
-from levelset.controller.applied import Mark
+from levelset.controller.applied import Mark, mark_of, raw_of
 from levelset.controller.conditions import with_condition
 from levelset.controller.looking import Looking
 from levelset.controller.owning import as_object, owned
@@ -86,7 +86,7 @@ class Acting(Looking):
                 raise
             if conflicts.stale:
                 conflicts.settle(ref)
-        applied.note(ref, Mark.of(document, _raw(answer)), answer)
+        applied.note(ref, mark_of(ref, document, answer, services.peeking), answer)
         return answer
 
     @overload
@@ -382,14 +382,10 @@ def _kind(obj: Object | Unstructured) -> Any:
     return obj.gvk if isinstance(obj, Unstructured) else type(obj)
 
 
-def _raw(obj: Any) -> bytes:
-    return (origin_of(obj) if isinstance(obj, Object) else None) or codec.encode(codec.to_tree(obj))
-
-
 def _kept(obj: Any, source: Source) -> Kept:
     """What is kept of an object that was read; from its own bytes if the cache is at another version."""
     found = source.kept(key_for(obj.name, obj.namespace))
     if found is not None and found.head.resource_version == obj.metadata.resource_version:
         return found
-    raw = _raw(obj)
+    raw = raw_of(obj)
     return Kept(read_head(raw), raw)

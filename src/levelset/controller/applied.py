@@ -1,4 +1,4 @@
-"""What was applied last, so that the same is not sent again while the child is as that left it; pure.
+"""What was applied last, so that the same is not sent again while the child is as that left it.
 
 A server-side apply that changes nothing is still a request. It is spared when the same document was applied before and
 the child has not changed since in anything but its status. That can be told without knowing what the server fills in,
@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
+from levelset.controller.peeking import Peeking
 from levelset.objects import codec
 from levelset.objects.identity import Ref
 from levelset.objects.kept import Head, Kept, read_head
+from levelset.objects.resource import Object, origin_of
 
-__all__ = ["Applied", "Mark", "content_of"]
+__all__ = ["Applied", "Mark", "content_of", "mark_of", "raw_of"]
 
 _MOST: Final = 100_000
 _ANSWERS: Final = 1_000
@@ -25,21 +27,24 @@ _values: Final = msgspec.json.Decoder()
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """An apply: which document, and what the server made of it."""
+    """An apply: which document, and what the server made of it, as far as anybody can compare it.
+
+    What is None was not looked at, and so is another than whatever is there.
+    """
 
     document: int
     uid: str
     version: str
-    generation: int | None
-    metadata: int
-    content: int
+    generation: int | None = None
+    metadata: int | None = None
+    content: int | None = None
 
     @classmethod
-    def of(cls, document: bytes, answer: bytes) -> "Mark":
-        """The mark for a document and the object that came of it."""
+    def of(cls, document: bytes, answer: bytes, *, is_metadata: bool = False) -> "Mark":
+        """The mark for a document and the object that came of it, or only its metadata."""
         head = read_head(answer)
         # Where there is a generation it tells of any other content, and the content itself is never asked for.
-        content = 0 if head.generation else content_of(answer)
+        content = None if is_metadata or head.generation else content_of(answer)
         return cls(hash(document), head.uid, head.resource_version, head.generation, _metadata(head), content)
 
     def is_of(self, document: bytes) -> bool:
@@ -57,7 +62,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
             return False
         if self.generation:
             return self.generation == head.generation
-        return not is_metadata and self.content == content_of(now.raw)
+        return not is_metadata and self.content is not None and self.content == content_of(now.raw)
 
 
 class Applied:
@@ -90,6 +95,25 @@ class Applied:
         """The child is gone, or was written in another way."""
         self._marks.pop(child, None)
         self._answers.pop(child, None)
+
+
+def mark_of(child: Ref[Any], document: bytes, answer: Any, peeking: Peeking) -> Mark:
+    """The mark for a document and the object that came of it, with what can be compared with the caches there are.
+
+    A cache that is declared later tells the version, and of another version that it may be another child.
+    """
+    whole = peeking.source(child.gvk, child.namespace)
+    if whole is not None and not whole.scope.is_changed:
+        return Mark.of(document, raw_of(answer))
+    if peeking.source(child.gvk, child.namespace, is_metadata=True) is not None:
+        return Mark.of(document, raw_of(answer), is_metadata=True)
+    metadata = answer.metadata
+    return Mark(hash(document), metadata.uid, metadata.resource_version)
+
+
+def raw_of(obj: Any) -> bytes:
+    """The JSON of an object: what it was read from, if that is known."""
+    return (origin_of(obj) if isinstance(obj, Object) else None) or codec.encode(codec.to_tree(obj))
 
 
 def content_of(raw: bytes) -> int:
