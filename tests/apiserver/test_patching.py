@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver import patching, writing
+from levelset.apiserver import deleting, patching, writing
 from levelset.apiserver.options import WriteOptions
+from levelset.apiserver.schemas import compile_schema
 from levelset.apiserver.served import Served
 from levelset.apiserver.world import Tree, World
 from levelset.errors import ApiError, BadRequest, Conflict, Invalid, NotFound
-from tests.apiserver.writes import SlowStorage, configmaps, make_world, preload_kinds, widget
+from tests.apiserver.writes import SlowStorage, configmaps, make_served, make_world, preload_kinds, widget
 
 JSON, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -163,3 +164,110 @@ async def test_the_status_is_patched_through_its_endpoint() -> None:
     assert (tree["spec"]["color"], tree["status"], tree["metadata"]["generation"]) == ("red", {"ok": True}, 1)
     assert {one.get("subresource") for one in tree["metadata"]["managedFields"]} == {None, "status"}
     assert (await patch(world, served, {"status": None}))["status"] == {"ok": True}
+
+
+OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
+STATUSES: list[Any] = [
+    {"status": {"ready": 2}},
+    {"status": {"ready": 2}, "metadata": {"resourceVersion": "3"}},
+    {"status": {"ready": 2}, "metadata": {"resourceVersion": "2"}},
+    {"status": {"ready": 2}, "metadata": {"resourceVersion": ""}},
+    {"status": {"ready": 1, "list": [{"a": None}]}, "metadata": {}},
+    {"status": {"ready": 1}},
+    {"status": {"ready": None, "deep": {"x": 1}}},
+    {"status": None},
+    {"status": 5},
+    {},
+    {"metadata": None, "status": {"ready": 3}},
+    {"metadata": {"labels": {"l": "2"}}, "status": {"ready": 3}},
+    {"metadata": {"resourceVersion": 3}, "status": {"ready": 3}},
+    {"metadata": {"managedFields": []}, "status": {"ready": 3}},
+    {"spec": {"color": "blue"}, "status": {"ready": 3}},
+    {"spec": {"replicas": 11}, "status": {"ready": 3}},
+    {"kind": "Other", "status": {"ready": 3}},
+]
+
+
+@pytest.mark.parametrize("body", STATUSES, ids=repr)
+@pytest.mark.parametrize("is_tracked", [True, False])
+async def test_what_has_only_a_status_in_it_leads_where_any_patch_does(
+    monkeypatch: pytest.MonkeyPatch, body: Any, is_tracked: bool
+) -> None:
+    quick = await outcome_of_status(body, is_tracked=is_tracked)
+    monkeypatch.setattr(patching, "_is_only_status", lambda *_: False)
+    assert await outcome_of_status(body, is_tracked=is_tracked) == quick
+
+
+async def outcome_of_status(body: Any, *, is_tracked: bool) -> tuple[Any, ...]:
+    """What a patch of the status answers, what it leaves in the store, and what the listeners are told."""
+    world, served, _ = await start(labels={"l": "1"}, ownerReferences=[OWNER], finalizers=["e.x/a"])
+    old = await patch(world, served, {"status": {"ready": 1, "deep": {"y": []}}}, subresource="status")
+    key = served.key("x", "a")
+    if not is_tracked:
+        del old["metadata"]["managedFields"], old["metadata"]["resourceVersion"]
+        await world.storage.put(key, json.dumps(old, separators=(",", ":")).encode(), expected=None)
+        body = json.loads(json.dumps(body).replace('"3"', '"4"'))
+    told: list[Any] = []
+    world.listeners.append(lambda _served, before, after: told.append(json.dumps([before, after])))
+    raw, options = json.dumps(body).encode(), WriteOptions("m", subresource="status")
+    try:
+        answer: Any = patching.patch_nowait(world, served, "x", "a", media=MERGE, body=raw, options=options).tree
+    except ApiError as error:
+        answer = (type(error), str(error), error.causes)
+    return answer, await world.storage.get(key), told, options.warnings
+
+
+async def test_a_schema_has_its_say_about_a_patched_status() -> None:
+    numbers = {"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": "integer", "default": 7}}}
+    schema = compile_schema({"type": "object", "properties": {"status": numbers}})
+    world, served = make_world(make_served(schema=lambda: schema))
+    await writing.create(world, served, "x", widget())
+    tree = await patch(world, served, {"status": {"n": 1, "unknown": 1}}, subresource="status")
+    assert tree["status"] == {"n": 1, "m": 7}
+    with pytest.raises(Invalid, match=r"status\.n"):
+        await patch(world, served, {"status": {"n": "one"}}, subresource="status")
+
+
+def test_a_converted_object_is_read_whole_before_its_status_is_patched() -> None:
+    served = make_served(convert=lambda tree, wanted: {**tree, "apiVersion": wanted})
+    assert not patching._is_only_status(served, {"status": {}}, WriteOptions(subresource="status"))
+    assert patching._is_only_status(make_served(), {"status": {}}, WriteOptions(subresource="status"))
+    assert not patching._is_only_status(make_served(), {"status": {}}, WriteOptions())
+
+
+@pytest.mark.parametrize("media", [MERGE, JSON, "application/apply-patch+yaml", "text/plain"])
+async def test_a_patch_at_once_does_what_an_awaited_one_does(media: str) -> None:
+    body = [{"op": "add", "path": "/spec/color", "value": "red"}] if media == JSON else widget(spec={"color": "red"})
+    raw, options = json.dumps(body).encode(), WriteOptions("m", named=True)
+    ends: list[Any] = []
+    for is_awaited in (True, False):
+        world, served, _ = await start()
+        try:
+            if is_awaited:
+                made = await patching.patch(world, served, "x", "a", media=media, body=raw, options=options)
+            else:
+                made = patching.patch_nowait(world, served, "x", "a", media=media, body=raw, options=options)
+            ends.append((made, await world.storage.get(served.key("x", "a"))))
+        except ApiError as error:
+            ends.append((type(error), str(error)))
+    assert ends[0] == ends[1]
+
+
+async def test_a_patch_at_once_may_be_dry_or_find_nothing() -> None:
+    world, served, made = await start()
+    dry = WriteOptions(dry_run=True)
+    body = b'{"spec":{"color":"red"}}'
+    written = patching.patch_nowait(world, served, "x", "a", media=MERGE, body=body, options=dry)
+    assert (written.item, written.tree["spec"]["color"]) == (None, "red")
+    assert (await patch(world, served, {})) == made
+    with pytest.raises(NotFound):
+        patching.patch_nowait(world, served, "x", "b", media=MERGE, body=body, options=WriteOptions())
+
+
+async def test_a_patch_at_once_that_takes_the_last_finalizer_removes_what_is_being_deleted() -> None:
+    world, served, _ = await start(finalizers=["e.x/a"])
+    await deleting.delete(world, served, "x", "a")
+    body, options = b'{"metadata":{"finalizers":null}}', WriteOptions()
+    written = patching.patch_nowait(world, served, "x", "a", media=MERGE, body=body, options=options)
+    assert written.item is None
+    assert await world.storage.get(served.key("x", "a")) is None

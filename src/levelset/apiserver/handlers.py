@@ -271,10 +271,25 @@ async def _update(call: Call) -> Response:
     return _written(call, chosen, options, written)
 
 
-async def _patch(call: Call) -> Response:
-    chosen = call.chosen
-    options = _asking(call, write_options(call.request, "PatchOptions", subresource=call.address.subresource))
-    media = media_type(call.request) or JSON
+def _patch(call: Call) -> Answer:
+    world, served, address, request = call.world, call.served, call.address, call.request
+    chosen = negotiate(request.headers.find("accept"), "object")
+    options = write_options(request, "PatchOptions", subresource=address.subresource)
+    if world.admission is not None or world.rbac is not None:
+        options = _asking(call, options)
+    media = media_type(request) or JSON
+    if world.reader is None or world.admission is not None or served.awaits:
+        return _patch_later(call, chosen, media, options)
+    if world.writer is None:
+        return Prompt(_patch_later(call, chosen, media, options))
+    assert address.name is not None
+    written = patching.patch_nowait(
+        world, served, address.namespace, address.name, media=media, body=request.body, options=options
+    )
+    return _written(call, chosen, options, written)
+
+
+async def _patch_later(call: Call, chosen: Chosen, media: str, options: WriteOptions) -> Response:
     written = await patching.patch(
         call.world, call.served, call.namespace, call.name, media=media, body=call.request.body, options=options
     )
@@ -379,7 +394,7 @@ _VERBS: Final[dict[str, Action]] = {
     "watch": _watch,
     "create": _create,
     "update": _at_once(_update),
-    "patch": _at_once(_patch),
+    "patch": _patch,
     "delete": _at_once(_delete),
     "deletecollection": _delete_collection,  # it begins with a list, which is awaited
 }

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from levelset.apiserver import applying, refusals, scaling, strategy
+from levelset.apiserver.instant import run_at_once
 from levelset.apiserver.negotiation import JSON, find_duplicates, read_text
 from levelset.apiserver.objects import served_tree
 from levelset.apiserver.options import WriteOptions
@@ -14,13 +15,13 @@ from levelset.apiserver.schemas import wording
 from levelset.apiserver.served import Served
 from levelset.apiserver.statuses import unsupported_media_type
 from levelset.apiserver.world import Tree, World
-from levelset.apiserver.writing import Written, rewrite
+from levelset.apiserver.writing import Change, Written, rewrite, rewrite_nowait
 from levelset.errors import ApiError, BadPatch, BadRequest, Invalid, PatchFailed
 from levelset.objects.trees import is_list
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
 
-__all__ = ["Patch", "check_version", "patch", "read_patch"]
+__all__ = ["Patch", "check_version", "patch", "patch_nowait", "read_patch"]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -29,6 +30,9 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 MAX_OPERATIONS: Final = 10_000
 _OF_CUSTOM: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _OF_BUILTIN: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+_OF_STATUS: Final = frozenset({"metadata", "status"})
+_NOTHING: Final[Tree] = {}
 
 Patch = Callable[[Tree], Any]
 """Gives the patched tree; the tree that it gets is its own, the result may share parts of it."""
@@ -53,26 +57,69 @@ async def patch(
     _check_media(served, media)
     if media == APPLY_PATCH:
         return await applying.apply(world, served, namespace, name, body, options=options)
+    given, options = _read(body, options)
+    if options.subresource == "scale":
+        change = read_patch(media, given, None)
+        return await scaling.patch_scale(world, served, namespace, name, change, options=options)
+    patched = _change(world, served, name, media, given, options=options)
+    return await rewrite(world, served, namespace, name, patched, options=options)
+
+
+def patch_nowait(
+    world: World, served: Served, namespace: str | None, name: str, *, media: str, body: bytes, options: WriteOptions
+) -> Written:
+    """As `patch`, at once, on a storage that reads and writes so, where nobody else is asked first."""
+    if media == APPLY_PATCH or options.subresource == "scale":
+        return run_at_once(patch(world, served, namespace, name, media=media, body=body, options=options))
+    _check_media(served, media)
+    given, options = _read(body, options)
+    patched = _change(world, served, name, media, given, options=options)
+    return rewrite_nowait(world, served, namespace, name, patched, options=options)
+
+
+def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:
+    """What a patch that is no apply says, and the options with the fields that it gives twice; raises BadRequest."""
     if options.force is not None:
         cause = wording.forbidden("force", "may not be specified for non-apply patch")
         raise refusals.bad_options("PatchOptions", [cause])
     given = read_text(body, JSON)
     duplicates = find_duplicates(body, given)
-    settings = replace(options, duplicates=duplicates) if duplicates else options
-    if options.subresource == "scale":
-        change = read_patch(media, given, None)
-        return await scaling.patch_scale(world, served, namespace, name, change, options=settings)
+    return given, replace(options, duplicates=duplicates) if duplicates else options
+
+
+def _change(world: World, served: Served, name: str, media: str, given: Any, *, options: WriteOptions) -> Change:
+    """What the patch makes of an object."""
     change = read_patch(media, given, served.shape() if media == STRATEGIC_PATCH else None)
+    is_status = media == MERGE_PATCH and _is_only_status(served, given, options)
 
     def patched(old: Tree, item: Item) -> strategy.Settled:
-        new = change(served_tree(served, item))
+        # A merge leaves what it is given as it is, so that a new status can be laid over the tree that is there.
+        new = change(old if is_status else served_tree(served, item))
         check_version(served, name, new, old)
         try:
-            return strategy.settle_update(world, served, old, new, settings)
+            if is_status:
+                return strategy.settle_status(world, served, old, new, options)
+            return strategy.settle_update(world, served, old, new, options)
         except Undecodable as error:
             raise refusals.invalid_patch(error.message) from error
 
-    return await rewrite(world, served, namespace, name, patched, options=settings)
+    return patched
+
+
+def _is_only_status(served: Served, given: Tree, options: WriteOptions) -> bool:
+    """Whether a merge patch has nothing in it but the status of a custom resource, and the version it is meant for.
+
+    Not if somebody is asked who may change the object in place, nor if a function converts what is stored: what that
+    makes of the metadata nobody has looked at.
+    """
+    if options.subresource != "status" or not served.custom or not _OF_STATUS.issuperset(given):
+        return False
+    if options.asking is not None or served.convert is not None:
+        return False
+    metadata = given.get("metadata", _NOTHING)
+    return metadata.__class__ is dict and (
+        not metadata or (len(metadata) == 1 and metadata.get("resourceVersion").__class__ is str)
+    )
 
 
 def read_patch(media: str, given: Any, shape: Shape | None) -> Patch:

@@ -21,7 +21,17 @@ from levelset.errors import BadPatch, BadRequest, Cause
 from levelset.patch.alike import alike
 from levelset.patch.tracking import same_object, track_update, without_managed
 
-__all__ = ["Settled", "admit_new", "begin_create", "finish_create", "is_kept", "judge_new", "own_new", "settle_update"]
+__all__ = [
+    "Settled",
+    "admit_new",
+    "begin_create",
+    "finish_create",
+    "is_kept",
+    "judge_new",
+    "own_new",
+    "settle_status",
+    "settle_update",
+]
 
 _WARNED: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -142,6 +152,29 @@ def settle_update(
         raise Undecodable("the object is nested too deeply") from None
 
 
+def settle_status(world: World, served: Served, old: Tree, new: Tree, options: WriteOptions) -> Settled:
+    """As `settle_update`, for a new tree of a custom kind that differs from the old one in its status at most.
+
+    `new` may share all but its top with `old`. Its type, its place and its metadata are those of an object that went
+    through all of this when it was stored: nothing of that is read, inherited, isolated or checked again.
+    """
+    before = old["metadata"]
+    metadata = new["metadata"] = before.copy()
+    try:
+        decoded = admit(served, new, options, dropped=[], old=old)
+        if not _WARNED.isdisjoint(metadata):
+            _warn(served, metadata, before, options)
+        if served.rules.generation and _content_differs(served, old, new):
+            metadata["generation"] = before.get("generation", 0) + 1
+        if options.asking is None:
+            _judge(world, served, new, old, decoded.causes)
+        if decoded.managed is not None:
+            metadata["managedFields"] = decoded.managed
+        return _tracked(world, served, old, new, options)
+    except RecursionError:
+        raise Undecodable("the object is nested too deeply") from None
+
+
 def _settle(world: World, served: Served, old: Tree, new: Tree, *, options: WriteOptions, applied: bool) -> Settled:
     before = old["metadata"]
     read_type(served, new)
@@ -220,12 +253,17 @@ def _drop_empty(tree: Tree) -> None:
 
 def _content_differs(served: Served, old: Tree, new: Tree) -> bool:
     """Whether something changed that counts as a new generation: all but metadata, and status if it is apart."""
-    for name in old.keys() | new.keys():
-        if name in _NOT_CONTENT or (name == "status" and (served.status or not served.custom)):
-            continue
-        if not alike(old.get(name), new.get(name)):
+    for name, after in new.items():
+        before = old.get(name)
+        if before is not after and _is_content(served, name) and not alike(before, after):
             return True
-    return False
+    if old.keys() <= new.keys():
+        return False
+    return any(name not in new and before is not None and _is_content(served, name) for name, before in old.items())
+
+
+def _is_content(served: Served, name: str) -> bool:
+    return name not in _NOT_CONTENT and (name != "status" or (served.custom and not served.status))
 
 
 def _tracked(world: World, served: Served, old: Tree, new: Tree, options: WriteOptions) -> Settled:

@@ -32,6 +32,7 @@ __all__ = [
     "get_item",
     "mutate",
     "rewrite",
+    "rewrite_nowait",
     "store_new",
     "update",
 ]
@@ -192,6 +193,40 @@ async def rewrite(
             continue
 
 
+def rewrite_nowait(
+    world: World, served: Served, namespace: str | None, name: str, change: Change, *, options: WriteOptions
+) -> Written:
+    """As `rewrite`, at once, on a storage that reads and writes so, where nobody else is asked first."""
+    reader, writer = world.reader, world.writer
+    assert reader is not None  # the caller has looked
+    assert writer is not None
+    key = served.key(namespace, name)
+    while True:
+        item = reader.get_nowait(key)
+        if item is None:
+            raise refusals.not_found(served, name)
+        old = served_tree(served, item)
+        settled = change(old, item)
+        tree = settled.tree
+        if not settled.changed:
+            return Written(tree, item)
+        if options.permit is not None:
+            options.permit.check(tree, old)
+        if options.dry_run:
+            return Written(with_version(tree, item.revision), None)
+        try:
+            if "deletionTimestamp" in tree["metadata"]:  # it may be free to go
+                return run_at_once(_commit(world, served, item, old, tree))
+            value = _changed_bytes(served, tree, item)
+            if value is None:
+                return Written(with_version(tree, item.revision), item)
+            stored = writer.put_nowait(key, value, expected=item.revision)
+        except Mismatch:
+            continue
+        world.stored(served, old, with_version(tree, stored.revision))
+        return Written(tree, stored)
+
+
 async def mutate(
     world: World, served: Served, namespace: str | None, name: str, change: Callable[[Tree], Tree | None]
 ) -> Tree | None:
@@ -228,16 +263,27 @@ async def _commit(world: World, served: Served, item: Item, old: Tree, tree: Tre
     if _is_free(served, tree):
         await committing.remove(world, served, item, old=old)
         return Written(tree, None)
-    value = await ahead.settle(lambda: store_bytes(served, tree)) if served.awaits else store_bytes(served, tree)
-    if value == item.value:
-        # Only what is not stored differs, such as a field that the storage version does not know.
+    if served.awaits:
+        value = await ahead.settle(lambda: _changed_bytes(served, tree, item))
+    else:
+        value = _changed_bytes(served, tree, item)
+    if value is None:
         return Written(with_version(tree, item.revision), item)
-    if len(value) > len(item.value):  # one that is too large already may become smaller
-        _bounded(value)
     stored = await committing.put(world, served, item.key, value, old=old, tree=tree)
     if served.awaits:
         await ahead.convert(served, [stored])  # it is answered as it will be read
     return Written(tree, stored)
+
+
+def _changed_bytes(served: Served, tree: Tree, item: Item) -> bytes | None:
+    """What is to be stored in the place of an item.
+
+    None if only what is not stored differs, such as a field that the storage version does not know.
+    """
+    value = store_bytes(served, tree)
+    if len(value) > len(item.value):  # one that is too large already may become smaller
+        return _bounded(value)
+    return None if value == item.value else value
 
 
 def _bounded(value: bytes) -> bytes:
