@@ -98,7 +98,8 @@ def find_action(call: Call) -> Action:
         if special is not None:
             return lambda call: special(call.world, call.served, call.address, call.request)
     if address.subresource:
-        return _answer_part
+        # As `_answer_part` would have it, found once for a path: statuses are patched all the time.
+        return _patch if verb == "patch" and address.subresource == "status" and served.status else _answer_part
     if verb is None or verb not in served.verbs:
         raise method_not_allowed(request.method, request.path)
     return _review if verb == "create" and reviews.is_review(served) else _VERBS[verb]

@@ -1,7 +1,8 @@
 """Patching objects: the patch is read once, and laid over the object again whenever somebody else wrote meanwhile."""
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -135,17 +136,17 @@ def read_patch(media: str, given: Any, shape: Shape | None) -> Patch:
         raise BadRequest("a merge patch must be an object")
     if media == STRATEGIC_PATCH and shape is not None:
         return lambda tree: _merged_by_shape(tree, given, shape)
-    return lambda tree: _merged(tree, given)
+    return partial(_merged, given)
 
 
 def check_version(served: Served, name: str, new: Any, old: Tree) -> None:
     """Makes sure that the patched tree is an object, and one of the version that the patch may have named."""
-    if not isinstance(new, dict):
+    if new.__class__ is not dict:
         raise refusals.invalid_patch("the patch leaves no object")
-    metadata: Any = cast("Tree", new).get("metadata")
-    if not isinstance(metadata, dict):
+    metadata = new.get("metadata")
+    if metadata.__class__ is not dict:
         return
-    version: Any = cast("Tree", metadata).get("resourceVersion")
+    version = metadata.get("resourceVersion")
     if version not in (None, "", old["metadata"]["resourceVersion"]):
         raise refusals.stale(served, name)
 
@@ -167,7 +168,7 @@ def _operated(tree: Tree, operations: Any) -> Any:
         raise Invalid(f"the server rejected our request due to an error in our request: {error}") from error
 
 
-def _merged(tree: Tree, given: Any) -> Any:
+def _merged(given: Any, tree: Tree) -> Any:
     try:
         return apply_merge(tree, given, like_kubernetes=True)
     except BadPatch as error:

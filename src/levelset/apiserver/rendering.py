@@ -25,9 +25,9 @@ def render_item(
     """A stored object as an answer."""
     if chosen is PLAIN or chosen.is_plain:
         body = objects.served_bytes(served, item)
-        # As `_json`, without its calls for most: who asks for nothing, and is no browser.
+        # As `_json`, without its calls for most: who says nothing about it, and is no browser.
         agent = request.headers.find("user-agent")
-        if not request.query and (agent is None or not agent.startswith(_BROWSERS)):
+        if "pretty" not in request.query and (agent is None or not agent.startswith(_BROWSERS)):
             return Response(status, JSON_HEADERS, body)
         return _json(request, body, status)
     return render_tree(world, served, request, chosen=chosen, tree=objects.served_tree(served, item), status=status)

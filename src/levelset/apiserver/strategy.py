@@ -267,6 +267,9 @@ def _is_content(served: Served, name: str) -> bool:
 
 
 def _tracked(world: World, served: Served, old: Tree, new: Tree, options: WriteOptions) -> Settled:
+    if "managedFields" not in old["metadata"] and "managedFields" not in new["metadata"]:
+        is_same = same_object(old, new)  # what nobody tracks stays so
+        return Settled(old if is_same else new, changed=not is_same)
     try:
         tracked = track_update(
             old,

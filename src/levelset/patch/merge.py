@@ -24,7 +24,9 @@ def apply_merge(document: Any, patch: Any, *, like_kubernetes: bool = False) -> 
     of maps inside the list are dropped, null items stay.
     """
     try:
-        return _taken_over(document, patch, prune=like_kubernetes)
+        if isinstance(patch, dict):
+            return _merged(document, patch, prune=like_kubernetes)
+        return _taken(patch, prune=like_kubernetes)
     except RecursionError as error:
         raise BadPatch("the merge patch is nested too deeply to be applied") from error
 
@@ -40,10 +42,6 @@ def make_merge(before: Any, after: Any) -> Any:
         return _made(before, after)
     except RecursionError as error:
         raise BadPatch("the documents are nested too deeply to be compared") from error
-
-
-def _taken_over(document: Tree, patch: Tree, *, prune: bool) -> Tree:
-    return _merged(document, patch, prune=prune) if isinstance(patch, dict) else _taken(patch, prune=prune)
 
 
 def _merged(document: Tree, patch: dict[str, Tree], *, prune: bool) -> dict[str, Tree]:

@@ -69,9 +69,6 @@ def track_update(
     that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are no objects.
     """
     try:
-        if live is not None and _is_untracked(live) and _is_untracked(new):
-            is_same = same_object(live, new)
-            return Applied(live if is_same else new, changed=not is_same)
         before, after = without_managed({} if live is None else live), without_managed(new)
         stored, given = managed_fields(live), managed_fields(new)
         if given is None or given == stored or subresource is not None:
@@ -156,13 +153,11 @@ def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
         return True
     if old.keys() != new.keys():
         return False
-    if not all(name == "metadata" or alike(member, new[name]) for name, member in old.items()):
-        return False
+    for name, member in old.items():
+        other = new[name]
+        if member is not other and name != "metadata" and not alike(member, other):
+            return False
     return alike(_unversioned(old), _unversioned(new))
-
-
-def _is_untracked(tree: Tree) -> bool:
-    return "managedFields" not in _metadata(as_object(tree))
 
 
 def _managers_of_write(stored: Tree, given: Tree) -> Managers:

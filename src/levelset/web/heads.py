@@ -45,7 +45,14 @@ class HeadWriter:
         if second != self._second:
             self._second = second
             self._date = f"Date: {formatdate(second, usegmt=True)}\r\n".encode("ascii")
-        return b"%b%b%b%b\r\n" % (head, _encode_first(status, headers), self._date, framing)
+        first = b""
+        if headers:
+            name, value = headers[0]
+            if name in _NAMES and value.isascii() and value.isprintable():  # which needs no second look
+                first = f"{name}: {value}\r\n".encode("ascii")
+            else:
+                first = _encode_lines(status, headers[:1])
+        return b"%b%b%b%b\r\n" % (head, first, self._date, framing)
 
 
 def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
@@ -53,15 +60,6 @@ def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
     if not 100 <= status <= 999:
         raise ValueError(f"a response has a status between 100 and 999, not {status}")
     return f"HTTP/1.1 {status} {reason_phrase(status)}\r\n".encode("latin-1") + _encode_lines(status, headers)
-
-
-def _encode_first(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
-    """The first header line, if there is any; what is nothing but ordinary needs no second look."""
-    if headers:
-        name, value = headers[0]
-        if name in _NAMES and value.isascii() and value.isprintable():
-            return f"{name}: {value}\r\n".encode("ascii")
-    return _encode_lines(status, headers[:1])
 
 
 def _encode_lines(status: int, headers: Sequence[tuple[str, str]]) -> bytes:

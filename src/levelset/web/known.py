@@ -6,11 +6,12 @@ from typing import Final
 from levelset.web.limits import Limits
 from levelset.web.messages import Headers, Peer, Request
 
-__all__ = ["KnownHeads"]
+__all__ = ["LARGEST", "KnownHeads"]
 
 _LONGEST: Final = 2 * 1024
 _MOST: Final = 2_048
-_LARGEST: Final = 16 * 1024
+LARGEST: Final = 16 * 1024
+"""So many bytes are worth a look."""
 # Not all that HTTP allows: whatever looks unusual is for the parser to judge.
 _LINE: Final = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~?=&%:,+-]*) HTTP/1\.1\r\n")
 _METHODS: Final = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE")}
@@ -68,8 +69,3 @@ class KnownHeads:
         if len(self._seen) >= _MOST:
             self._seen.clear()
         self._seen[block] = (headers, length)
-
-    @staticmethod
-    def is_short(size: int) -> bool:
-        """Whether so many bytes are worth a look."""
-        return size <= _LARGEST

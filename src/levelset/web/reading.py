@@ -8,7 +8,7 @@ import httptools
 import msgspec
 
 from levelset.web.failures import Failure
-from levelset.web.known import KnownHeads
+from levelset.web.known import LARGEST, KnownHeads
 from levelset.web.limits import Limits
 from levelset.web.messages import Headers, Peer, Request
 
@@ -71,7 +71,7 @@ class Reader:
         if self.is_holding:
             self._rest += data
             return
-        if self.phase is not Phase.IDLE or not self._known.is_short(len(data)):
+        if self.phase is not Phase.IDLE or len(data) > LARGEST:
             self._parse(data)
             return
         whole = bytes(data)
