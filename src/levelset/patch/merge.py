@@ -24,9 +24,10 @@ def apply_merge(document: Any, patch: Any, *, like_kubernetes: bool = False) -> 
     of maps inside the list are dropped, null items stay.
     """
     try:
-        if isinstance(patch, dict):
-            return _merged(document, patch, prune=like_kubernetes)
-        return _taken(patch, prune=like_kubernetes)
+        given: Tree = patch
+        if isinstance(given, dict):
+            return _merged(document, given, prune=like_kubernetes)
+        return _taken(given, prune=like_kubernetes)
     except RecursionError as error:
         raise BadPatch("the merge patch is nested too deeply to be applied") from error
 
