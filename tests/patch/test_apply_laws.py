@@ -2,17 +2,21 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.errors import ApplyConflict, BadPatch
+from levelset.objects import encode_tree
 from levelset.objects.trees import copy_tree
-from levelset.patch.apply import apply
+from levelset.patch.apply import apply, first_managed
 from levelset.patch.comparing import compare
 from levelset.patch.fieldset import EMPTY, FieldSet
-from levelset.patch.managers import parse_managed
+from levelset.patch.managers import entry_time, parse_managed
+from levelset.patch.shapes import ANYTHING, Shape
 from levelset.patch.specified import fields_of
-from tests.patch.trees_strategy import maps, trees
+from levelset.patch.tracking import managed_fields
+from tests.patch.trees_strategy import maps, scalars, trees
 from tests.patch.widgets import MAIN, START, VERSION, WIDGET, World, specs, widget
 
 managers = some.sampled_from(["m1", "m2", "m3"])
@@ -139,3 +143,25 @@ def test_owners_that_are_none_are_refused_as_a_bad_patch(managed: Any, spec: Any
     except BadPatch:
         return
     assert not managed
+
+
+shapes = some.sampled_from([WIDGET, ANYTHING, Shape(atomic=True), Shape(fields={"metadata": Shape(atomic=True)})])
+inside = some.fixed_dictionaries(
+    {}, optional={"labels": trees(), "finalizers": trees(), "b": trees(), "uid": scalars, "generation": scalars}
+)
+
+
+@given(shapes, specs | trees(), inside, maps())
+def test_what_is_owned_at_first_is_what_an_apply_to_nothing_gives(
+    shape: Shape, spec: Any, metadata: Any, more: Any
+) -> None:
+    config = widget(spec, metadata=metadata, **more)
+    known: dict[str, Any] = {"shape": shape, "api_version": VERSION}
+    try:
+        made = managed_fields(apply(None, config, manager="m", now=START, **known).object)
+    except BadPatch:
+        with pytest.raises(BadPatch):
+            first_managed(config, manager="m", time=entry_time(START), **known)
+        return
+    found = first_managed(config, manager="m", time=entry_time(START), **known)
+    assert encode_tree(found) == encode_tree(made)

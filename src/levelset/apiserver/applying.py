@@ -7,6 +7,7 @@ from typing import Any, cast
 from levelset.apiserver import admitting, refusals, scaling, strategy, writing
 from levelset.apiserver import metadata as meta
 from levelset.apiserver.decoding import check_place
+from levelset.apiserver.first_applies import create_applied
 from levelset.apiserver.heavy_bodies import is_json
 from levelset.apiserver.isolation import reset_fields
 from levelset.apiserver.negotiation import JSON, YAML, read_text
@@ -37,6 +38,9 @@ async def apply(
     if not options.named:
         cause = wording.required("fieldManager", "is required for apply patch")
         raise refusals.bad_options("PatchOptions", [cause])
+    created = create_applied(world, served, namespace, name, body, options=options)
+    if created is not None:
+        return created
     config, is_named = _read(served, namespace, name, body, options)
     schema = served.schema()
     if schema is not None:

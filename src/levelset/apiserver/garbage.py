@@ -129,27 +129,25 @@ class GarbageCollector:
         self._index.set(spot, owner_uids(new))
         if self._foreground:
             self._ask_owners(owner_uids([*old, *new]))
-        if new and not self._is_solid(spot, after):
+        if new and ("deletionTimestamp" in after["metadata"] or not self._is_solid(spot, new)):
             self.worker.add(spot)
 
-    def _is_solid(self, spot: Spot, tree: Object) -> bool:
+    def _is_solid(self, spot: Spot, refs: list[Object]) -> bool:
         """Whether all owners of an object are there, if that can be told at once: then there is nothing to do for it.
 
         Nor will there be later, as far as this write goes: what becomes of an owner has its dependents looked at.
         """
         reader = self._world.reader
-        if reader is None or is_deleting(tree):
+        if reader is None:
             return False
-        for ref in references(tree):
+        for ref in refs:
             owner, uid = owner_kind(self._world.catalog, ref), ref.get("uid")
             if owner is None or uid in self._gone:
                 return False
             if owner.namespaced and spot.namespace is None:
                 continue  # as `_verdict` has it
             item = reader.get_nowait(owner.key(spot.namespace, str(ref.get("name") or "")))
-            if item is None:
-                return False
-            if not _is_there(item, uid):
+            if item is None or not _is_there(item, uid):
                 return False
         return True
 

@@ -14,6 +14,7 @@ __all__ = ["check_changes", "check_metadata", "check_name", "finalizer_warnings"
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_OF_EVERY_OWNER: Final = ("apiVersion", "kind", "name", "uid")
 
 
 def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
@@ -107,15 +108,14 @@ def _check_slashes(finalizers: list[str]) -> list[Cause]:
 def _check_owners(owners: list[Tree]) -> list[Cause]:
     causes: list[Cause] = []
     for owner in owners:
-        for word in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(word):
+        if not all(map(owner.get, _OF_EVERY_OWNER)):
+            for word in [word for word in _OF_EVERY_OWNER if not owner.get(word)]:
                 field = f"metadata.ownerReferences.{word}"
                 causes.append(wording.invalid(field, owner.get(word, ""), f"{word} must not be empty"))
         if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
             problem = "v1, Kind=Event is disallowed from being an owner"
             causes.append(wording.invalid("metadata.ownerReferences", cast("Any", owner), problem))
-    controllers = [owner for owner in owners if owner.get("controller") is True]
-    if len(controllers) > 1:
+    if len(owners) > 1 and len([owner for owner in owners if owner.get("controller") is True]) > 1:
         problem = "only one reference can have controller set to true"
         causes.append(wording.invalid("metadata.ownerReferences", cast("Any", owners), problem))
     return causes

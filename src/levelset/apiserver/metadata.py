@@ -7,7 +7,7 @@ import random
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -77,7 +77,8 @@ _KNOWN_OF_OWNER: Final = frozenset(_Owner.__struct_fields__)
 
 def metadata_of(tree: Tree) -> Tree:
     """The metadata of an object that has gone through `read_metadata`."""
-    return cast("Tree", tree["metadata"])
+    metadata: Tree = tree["metadata"]
+    return metadata
 
 
 def read_metadata(tree: Tree) -> list[str]:
@@ -153,7 +154,7 @@ def inherit(metadata: Tree, old: Tree) -> None:
 
 def merge_duplicate_owners(metadata: Tree) -> list[str]:
     """Keeps the first of several references to one owner, in place; returns the uids that were given twice."""
-    owners = cast("list[Tree] | None", metadata.get("ownerReferences"))
+    owners: list[Tree] | None = metadata.get("ownerReferences")
     if owners is None or len(owners) < 2:
         return []
     first: dict[str, Tree] = {}
@@ -202,7 +203,8 @@ def _time_text(second: int) -> str:
 
 def _read_owners(metadata: Tree) -> list[str]:
     dropped: list[str] = []
-    for index, owner in enumerate(cast("list[Tree]", metadata["ownerReferences"])):
+    owners: list[Tree] = metadata["ownerReferences"]
+    for index, owner in enumerate(owners):
         if not _KNOWN_OF_OWNER.issuperset(owner):
             for name in sorted(owner.keys() - _KNOWN_OF_OWNER):
                 dropped.append(f"metadata.ownerReferences[{index}].{name}")

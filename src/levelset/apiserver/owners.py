@@ -15,28 +15,30 @@ class OwnerIndex:
     __slots__ = ("_dependents", "_owners")
 
     def __init__(self) -> None:
-        self._dependents: dict[str, dict[Spot, None]] = {}
-        self._owners: dict[Spot, tuple[str, ...]] = {}
+        # Spots are found by their keys: a text knows its hash, while a spot has to be asked for it.
+        self._dependents: dict[str, dict[str, Spot]] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._owners)
 
     def set(self, spot: Spot, uids: tuple[str, ...]) -> None:
         """Remembers that an object has these owners and no others."""
-        for uid in self._owners.pop(spot, ()):
-            found = self._dependents.get(uid)
-            if found is not None:
-                found.pop(spot, None)
-                if not found:
-                    del self._dependents[uid]
+        key, dependents = spot.key, self._dependents
+        if key in self._owners:
+            self._forget(key)
         if uids:
-            self._owners[spot] = uids
+            self._owners[key] = uids
             for uid in uids:
-                self._dependents.setdefault(uid, {})[spot] = None
+                if uid in dependents:
+                    dependents[uid][key] = spot
+                else:
+                    dependents[uid] = {key: spot}
 
     def dependents(self, uid: str) -> list[Spot]:
         """The objects that name this owner."""
-        return list(self._dependents.get(uid, ()))
+        found = self._dependents.get(uid)
+        return [] if found is None else list(found.values())
 
     def has_dependents(self, uid: str) -> bool:
         """Whether any object names this owner."""
@@ -44,7 +46,15 @@ class OwnerIndex:
 
     def owned(self) -> list[Spot]:
         """All objects that have owners."""
-        return list(self._owners)
+        return [self._dependents[uids[0]][key] for key, uids in self._owners.items()]
+
+    def _forget(self, key: str) -> None:
+        for uid in self._owners.pop(key):
+            found = self._dependents.get(uid)
+            if found is not None:
+                found.pop(key, None)
+                if not found:
+                    del self._dependents[uid]
 
 
 def references(tree: Object | None) -> list[Object]:

@@ -34,8 +34,10 @@ class Spot:
 def spot_of(served: Served, tree: Object) -> Spot:
     """The place of an object."""
     metadata = tree["metadata"]
-    namespace: str | None = metadata.get("namespace") if served.namespaced else None
     name: str = metadata["name"]
+    if not served.namespaced:
+        return Spot(served.prefix + name, served, None, name)
+    namespace: str | None = metadata.get("namespace")
     return Spot(served.key(namespace, name), served, namespace, name)
 
 

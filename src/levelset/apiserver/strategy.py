@@ -106,10 +106,12 @@ def own_new(
             _warn(served, metadata, None, options)
         if rules.default is not None:
             rules.default(tree)
-        if not served.custom:
+        if not served.custom and not all(tree.values()):
             _drop_empty(tree)
         if decoded.managed is not None:
-            _own_given(world, served, tree, decoded.managed, options=options, applied=applied)
+            tree["metadata"]["managedFields"] = decoded.managed
+            if not applied:
+                _own_given(world, served, tree, options)
         elif not applied:
             ownership.own_new(served, tree, manager=options.manager, now=now)
     except RecursionError:
@@ -127,11 +129,8 @@ def judge_new(world: World, served: Served, tree: Tree, causes: list[Cause]) -> 
         raise Undecodable("the object is nested too deeply") from None
 
 
-def _own_given(world: World, served: Served, tree: Tree, managed: Any, *, options: WriteOptions, applied: bool) -> None:
+def _own_given(world: World, served: Served, tree: Tree, options: WriteOptions) -> None:
     """Notes who owns the fields of a new object that says something about that itself."""
-    tree["metadata"]["managedFields"] = managed
-    if applied:
-        return
     tracked = track_update(
         None, tree, manager=options.manager, shape=served.shape(), now=world.now(), api_version=served.api_version
     )
@@ -234,7 +233,7 @@ def _judge(world: World, served: Served, new: Tree, old: Tree | None, causes: li
 
 
 def _warn(served: Served, metadata: Tree, old: Tree | None, options: WriteOptions) -> None:
-    if "ownerReferences" in metadata:
+    if "ownerReferences" in metadata and len(metadata["ownerReferences"]) > 1:
         twice = meta.merge_duplicate_owners(metadata)
         if twice:
             text = ".metadata.ownerReferences contains duplicate entries, only the first of each is kept"

@@ -20,12 +20,13 @@ from levelset.apiserver.statuses import too_large
 from levelset.apiserver.world import Tree, World
 from levelset.objects import encode_tree
 from levelset.patch.tracking import same_object
-from levelset.storage import Item, Mismatch
+from levelset.storage import Item, Mismatch, NowaitReader, NowaitWriter
 
 __all__ = [
     "Change",
     "Written",
     "check_home",
+    "check_home_nowait",
     "create",
     "create_nowait",
     "expected",
@@ -34,6 +35,7 @@ __all__ = [
     "rewrite",
     "rewrite_nowait",
     "store_new",
+    "store_new_nowait",
     "update",
 ]
 
@@ -81,8 +83,7 @@ def create_nowait(world: World, served: Served, namespace: str | None, tree: Tre
     assert writer is not None
     decoded = strategy.begin_create(served, namespace, tree, options)
     metadata = tree["metadata"]
-    home = None if namespace is None else reader.get_nowait(NAMESPACES + namespace)
-    _judge_home(served, namespace, metadata.get("name", ""), home)
+    check_home_nowait(reader, served, namespace, metadata.get("name", ""))
     if options.dry_run or "generateName" in metadata:
         return run_at_once(_complete(world, served, namespace, tree, decoded, options=options))
     strategy.own_new(world, served, namespace, tree, decoded, options=options)
@@ -90,16 +91,22 @@ def create_nowait(world: World, served: Served, namespace: str | None, tree: Tre
     if options.permit is not None:
         options.permit.check(tree, None)
     name = tree["metadata"]["name"]
-    value = store_bytes(served, tree)
-    if len(value) > LARGEST:
-        raise too_large(LARGEST)
     try:
-        item = writer.put_nowait(served.key(namespace, name), value, expected=0)
+        return store_new_nowait(world, writer, served, served.key(namespace, name), tree)
     except Mismatch as error:
         _refuse_existing(served, name, error.current)
         raise
-    world.stored(served, None, with_version(tree, item.revision))
-    return Written(tree, item, created=True)
+
+
+def store_new_nowait(world: World, writer: NowaitWriter, served: Served, key: str, tree: Tree) -> Written:
+    """Writes an object that has passed everything, at once; raises Mismatch if there is one already."""
+    value = store_bytes(served, tree)
+    if len(value) > LARGEST:
+        raise too_large(LARGEST)
+    item = writer.put_nowait(key, value, expected=0)
+    tree["metadata"]["resourceVersion"] = str(item.revision)
+    world.stored(served, None, tree)
+    return Written(tree, item, True)
 
 
 async def _complete(
@@ -311,6 +318,12 @@ def expected(world: World, served: Served, namespace: str | None) -> AbstractCon
 async def check_home(world: World, served: Served, namespace: str | None, name: str) -> None:
     """Makes sure that there is a namespace that takes new objects, and a definition that does."""
     home = None if namespace is None else await get_item(world, NAMESPACES + namespace)
+    _judge_home(served, namespace, name, home)
+
+
+def check_home_nowait(reader: NowaitReader, served: Served, namespace: str | None, name: str) -> None:
+    """As `check_home`, at once."""
+    home = None if namespace is None else reader.get_nowait(NAMESPACES + namespace)
     _judge_home(served, namespace, name, home)
 
 

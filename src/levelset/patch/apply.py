@@ -29,9 +29,12 @@ from levelset.patch.tracking import (
     without_managed,
 )
 
-__all__ = ["apply"]
+__all__ = ["apply", "first_managed"]
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
+# The same as NEVER_TRACKED says, by the names of the members.
+_UNOWNED: Final = frozenset({"apiVersion", "kind"})
+_UNOWNED_METADATA: Final = frozenset(element[2:] for element in NEVER_TRACKED.tree["f:metadata"] if element != ".")
 
 
 def apply(
@@ -70,6 +73,29 @@ def apply(
         return Applied(with_managed(merged, managers), changed=True)
     except RecursionError:
         raise BadPatch("the applied or the live object is nested too deeply") from None
+
+
+def first_managed(
+    config: dict[str, Any], *, manager: str, shape: Shape, time: str, api_version: str
+) -> list[dict[str, Any]] | None:
+    """The `managedFields` of an object that `manager` creates by applying `config`; None if there is nothing to own.
+
+    This is what `apply` gives where nothing is live and nothing is ignored, in one pass: what nobody ever owns is left
+    out beforehand. That must be scalars; the metadata is there, and has no managedFields. Raises BadPatch.
+    """
+    named = config["metadata"]
+    mine = {name: member for name, member in config.items() if name not in _UNOWNED}
+    mine["metadata"] = {name: member for name, member in named.items() if name not in _UNOWNED_METADATA}
+    if not mine["metadata"]:
+        del mine["metadata"]
+    fields = fields_of(mine, shape, strict=True)
+    held = fields.tree.get("f:metadata")
+    if held is not None and (not held or "." in held):  # a shape that does not know metadata: it would count as owned
+        fields = fields - NEVER_TRACKED
+    if not fields.tree:
+        return None
+    entry = {"manager": manager, "operation": "Apply", "apiVersion": api_version, "time": time}
+    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields.tree}]
 
 
 class _Request(msgspec.Struct, frozen=True):

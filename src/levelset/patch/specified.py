@@ -86,7 +86,7 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
     knows_all = bool(fields) and items is None
     name = ""
     try:
-        for name in _sorted_names(tree):
+        for name in tree if len(tree) < 2 else _sorted_names(tree):
             if strict and not isinstance(name, str):
                 raise _Misfit("the key must be a text: quote it")
             child, element = tree[name], f"f:{name}"
@@ -95,10 +95,12 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
                 continue
             known = fields.get(name)
             inner = known or items or ANYTHING
+            below: Node | None = None
             if isinstance(child, list):
-                below = _specified_items(child, inner, strict=strict) if is_granular(inner) else None
-            else:
-                below = None if inner.atomic else _specified_members(child, inner, strict=strict)
+                if inner.list_type != "atomic" and is_granular(inner):
+                    below = _specified_items(child, inner, strict=strict)
+            elif not inner.atomic:
+                below = _specified_members(child, inner, strict=strict)
             if below is None or child == {}:
                 out[element] = {}
             elif known is None and not knows_all:  # as `is_named` says it, which is asked for every field here
@@ -115,9 +117,9 @@ def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node
     elements = _strict_elements(entries, shape) if strict else list_elements(entries, shape)
     if elements is None:
         return None
-    inner = shape.item()
+    inner = shape.items or ANYTHING  # as `shape.item`, without the call
     if inner.atomic and not is_granular(inner):  # nothing inside is owned for itself
-        return in_order({element: {} for element in elements})
+        return {elements[0]: {}} if len(elements) == 1 else in_order({element: {} for element in elements})
     out: Node = {}
     element = ""
     try:

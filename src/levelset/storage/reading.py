@@ -52,7 +52,7 @@ class LedgerReads:
 
     def get_nowait(self, key: str, *, revision: int | None = None) -> Item | None:
         """As `get`, at once."""
-        return self._ledger.get(key, revision)
+        return self._ledger.items.get(key) if revision is None else self._ledger.get(key, revision)
 
     def list_nowait(
         self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
