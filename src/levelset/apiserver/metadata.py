@@ -51,8 +51,17 @@ class _Owner(msgspec.Struct, frozen=True, gc=False):
     blockOwnerDeletion: bool | None = None  # noqa: N815
 
 
-class _Metadata(msgspec.Struct, frozen=True, gc=False):
-    """The types of all members; what is not here is unknown."""
+class _PlainOwner(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    apiVersion: str = ""  # noqa: N815
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    blockOwnerDeletion: bool = False  # noqa: N815
+
+
+class _Members(msgspec.Struct, frozen=True, gc=False):
+    """The types of the members that hold nothing else that might be null."""
 
     name: str | None = None
     generateName: str | None = None  # noqa: N815
@@ -64,11 +73,24 @@ class _Metadata(msgspec.Struct, frozen=True, gc=False):
     creationTimestamp: str | None = None  # noqa: N815
     deletionTimestamp: str | None = None  # noqa: N815
     deletionGracePeriodSeconds: int | None = None  # noqa: N815
+    finalizers: list[str] | None = None
+    managedFields: list[dict[str, Any] | None] | None = None  # noqa: N815
+
+
+class _Metadata(_Members, frozen=True, gc=False):
+    """The types of all members; what is not here is unknown."""
+
     labels: dict[str, str | None] | None = None
     annotations: dict[str, str | None] | None = None
     ownerReferences: list[_Owner] | None = None  # noqa: N815
-    finalizers: list[str] | None = None
-    managedFields: list[dict[str, Any] | None] | None = None  # noqa: N815
+
+
+class _PlainMetadata(_Members, frozen=True, gc=False, forbid_unknown_fields=True):
+    """As nearly all metadata is: with nothing unknown in it, and no null but for a member."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    ownerReferences: list[_PlainOwner] | None = None  # noqa: N815
 
 
 _KNOWN: Final = frozenset(_Metadata.__struct_fields__)
@@ -90,6 +112,17 @@ def read_metadata(tree: Tree) -> list[str]:
     if metadata is None:
         tree["metadata"] = {}
         return []
+    try:
+        msgspec.convert(metadata, _PlainMetadata)
+    except msgspec.ValidationError:
+        return _read_any(metadata)
+    if not all(metadata.values()):
+        _drop_empty(metadata)
+    return []
+
+
+def _read_any(metadata: Tree) -> list[str]:
+    """As `read_metadata`, for metadata in which something is unknown, null or wrong."""
     try:
         msgspec.convert(metadata, _Metadata)
     except msgspec.ValidationError as error:

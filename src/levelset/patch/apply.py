@@ -32,8 +32,7 @@ from levelset.patch.tracking import (
 __all__ = ["apply", "first_managed"]
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-# The same as NEVER_TRACKED says, by the names of the members.
-_UNOWNED: Final = frozenset({"apiVersion", "kind"})
+# Of the metadata, what NEVER_TRACKED says, by the names of the members.
 _UNOWNED_METADATA: Final = frozenset(element[2:] for element in NEVER_TRACKED.tree["f:metadata"] if element != ".")
 
 
@@ -83,19 +82,19 @@ def first_managed(
     This is what `apply` gives where nothing is live and nothing is ignored, in one pass: what nobody ever owns is left
     out beforehand. That must be scalars; the metadata is there, and has no managedFields. Raises BadPatch.
     """
-    named = config["metadata"]
-    mine = {name: member for name, member in config.items() if name not in _UNOWNED}
-    mine["metadata"] = {name: member for name, member in named.items() if name not in _UNOWNED_METADATA}
+    mine, named = config.copy(), config["metadata"]
+    del mine["apiVersion"], mine["kind"]
+    mine["metadata"] = {name: named[name] for name in named.keys() - _UNOWNED_METADATA}
     if not mine["metadata"]:
         del mine["metadata"]
-    fields = fields_of(mine, shape, strict=True)
-    held = fields.tree.get("f:metadata")
+    fields = fields_of(mine, shape, strict=True).tree
+    held = fields.get("f:metadata")
     if held is not None and (not held or "." in held):  # a shape that does not know metadata: it would count as owned
-        fields = fields - NEVER_TRACKED
-    if not fields.tree:
+        fields = (FieldSet(fields) - NEVER_TRACKED).tree
+    if not fields:
         return None
     entry = {"manager": manager, "operation": "Apply", "apiVersion": api_version, "time": time}
-    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields.tree}]
+    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]
 
 
 class _Request(msgspec.Struct, frozen=True):

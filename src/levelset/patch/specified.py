@@ -20,6 +20,8 @@ def fields_of(tree: Tree, shape: Shape, *, strict: bool = False) -> FieldSet:
     BadPatch naming the field; without it such a list counts as one value and the second item as the first.
     """
     try:
+        if isinstance(tree, dict) and not shape.atomic:  # as `_specified`, without the call
+            return FieldSet(_specified_members(tree, shape, strict=strict))
         return FieldSet(_specified(tree, shape, strict=strict))
     except _Misfit as misfit:
         where = show(tuple(reversed(misfit.steps)))
@@ -87,10 +89,10 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
     name = ""
     try:
         for name in tree if len(tree) < 2 else _sorted_names(tree):
-            if strict and not isinstance(name, str):
-                raise _Misfit("the key must be a text: quote it")
+            if strict and name.__class__ is not str:
+                _check_name(name)
             child, element = tree[name], f"f:{name}"
-            if not isinstance(child, _CONTAINERS):
+            if child.__class__ is str or not isinstance(child, _CONTAINERS):
                 out[element] = {}
                 continue
             known = fields.get(name)
@@ -111,6 +113,11 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
         misfit.steps.append(field(name))
         raise
     return out
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise _Misfit("the key must be a text: quote it")
 
 
 def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node | None:
