@@ -1,6 +1,8 @@
 """What holds for every sequence of applies and writes, found by trying many."""
 
+from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as some
 from levelset.errors import ApplyConflict, BadPatch
 from levelset.objects import encode_tree
 from levelset.objects.trees import copy_tree
+from levelset.patch import apply as apply_module
 from levelset.patch.apply import apply, first_managed
 from levelset.patch.comparing import compare
 from levelset.patch.fieldset import EMPTY, FieldSet
@@ -19,6 +22,7 @@ from levelset.patch.tracking import managed_fields
 from tests.patch.trees_strategy import maps, scalars, trees
 from tests.patch.widgets import MAIN, START, VERSION, WIDGET, World, specs, widget
 
+LATER = START + timedelta(minutes=1)
 managers = some.sampled_from(["m1", "m2", "m3"])
 requests = some.lists(some.tuples(managers, some.sampled_from(["apply", "force", "write"]), specs), max_size=5)
 
@@ -165,3 +169,39 @@ def test_what_is_owned_at_first_is_what_an_apply_to_nothing_gives(
         return
     found = first_managed(config, manager="m", time=entry_time(START), **known)
     assert encode_tree(found) == encode_tree(made)
+
+
+entries = some.sampled_from(
+    [{}, {"manager": "n"}, {"operation": "Update"}, {"apiVersion": "v0"}, {"subresource": "status"}, {"time": "never"}]
+)
+
+
+@given(specs, specs, entries, some.booleans())
+def test_what_the_only_owner_applies_again_comes_out_as_for_one_of_many(
+    first: Any, second: Any, changes: Any, force: bool
+) -> None:
+    live = World().apply("m", first, **labelled())
+    live["metadata"]["managedFields"][0].update(changes)
+    config, outcomes = widget(second, **labelled()), list[Any]()
+    known: dict[str, Any] = {"manager": "m", "shape": WIDGET, "now": LATER, "api_version": VERSION, "ignore": MAIN}
+    with mock.patch.object(apply_module, "_fields_again", wraps=apply_module._fields_again) as again:
+        for _ in range(2):
+            try:
+                done = apply(live, config, force=force, **known)
+                outcomes.append((done.changed, encode_tree(done.object), done.object is live))
+            except (BadPatch, ApplyConflict) as error:
+                outcomes.append((type(error), str(error)))
+            again.side_effect = lambda *_: None
+    assert outcomes[0] == outcomes[1]
+
+
+def test_the_only_owner_is_recognised() -> None:
+    world = World()
+    world.apply("m", {"color": "red"})
+    with mock.patch.object(apply_module, "parse_managed", side_effect=AssertionError):
+        same = world.apply("m", {"color": "red"})
+        assert not world.changed
+        changed = world.apply("m", {"color": "blue"})
+    assert world.changed
+    times = [one["metadata"]["managedFields"][0]["time"] for one in (same, changed)]
+    assert times[0] < times[1]

@@ -113,7 +113,7 @@ def listed_bytes(served: Served, items: Iterable[Item]) -> list[bytes]:
 
 def served_tree(served: Served, item: Item) -> Tree:
     """The object in the served version, with its resourceVersion, decoded for this caller alone."""
-    tree: Tree = decode_tree(item.value)
+    tree = cast("Tree", decode_tree(item.value))
     conversion.serve(served, tree, item.revision)
     return with_version(tree, item.revision)
 

@@ -12,7 +12,15 @@ from levelset.objects.trees import Tree
 from levelset.patch.comparing import Changes, compare
 from levelset.patch.elements import show
 from levelset.patch.fieldset import EMPTY, FieldSet
-from levelset.patch.managers import NEVER_TRACKED, EntryKey, ManagedEntry, Managers, entry_time, parse_managed
+from levelset.patch.managers import (
+    NEVER_TRACKED,
+    EntryKey,
+    ManagedEntry,
+    Managers,
+    entry_time,
+    is_plain_apply,
+    parse_managed,
+)
 from levelset.patch.migration import KUBECTL, fields_last_applied, refresh_last_applied
 from levelset.patch.overlay import overlay
 from levelset.patch.shapes import Shape
@@ -65,7 +73,11 @@ def apply(
         if before is None:
             return Applied(_created(wish, entry, shape=shape, ignore=ignore), changed=True)
         request = _Request(before, wish, manager, shape, entry, force, ignore)
-        stored = parse_managed(managed_fields(live))
+        managed = managed_fields(live)
+        mine = _fields_again(request, managed)
+        if mine is not None:
+            return _applied_again(live, request, mine)
+        stored = parse_managed(managed)
         merged, managers = _applied(request, stored)
         if managers == stored and same_object(request.live, merged):
             return Applied(as_object(live), changed=False)
@@ -129,12 +141,43 @@ def _created(config: dict[str, Tree], entry: ManagedEntry, *, shape: Shape, igno
     return with_managed(made, {mine.key: mine} if mine.fields else {})
 
 
+def _fields_again(request: _Request, managed: Tree) -> FieldSet | None:
+    """What the manager will own, if it owns just that already, by the same version, and nobody else owns anything.
+
+    That is the usual case for what controllers make and apply again and again. None if it is not so, or not certain.
+    """
+    if not isinstance(managed, list) or len(managed) != 1 or request.manager == KUBECTL:
+        return None
+    held = managed[0]
+    if not isinstance(held, dict) or not is_plain_apply(held, request.entry):
+        return None
+    try:
+        mine = _wanted(request) - NEVER_TRACKED
+    except BadPatch:
+        return None
+    return mine if mine.tree and mine.tree == held["fieldsV1"] else None
+
+
+def _applied_again(live: Tree, request: _Request, mine: FieldSet) -> Applied:
+    """The object after its only owner applied the same fields: there is no conflict, and nothing is left out."""
+    config = as_object(remove_fields(request.config, request.ignore, request.shape))
+    merged = as_object(overlay(request.live, config, request.shape))
+    if same_object(request.live, merged):
+        return Applied(as_object(live), changed=False)
+    entry = replace(request.entry, fields=mine)
+    return Applied(with_managed(merged, {entry.key: entry}), changed=True)
+
+
+def _wanted(request: _Request) -> FieldSet:
+    return fields_of(request.config, request.shape, strict=True).recursive_difference(request.ignore)
+
+
 def _applied(request: _Request, stored: Managers) -> tuple[dict[str, Tree], Managers]:
     shape, live = request.shape, request.live
     managers = fit(stored, shape)
     if not managers:
         managers = _owners_before(request)
-    wanted = fields_of(request.config, shape, strict=True).recursive_difference(request.ignore)
+    wanted = _wanted(request)
     config = as_object(remove_fields(request.config, request.ignore, shape))
     last = managers.pop(request.entry.key, None)
     merged = as_object(overlay(live, config, shape))

@@ -85,7 +85,9 @@ class FieldSet:
 
     def recursive_difference(self, other: "FieldSet") -> "FieldSet":
         """The paths of this set that neither are in the other nor lie below a path of the other."""
-        return FieldSet(_beyond(self.tree, other.tree)) if self.tree and other.tree else self
+        if self.tree.keys().isdisjoint(other.tree):  # mostly: what others write is not in here at all
+            return self
+        return FieldSet(_beyond(self.tree, other.tree))
 
     def leaves(self) -> "FieldSet":
         """The paths that have no other path of the set below them."""

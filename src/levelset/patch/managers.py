@@ -24,6 +24,7 @@ __all__ = [
     "Operation",
     "cap_updates",
     "entry_time",
+    "is_plain_apply",
     "parse_managed",
     "print_managed",
 ]
@@ -143,6 +144,25 @@ def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[
         # Something is unusual, such as a null, or wrong: then it is to be told where.
         entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
     return {entry.key: entry for entry in entries}
+
+
+def is_plain_apply(tree: dict[str, Tree], entry: ManagedEntry) -> bool:
+    """Whether a member of `managedFields` is in its usual form and of the same manager, version and endpoint.
+
+    As for its fields, that they are a map is all that is said.
+    """
+    if tree.get("manager") != entry.manager or tree.get("operation") != "Apply":
+        return False
+    if tree.get("apiVersion") != entry.api_version or tree.get("subresource") != entry.subresource:
+        return False
+    time = tree.get("time")
+    if tree.get("fieldsType") != "FieldsV1" or not isinstance(tree.get("fieldsV1"), dict) or not isinstance(time, str):
+        return False
+    try:
+        _seconds(time)
+    except BadTime:
+        return False
+    return True
 
 
 def print_managed(managers: Managers) -> list[Tree]:

@@ -39,7 +39,11 @@ def _overlaid_map(live: dict[str, Tree], config: dict[str, Tree], shape: Shape) 
     for name, wanted in config.items():
         if name in live:
             found = live[name]
-            merged = overlay(found, wanted, shape.member(name))
+            # Two texts, which are most, need no call: the wanted one wins.
+            is_text = found.__class__ is str and wanted.__class__ is str
+            if is_text and found == wanted:
+                continue
+            merged = wanted if is_text else overlay(found, wanted, shape.member(name))
             if merged is found:
                 continue
         else:

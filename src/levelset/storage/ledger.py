@@ -58,6 +58,25 @@ class Ledger:
             self._keys.add(key)
         self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
 
+    def put(self, key: str, value: bytes, expected: int | None) -> Item:
+        """`planned_put` and `commit` in one, for a backend that has nothing to do in between; raises `Mismatch`."""
+        history = self.history
+        revision, current = history.revision + 1, self.items.get(key)
+        if current is None:
+            if expected:
+                raise Mismatch(key, expected, None)
+            if not key.isascii() or not key:
+                check_key(key)
+            item = Item(key, value, revision, revision, 1)
+            self._keys.add(key)
+        elif expected is None or expected == current.revision:
+            item = Item(key, value, revision, current.created, current.version + 1)
+        else:
+            raise Mismatch(key, expected, current)
+        self.items[key] = item
+        history.append(Change(revision, key, current, item))
+        return item
+
     def commit(self, change: Change) -> None:
         """Makes a change visible to reads and watches; its revision is the next one."""
         key, after = change.key, change.after

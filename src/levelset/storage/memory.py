@@ -40,12 +40,11 @@ class MemoryStorage(LedgerReads):
     def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `put`, at once."""
         ledger = self._ledger
+        if not self._closed and self._clock is None:
+            return ledger.put(key, value, expected)
         revision = ledger.history.revision + 1
         change = planned_put(ledger.items.get(key), key, value, expected=expected, revision=revision)
-        if self._closed or self._clock is not None:
-            self._commit(change)
-        else:
-            ledger.commit(change)
+        self._commit(change)
         assert change.after is not None  # a put's change always has one
         return change.after
 
