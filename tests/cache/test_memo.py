@@ -46,7 +46,7 @@ def test_of_those_that_were_read_once_only_the_last_few_are_remembered() -> None
     memo = Memo(VIEW, 1000)
     kept = {f"s{number}": kept_site(f"s{number}") for number in range(300)}
     first = {name: memo.read(name, one) for name, one in kept.items()}
-    assert len(memo) == 64
+    assert len(memo) == 8
     assert memo.read("s299", kept["s299"]) is first["s299"]
     assert memo.read("s0", kept["s0"]) is not first["s0"]
 
@@ -60,6 +60,42 @@ def test_what_is_read_again_unchanged_stays() -> None:
     for number in range(300):
         memo.read(f"other{number}", kept_site(f"other{number}"))
     assert (len(memo), memo.read("s0", kept["s0"]) is second["s0"]) == (964, True)
+
+
+def test_more_are_remembered_while_somebody_misses_those_that_were_dropped() -> None:
+    memo = Memo(VIEW, 1000)
+    kept = {f"s{number}": kept_site(f"s{number}") for number in range(100)}
+    for name, one in kept.items():
+        memo.read(name, one)
+    again = [memo.read(f"s{number}", kept[f"s{number}"]) for number in range(3)]
+    assert len(memo) == 8 + 3
+    for number in range(100):
+        memo.read(f"other{number}", kept_site(f"other{number}"))
+    assert len(memo) == 64 + 3
+    assert again == [memo.read(f"s{number}", kept[f"s{number}"]) for number in range(3)]
+
+
+def test_when_nobody_misses_any_more_for_long_few_are_remembered_again() -> None:
+    memo = Memo(VIEW, 50)
+    dropped = kept_site("dropped")
+    memo.read("dropped", dropped)
+    for number in range(20):
+        memo.read(f"s{number}", kept_site(f"s{number}"))
+    memo.read("dropped", dropped)
+    for number in range(20, 45):
+        memo.read(f"s{number}", kept_site(f"s{number}"))
+    assert len(memo) == 16 + 1
+    for number in range(100):
+        memo.read(f"s{number}", kept_site(f"s{number}"))
+    assert len(memo) == 8 + 1
+
+
+def test_a_new_version_takes_the_place_of_the_one_that_was_remembered() -> None:
+    memo = Memo(VIEW, 1000)
+    others = [memo.read(f"s{number}", kept_site(f"s{number}")) for number in range(3)]
+    for version in range(1, 20):
+        newest = memo.read("a", kept_site("a", version))
+    assert [one for _, one in memo.entries()] == [*others, newest]
 
 
 def test_what_is_read_seldom_goes_before_what_is_read_often() -> None:

@@ -1,8 +1,10 @@
 """Decoded objects that are read again and again, so that all readers share one frozen object."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from levelset.client.kinds import View
 from levelset.errors import BadObject
@@ -14,8 +16,19 @@ __all__ = ["Memo"]
 
 K = TypeVar("K")
 
-_FEW: Final = 64
-"""So many objects are remembered that were read only once."""
+_FEW: Final = 8
+"""So many objects are remembered that were read only once, as long as nobody misses the others."""
+_MORE: Final = 64
+"""So many if somebody does."""
+
+
+class _Once(Struct, eq=False, gc=False):
+    """A version of an object that was read once; when it is dropped, it is still known which one it was."""
+
+    kept: Kept | None
+    made: Any
+    identity: int
+    """That of the kept object: it is not held on to, so that another one may have the same after it."""
 
 
 class Memo(Generic[K]):
@@ -23,12 +36,13 @@ class Memo(Generic[K]):
 
     In a storm of changes each version of an object is read once and never again, and to hold on to a thousand of them
     drives everything else out of the processor's caches. So of those that were read once only the last few are
-    remembered; what is read again without having changed stays as long as it is among the last of its like.
+    remembered, and some more when one is read again that was just dropped, as by a second controller of the same kind.
+    What is read again without having changed stays as long as it is among the last of its like.
 
     An `Unstructured` is never remembered: its tree is the caller's to change, so every caller gets one of his own.
     """
 
-    __slots__ = ("_dropped", "_earlier", "_often", "_once", "_read", "_view", "limit")
+    __slots__ = ("_earlier", "_few", "_line", "_often", "_once", "_read", "_view", "limit")
 
     def __init__(self, view: View[K], limit: int) -> None:
         self.limit = 0 if view.class_ is Unstructured else limit
@@ -36,73 +50,100 @@ class Memo(Generic[K]):
         self._read: Callable[[bytes], K] = view.read if view.class_ is Unstructured else _reader(view.class_)
         # The first of a plain dict is found ever more slowly, the more of its first ones have been dropped.
         self._often: OrderedDict[str, list[Any]] = OrderedDict()  # kept, made, whether it was read since its turn
-        self._once: OrderedDict[str, tuple[Kept, K]] = OrderedDict()
-        # Those that were read once and dropped, by the identity of what they were read from: two generations.
-        self._dropped: dict[str, int] = {}
-        self._earlier: dict[str, int] = {}
+        # Those that were read once, remembered or dropped: two generations, of which one has the last `limit` of them.
+        self._once: dict[str, _Once] = {}
+        self._earlier: dict[str, _Once] = {}
+        # Those of them that are remembered, the first to be dropped first.
+        self._line: deque[_Once] = deque()
+        self._few = _FEW
 
     def __len__(self) -> int:
-        return len(self._often) + len(self._once)
+        return len(self._often) + len(self._line)
 
     def entries(self) -> list[tuple[Kept, K]]:
         """What is remembered, least recently used first among those read often, then among those read once."""
-        return [*((kept, made) for kept, made, _ in self._often.values()), *self._once.values()]
+        once: list[Any] = [(one.kept, one.made) for one in self._line]
+        return [*((kept, made) for kept, made, _ in self._often.values()), *once]
 
     def share(self, key: str, kept: Kept) -> K:
         """The object; the same one as last time if it has not changed. BadObject names it if its class refuses it."""
-        often = self._often.get(key)
-        if often is not None:
+        if self._often and (often := self._often.get(key)) is not None:
             if often[0] is kept:
                 often[2] = True
                 made: K = often[1]
                 return made
             del self._often[key]
-        once = self._once
-        found = once.pop(key, None)
-        if found is not None and found[0] is kept:
-            self._often[key] = [*found, False]
-            return found[1]
+        found = self._once.get(key) or self._earlier.get(key)
+        if found is not None and found.identity == id(kept):
+            return self._share_again(key, kept, found)
         try:
             made = self._read(kept.raw)
         except BadObject as error:
             raise self._named(key, error) from error
-        if not self.limit:
-            return made
-        if self._dropped.get(key) == id(kept) or self._earlier.get(key) == id(kept):
-            self._often[key] = [kept, made, False]
-        else:
-            once[key] = (kept, made)
-        if len(once) > _FEW or len(once) + len(self._often) > self.limit:
-            self._drop()
+        if self.limit:
+            if found is not None and found.kept is not None:
+                self._line.remove(found)
+            self._once[key] = one = _Once(kept, made, id(kept))
+            line = self._line
+            line.append(one)
+            if len(line) > self._few:  # in a storm each time, and so without a call
+                one = line.popleft()
+                one.kept = one.made = None
+            if len(self._once) >= self.limit or len(line) + len(self._often) > self.limit:
+                self._shrink()
         return made
 
     def read(self, key: str, kept: Kept, *, remember: bool = True) -> K:
         """The same; without `remember`, what is decoded now is not shared with others."""
         if remember:
             return self.share(key, kept)
-        found = self._often.get(key) or self._once.get(key)
-        if found is not None and found[0] is kept:
-            made: K = found[1]
+        often, once = self._often.get(key), self._once.get(key) or self._earlier.get(key)
+        made: K
+        if often is not None and often[0] is kept:
+            made = often[1]
+            return made
+        if once is not None and once.kept is kept:
+            made = once.made
             return made
         try:
             return self._read(kept.raw)
         except BadObject as error:
             raise self._named(key, error) from error
 
-    def _drop(self) -> None:
-        """Forgets one object: of those read once, as long as there are others, the one that was read first."""
+    def _share_again(self, key: str, kept: Kept, found: _Once) -> K:
+        """The object that was read before: from now on one of those that are read often."""
+        made: K
+        if found.kept is None:
+            made = self.read(key, kept, remember=False)
+            self._few = min(2 * self._few, _MORE)
+        else:
+            made = found.made
+            self._line.remove(found)
+            found.kept = found.made = None
+        self._often[key] = [kept, made, False]
+        self._shrink()
+        return made
+
+    def _shrink(self) -> None:
+        """Keeps within the limits: of those read once, as long as there are others, the first goes first."""
+        line, often = self._line, self._often
+        while len(line) > self._few or len(line) + len(often) > self.limit:
+            if len(line) < 2 and often:
+                self._drop_often()
+            else:
+                one = line.popleft()
+                one.kept = one.made = None
+        if len(self._once) >= self.limit:
+            self._earlier, self._once = self._once, {}
+            self._few = max(self._few // 2, _FEW)
+
+    def _drop_often(self) -> None:
         often = self._often
-        if len(self._once) < 2 and often:
+        key, read = often.popitem(last=False)
+        while read[2]:  # read since it was last its turn to go: it goes to the end of the line
+            read[2] = False
+            often[key] = read
             key, read = often.popitem(last=False)
-            while read[2]:  # read since it was last its turn to go: it goes to the end of the line
-                read[2] = False
-                often[key] = read
-                key, read = often.popitem(last=False)
-            return
-        key, found = self._once.popitem(last=False)
-        if len(self._dropped) >= self.limit:
-            self._earlier, self._dropped = self._dropped, {}
-        self._dropped[key] = id(found[0])
 
     def _named(self, key: str, error: BadObject) -> BadObject:
         return BadObject(f"{self._view.gvk.kind}/{key}: {error}", field=error.field)

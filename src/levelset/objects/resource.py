@@ -17,14 +17,23 @@ from levelset.objects.identity import Ref, ref_to
 from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
 from levelset.objects.model import Model, ModelType, field, replace
 
-__all__ = ["ORIGIN", "ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
+__all__ = [
+    "ORIGIN",
+    "ApiStatus",
+    "KindType",
+    "Object",
+    "PartialObjectMetadata",
+    "Resource",
+    "origin_of",
+    "with_origin",
+]
 
 SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
 O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
 
 ORIGIN: Final = "_origin"
-"""Where an object keeps what it was decoded from."""
+"""Under what an object keeps what it was decoded from, among those attributes that are no members."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))

@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Hashable
+from enum import Enum
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
-__all__ = ["LOW", "NORMAL", "Appointment", "Due", "Entry"]
+__all__ = ["LOW", "NOBODY", "NORMAL", "Appointment", "Due", "Entry", "Nobody", "is_stale"]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -15,6 +16,15 @@ NORMAL: Final = 0
 """The priority of a request unless it says otherwise."""
 LOW: Final = -100
 """The priority of what can wait: a first list, a resync."""
+
+
+class Nobody(Enum):
+    """What stands for no key, since anything else may be one."""
+
+    NOBODY = 0
+
+
+NOBODY: Final = Nobody.NOBODY
 
 
 class Due(msgspec.Struct, Generic[K, R], eq=False):
@@ -48,3 +58,8 @@ class Entry(Due[K, R]):
 
 Appointment = tuple[float, int, Entry[K, R]]
 """An entry of the agenda: when, the how many-th, and who."""
+
+
+def is_stale(entry: Appointment[K, R], agenda: list[Appointment[K, R]]) -> bool:
+    """Whether a request has left the agenda, or has another time on it than this entry says."""
+    return entry[2].place is not agenda or entry[2].since != entry[0]

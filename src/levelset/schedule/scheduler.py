@@ -179,19 +179,9 @@ class Scheduler(Generic[K, R]):
 
     def take_after(self, key: K, now: float, /) -> Due[K, R] | None:
         """Ends the run of a key and takes the next that is due at once: `done` and `take_nowait` together."""
-        timeline = self._timeline
-        timeline.done(key, now)
-        if self._draining:
-            timeline.drop_delayed()
-        if self._line:
-            self._admit()
-        if not timeline.ready and self._idlers and not timeline.running:
-            self._wake_idlers()
-        if self._held or self._line:
-            return None
-        if self._rate is None and (self._given == 0 or timeline.ready > self._given):
-            return timeline.take(now)
-        return self._hand_out(now) if self._unpromised(now) > 0 else None
+        if self._line or self._given or self._held or self._draining or self._idlers or self._rate is not None:
+            return self._take_with_care(key, now)
+        return self._timeline.take(now, key)  # nobody else has a say in it
 
     def cancel(self, key: K) -> bool:
         """Takes back the request for a key; whether there was one. A running key runs on."""
@@ -283,6 +273,18 @@ class Scheduler(Generic[K, R]):
         if self._line:
             self._admit()
         return due
+
+    def _take_with_care(self, ended: K, now: float) -> Due[K, R] | None:
+        """Ends the run of a key, tells whoever waits for that, and takes the next unless that is promised."""
+        timeline = self._timeline
+        timeline.done(ended, now)
+        if self._draining:
+            timeline.drop_delayed()
+        if self._line:
+            self._admit()
+        if not timeline.ready and self._idlers and not timeline.running:
+            self._wake_idlers()
+        return self.take_nowait(now)
 
     def _hand_out(self, now: float) -> Due[K, R] | None:
         due = self._timeline.take(now)

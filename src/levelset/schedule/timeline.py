@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-from levelset.schedule.due import NORMAL, Appointment, Due, Entry
+from levelset.schedule.due import NOBODY, NORMAL, Appointment, Due, Entry, Nobody, is_stale
 
 __all__ = ["Timeline"]
 
@@ -151,8 +151,17 @@ class Timeline(Generic[K, R]):
                 queue = self._level(priority)  # an empty one may have been swept out
         return found
 
-    def take(self, now: float) -> Due[K, R] | None:
-        """Hands out the next ready request, whose key then runs until `done`; None if none is ready."""
+    def take(self, now: float, ended: K | Nobody = NOBODY) -> Due[K, R] | None:
+        """Hands out the next ready request, whose key then runs until `done`; None if none is ready.
+
+        A key that has `ended` is done first.
+        """
+        if ended is not NOBODY:
+            last = self._entries.pop(ended, None)
+            if last is None or last.place is not None or last.held is not None:
+                self._end(ended, last, now)
+            else:
+                self.running -= 1
         agenda = self._agenda
         if agenda and agenda[0][0] <= now:
             self._ripen(now)
@@ -176,22 +185,7 @@ class Timeline(Generic[K, R]):
 
     def done(self, key: K, now: float) -> None:
         """Ends the run of a key; the request that was held for it takes its place. ValueError if it does not run."""
-        due = self._entries.pop(key, None)
-        if due is None or due.place is not None:
-            if due is not None:
-                self._entries[key] = due
-            raise ValueError(f"{key} is not running; call done once for each request that was taken")
-        self.running -= 1
-        waiting = due.held
-        if waiting is None:
-            return
-        due.held = None
-        self.held -= 1
-        if self._agenda and self._agenda[0][0] <= now:
-            self._ripen(now)
-        self._entries[key] = waiting
-        waiting.since = max(waiting.since, now)
-        self._place(waiting, now)
+        self._end(key, self._entries.pop(key, None), now)
 
     def next_at(self, now: float) -> float | None:
         """When something can be taken: `now` if something is ready, None if nothing waits for a time."""
@@ -200,7 +194,7 @@ class Timeline(Generic[K, R]):
             self._ripen(now)
         if self.ready:
             return now
-        while agenda and _is_stale(agenda[0], agenda):
+        while agenda and is_stale(agenda[0], agenda):
             heapq.heappop(agenda)
             self._stale_appointments -= 1
         return agenda[0][0] if agenda else None
@@ -231,17 +225,11 @@ class Timeline(Generic[K, R]):
 
     def drop_delayed(self) -> list[K]:
         """Takes back every request that waits for its time, and gives their keys; those for running keys stay."""
-        dropped = [entry[2].key for entry in self._agenda if not _is_stale(entry, self._agenda)]
-        for key in dropped:
-            self.cancel(key)
-        return dropped
+        return self._cancel_all([entry[2].key for entry in self._agenda if not is_stale(entry, self._agenda)])
 
     def clear(self) -> list[K]:
         """Takes back every request, also those that are held, and gives their keys; running keys run on."""
-        dropped = self.keys()
-        for key in dropped:
-            self.cancel(key)
-        return dropped
+        return self._cancel_all(self.keys())
 
     def keys(self) -> list[K]:
         """The keys for which a request waits."""
@@ -255,6 +243,11 @@ class Timeline(Generic[K, R]):
         """How many requests are ready, by priority: counted anew each time, so for a look now and then."""
         counts = {priority: sum(due.place is queue for due in queue) for priority, queue in self._levels}
         return {priority: amount for priority, amount in counts.items() if amount}
+
+    def _cancel_all(self, keys: list[K]) -> list[K]:
+        for key in keys:
+            self.cancel(key)
+        return keys
 
     def _choose(self, now: float) -> "deque[Entry[K, R]]":
         """The level whose turn it is: the highest, or every second time the one in which somebody waits too long."""
@@ -300,6 +293,23 @@ class Timeline(Generic[K, R]):
             if reason not in due.reasons and len(due.reasons) < self.most_reasons:
                 due.reasons += (reason,)
         return False
+
+    def _end(self, key: K, due: Entry[K, R] | None, now: float) -> None:
+        """Ends the run of a key whose entry was taken out, if there was one; puts that back if the key does not run."""
+        if due is None or due.place is not None:
+            self._entries |= {} if due is None else {key: due}
+            raise ValueError(f"{key} is not running; call done once for each request that was taken")
+        self.running -= 1
+        waiting = due.held
+        if waiting is None:
+            return
+        due.held = None
+        self.held -= 1
+        if self._agenda and self._agenda[0][0] <= now:
+            self._ripen(now)
+        self._entries[key] = waiting
+        waiting.since = max(waiting.since, now)
+        self._place(waiting, now)
 
     def _alone(self, reason: R | None) -> tuple[R, ...]:
         """The reasons of a request that has this one; those that follow mostly have the same, and share them."""
@@ -357,7 +367,7 @@ class Timeline(Generic[K, R]):
     def _sweep(self) -> None:
         if _FEW_ENTRIES < self._stale_appointments > len(self._agenda) // 2:
             # In place: the identity of the agenda says that a request is delayed.
-            self._agenda[:] = [entry for entry in self._agenda if not _is_stale(entry, self._agenda)]
+            self._agenda[:] = [entry for entry in self._agenda if not is_stale(entry, self._agenda)]
             heapq.heapify(self._agenda)
             self._stale_appointments = 0
         if _FEW_ENTRIES < self._stale_places > self.ready:
@@ -388,7 +398,3 @@ class Timeline(Generic[K, R]):
         queue = self._queues[priority] = deque()
         self._levels = sorted(self._queues.items(), reverse=True, key=lambda item: item[0])
         return queue
-
-
-def _is_stale(entry: Appointment[K, R], agenda: list[Appointment[K, R]]) -> bool:
-    return entry[2].place is not agenda or entry[2].since != entry[0]
