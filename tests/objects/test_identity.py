@@ -114,7 +114,7 @@ def test_a_ref_that_is_made_quickly_needs_a_name_too(name):
 def test_a_ref_knows_under_what_a_cache_keeps_its_object() -> None:
     gvk = GroupVersionKind("example.dev", "v1", "Website")
     ref = Ref(gvk, "blog", "default")
-    assert (ref.known_key, ref.key, ref.known_key) == (None, "default/blog", "default/blog")
+    assert ref.key == ref_to(gvk, None, "blog", "default").key == "default/blog"
     assert Ref(gvk, "blog").key == "blog"
     assert ref_to(gvk, None, "blog", "default", "default/blog") == ref
     assert copy.copy(ref).key == pickle.loads(pickle.dumps(ref)).key == "default/blog"

@@ -123,7 +123,7 @@ class Store(Generic[K]):
         A cluster-scoped object is found with any namespace, a namespaced one only with its own.
         """
         if isinstance(of, Ref) and (of.gvk is self._gvk or of.gvk == self._gvk):  # as usual, and without a call
-            key = of.known_key or of.key
+            key = of.key
             kept = self._table.kept.get(key)
             if kept is not None:
                 return self._share(key, kept)

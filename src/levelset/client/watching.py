@@ -178,20 +178,23 @@ class EventReader:
         types: list[EventType] = []
         (type_, beginning), since = self._usual, at
         while end >= 0:
-            if not startswith(beginning, at):
-                found = _BEGINNINGS.get(piece[at + _LETTER : at + _LETTER + 1])
-                if found is not None and startswith(found[1], at):
-                    self._usual = type_, beginning = found
-                else:
-                    self._read_together(raws, types, since, events)
-                    self._read(piece[at:end], events)
-                    raws, types, since = [], [], end + 1
-                    at, end = end + 1, find(b"\n", end + 1, stop)
-                    continue
-            start = at + len(beginning)
-            raws.append(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
-            types.append(type_)
-            at, end = end + 1, find(b"\n", end + 1, stop)
+            size, add = len(beginning), raws.append
+            while end >= 0 and startswith(beginning, at):  # most lines begin as the one before
+                start = at + size
+                add(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
+                at = end + 1
+                end = find(b"\n", at, stop)
+            types += [type_] * (len(raws) - len(types))
+            if end < 0:
+                break
+            found = _BEGINNINGS.get(piece[at + _LETTER : at + _LETTER + 1])
+            if found is not None and startswith(found[1], at):
+                self._usual = type_, beginning = found
+            else:
+                self._read_together(raws, types, since, events)
+                self._read(piece[at:end], events)
+                raws, types, since = [], [], end + 1
+                at, end = end + 1, find(b"\n", end + 1, stop)
         self._read_together(raws, types, since, events)
         return at
 

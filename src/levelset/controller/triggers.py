@@ -96,18 +96,26 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
     """
     view, weigh, what = target.view, _weighing(target.view, when), f"a change of {target.view.gvk}"
     gvk, class_ = view.gvk, None if view.class_ in (Unstructured, PartialObjectMetadata) else view.class_
+    is_usual = when is SELF_CHANGES
 
     def listen(changes: Sequence[Change[Any]]) -> None:
         concern, refs = _CHANGED, list[Ref[Any]]()
         for change in changes:
+            before, after = change.before, change.after
             try:
-                found = weigh(change)
-                if found is None:
+                head = (after or change.kept).head
+                if (
+                    is_usual
+                    and before is not None
+                    and before.head.generation != head.generation
+                    and not change.is_initial
+                ):
+                    found = _CHANGED  # as nearly always: what `weigh` would say, without a call
+                elif (weighed := weigh(change)) is None:
                     continue
-                head = (change.after or change.kept).head
-                ref = ref_to(
-                    gvk, class_, head.name, head.namespace, change.key
-                )  # as the view does, and its key is known
+                else:
+                    found = weighed
+                ref = ref_to(gvk, class_, head.name, head.namespace, change.key)  # as the view does; its key is known
             except Exception as error:  # noqa: BLE001 -- one object's mistake concerns no other
                 _report(what, change.key, error)
                 continue

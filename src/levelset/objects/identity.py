@@ -72,7 +72,7 @@ def _fits(pattern: Pattern, text: str, most: int) -> bool:
 class _Fields:
     """What a ref is made of: the same place in memory, but still open for writing."""
 
-    __slots__ = ("_hash", "class_", "gvk", "known_key", "name", "namespace")
+    __slots__ = ("_hash", "class_", "gvk", "key", "name", "namespace")
 
 
 class Ref(_Fields, Generic[K_co]):
@@ -88,8 +88,8 @@ class Ref(_Fields, Generic[K_co]):
     name: str
     namespace: str | None
     class_: "type[K_co] | None"
-    known_key: str | None
-    """The `key`, once somebody has asked for it."""
+    key: str
+    """Under what a cache keeps the object: `default/blog`, or `blog` for what is cluster-scoped."""
 
     @overload
     def __init__(self, of: "type[K_co]", name: str, namespace: str | None = None) -> None: ...
@@ -104,8 +104,8 @@ class Ref(_Fields, Generic[K_co]):
         put(self, "class_", found)
         put(self, "name", name)
         put(self, "namespace", namespace or None)
-        put(self, "_hash", hash((gvk, self.namespace, name)))
-        put(self, "known_key", None)
+        put(self, "key", f"{namespace}/{name}" if namespace else name)
+        put(self, "_hash", hash(self.key))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Ref does not change; make another one instead of setting {name}")
@@ -117,15 +117,6 @@ class Ref(_Fields, Generic[K_co]):
     def kind(self) -> str:
         """The kind's name, without group and version."""
         return self.gvk.kind
-
-    @property
-    def key(self) -> str:
-        """Under what a cache keeps the object: `default/blog`, or `blog` for what is cluster-scoped."""
-        if self.known_key is None:
-            key = f"{self.namespace}/{self.name}" if self.namespace else self.name
-            object.__setattr__(self, "known_key", key)
-            return key
-        return self.known_key
 
     def _order(self) -> tuple[GroupVersionKind, str, str]:
         return self.gvk, self.namespace or "", self.name
@@ -148,6 +139,7 @@ class Ref(_Fields, Generic[K_co]):
         return self._order() >= other._order()
 
     def __hash__(self) -> int:
+        # That of the key, which knows its own: it is seldom that refs of several kinds are in one place.
         return self._hash  # type: ignore[attr-defined,no-any-return]  # a slot, hidden from the annotations
 
     def __iter__(self) -> Iterator[str]:
@@ -179,8 +171,8 @@ def ref_to(
     made.class_ = class_
     made.name = name
     made.namespace = namespace
-    made._hash = hash((gvk, namespace, name))
-    made.known_key = key
+    made.key = key = key or (f"{namespace}/{name}" if namespace else name)
+    made._hash = hash(key)
     made.__class__ = Ref
     ref: Ref[Any] = made
     return ref
