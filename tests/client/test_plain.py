@@ -45,12 +45,37 @@ SEEN_AT_A_GLANCE = {
     "a redirection": with_fields(LENGTH, status=b"302 Found"),
     "408 that keeps the connection": with_fields(LENGTH, status=b"408 Request Timeout"),
     "a name that only looks like another": with_fields(b"X-Content-Length: 7", b"Not-Connection: close", LENGTH),
+    "one chunk": with_fields(b"Transfer-Encoding: chunked", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    "one chunk in small letters": with_fields(
+        b"transfer-encoding: chunked", b"X: y", body=b"005\r\nhello\r\n0\r\n\r\n"
+    ),
+    "one long chunk": with_fields(b"Transfer-Encoding: chunked", body=b"2aA\r\n%b\r\n0\r\n\r\n" % (b"\r\n" * 341)),
+    "a chunk with its own end": with_fields(
+        b"Date: now", b"Transfer-Encoding: chunked", body=b"7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n"
+    ),
     "bytes of all kinds": with_fields(b"Content-Length: 256", body=bytes(range(256))),
 }
 LEFT_TO_THE_PARSER = {
     "chunks and a trailer": b"HTTP/1.1 200 OK\r\n" + FIELDS + CHUNKS,
     "a length and chunks": b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + CHUNKS,
     "chunks and a length": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + LENGTH + b"\r\n\r\n0\r\n\r\n",
+    "no chunk": with_fields(b"Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
+    "no chunk twice": with_fields(b"Transfer-Encoding: chunked", body=b"0\r\n\r\n0\r\n\r\n"),
+    "two chunks": with_fields(b"Transfer-Encoding: chunked", body=b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+    "a chunk and a trailer": with_fields(b"Transfer-Encoding: chunked", body=b"5\r\nhello\r\n0\r\nT: t\r\n\r\n"),
+    "a chunk with an extension": with_fields(b"Transfer-Encoding: chunked", body=b"5;x\r\nhello\r\n0\r\n\r\n"),
+    "a chunk of no length": with_fields(b"Transfer-Encoding: chunked", body=b"z\r\nhello\r\n0\r\n\r\n"),
+    "a chunk that is too long": with_fields(b"Transfer-Encoding: chunked", body=b"4\r\nhello\r\n0\r\n\r\n"),
+    "a chunk that is too short": with_fields(b"Transfer-Encoding: chunked", body=b"6\r\nhello\r\n0\r\n\r\n"),
+    "a chunk without an end": with_fields(b"Transfer-Encoding: chunked", body=b"5\r\nhello"),
+    "a chunk and something else": with_fields(b"Transfer-Encoding: chunked", body=b"5\r\nhello\r\n0\r\n\r\nx"),
+    "a chunk and line feeds": with_fields(b"Transfer-Encoding: chunked", body=b"5\nhello\n0\n\n"),
+    "chunks twice": with_fields(*[b"Transfer-Encoding: chunked"] * 2, body=b"5\r\nhello\r\n0\r\n\r\n"),
+    "chunked in capitals": with_fields(b"Transfer-Encoding: CHUNKED", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    "chunked and more": with_fields(b"Transfer-Encoding: gzip, chunked", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    "no content in a chunk": with_fields(
+        b"Transfer-Encoding: chunked", status=b"204 No Content", body=b"5\r\nhello\r\n0\r\n\r\n"
+    ),
     "another coding": with_fields(b"Transfer-Encoding: gzip", LENGTH),
     "until the end": with_fields(b"Date: now"),
     "two lengths that differ": with_fields(LENGTH, b"Content-Length: 3"),
@@ -177,7 +202,9 @@ def test_the_parser_reads_the_same(name: str, is_reused: bool):
             assert fate == parsed
 
 
-@pytest.mark.parametrize("name", ["plain", "two answers", "chunks and a trailer", "not the answer yet", "a warning"])
+@pytest.mark.parametrize(
+    "name", ["plain", "one chunk", "two answers", "chunks and a trailer", "not the answer yet", "a warning"]
+)
 def test_the_parser_reads_the_same_wherever_it_is_cut(name: str):
     data = ALL[name]
     for place in range(1, len(data)):
@@ -273,6 +300,8 @@ def test_headers_are_found_whenever_they_are_asked_for():
     assert headers_of("a field twice").get("VARY") == "a, b, c"
     assert headers.get("content-type") == headers.find("content-type") == "d, e"
     assert headers.find("x-one") is None
+    assert headers.find("transfer-encoding") is None
+    assert headers_of("one chunk").find("transfer-encoding") == "chunked"
     assert headers_of("spaces behind a value").find("x-one") == "a b"
 
 

@@ -12,13 +12,14 @@ __all__ = ["LateHeaders", "read_plain"]
 # P, T or U some say where the answer ends or whether the connection stays: of those, only two are known to be harmless.
 # A Warning is rare, and looked for in every answer: so that it need not be, W is for the parser too.
 _NAME: Final = rb"(?:[ABD-OQ-SVX-Zabd-oq-svx-z][0-9A-Za-z-]*+|Cache-Control|Content-Type|cache-control|content-type)"
-_NEVER: Final = frozenset("ptuw")
+_NEVER: Final = frozenset("puw")
 _FIELDS: Final = rb"(?:%b: [!-~][ -~]*+\r\n)*+" % _NAME
+_FRAMING: Final = rb"(?:[Cc]ontent-[Ll]ength: ([0-9]{1,10})|[Tt]ransfer-[Ee]ncoding: chunked)\r\n"
+_HEAD: Final = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9]) [ -~]*+\r\n%b%b%b\r\n" % (_FIELDS, _FRAMING, _FIELDS))
+_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,7})\r\n")
+_LAST: Final = b"\r\n0\r\n\r\n"
 # Without those that are not the answer yet (1xx), and those that have no body whatever they say (204, 304).
 _STATUS: Final = {b"%d" % status: status for status in range(200, 600) if status not in {204, 304}}
-_HEAD: Final = re.compile(
-    rb"HTTP/1\.1 ([2-5][0-9][0-9]) [ -~]*+\r\n%b[Cc]ontent-[Ll]ength: ([0-9]{1,10})\r\n%b\r\n" % (_FIELDS, _FIELDS)
-)
 
 
 class LateHeaders(Headers):
@@ -48,15 +49,29 @@ class LateHeaders(Headers):
 def read_plain(data: memoryview, size: int, most: int) -> Answer | None:
     """The answer that the first `size` bytes are, with a body of at most `most`; None leaves them to the parser.
 
-    The pattern takes only what the parser reads in the same way: every line ends as it should, no field but one
-    Content-Length says how long the body is, and none says that the connection ends with it. So there is one reading of
-    where the answer ends, and that has to be the end of the data.
+    The pattern takes only what the parser reads in the same way: every line ends as it should, one field says where the
+    body ends, and none says that the connection ends with it. So there is one reading of where the answer ends, and
+    that has to be the end of the data.
     """
     head = _HEAD.match(data, 0, size)
     if head is None:
         return None
     code, length = head.groups()
-    start, status = head.end(), _STATUS.get(code)
-    if status is None or length != b"%d" % (size - start) or size - start > most:
+    status, start = _STATUS.get(code), head.end()
+    if length is None:
+        body = _only_chunk(data, start, size)
+    else:
+        body = data[start:size].tobytes() if length == b"%d" % (size - start) and size - start <= most else None
+    if status is None or body is None:
         return None
-    return Answer(status=status, headers=LateHeaders(head.group()), body=data[start:size].tobytes())
+    return Answer(status=status, headers=LateHeaders(head.group()), body=body)
+
+
+def _only_chunk(data: memoryview, start: int, size: int) -> bytes | None:
+    """The body that is one chunk: so a server sends what it had ready at once, but did not count before."""
+    line = _CHUNK.match(data, start, size)
+    if line is None:
+        return None
+    start, end = line.end(), size - len(_LAST)
+    is_whole = int(line[1], 16) == end - start > 0 and data[end:size].tobytes() == _LAST
+    return data[start:end].tobytes() if is_whole else None
