@@ -207,6 +207,14 @@ async def test_pieces_come_as_soon_as_they_are_there():
         assert transport._pool.idle == 1
 
 
+async def test_no_repr_of_a_stream_shows_what_was_said():
+    async with listen(staying(CHUNKED, b"3\r\nfoo\r\n")) as transport:
+        answer = await post(transport, b"s3cret", is_stream=True, words="watch pods", headers={"X": "s3cret"})
+        assert repr(answer.pieces) == "<Exchange of 'watch pods'>"
+        assert "s3cret" not in repr(answer)
+        await answer.pieces.aclose()
+
+
 async def test_a_line_of_many_megabytes_passes():
     line = b'{"type":"ADDED","object":"' + b"x" * 5_000_000 + b'"}\n'
     framed = b"%x\r\n%b\r\n0\r\n\r\n" % (len(line), line)

@@ -18,7 +18,7 @@ _FOR_EVER: Final = float("inf")
 
 
 class Timed(Protocol):
-    """Something that has to be done at a certain time; it is the same as nothing but itself."""
+    """Something that has to be done at a certain time."""
 
     @property
     def when(self) -> float:

@@ -52,6 +52,10 @@ class Exchange(msgspec.Struct, eq=False):
     _error: Unreachable | None = None
     _waiter: asyncio.Future[None] | None = None
 
+    def __repr__(self) -> str:
+        # Not what is sent and what has come: that may be secret, and this ends up in logs.
+        return f"<{type(self).__name__} of {self.words!r}>"
+
     # --- what the connection calls --------------------------------------------------------------------------------
 
     def open(self, status: int, headers: Headers) -> None:
