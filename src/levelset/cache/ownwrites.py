@@ -95,15 +95,14 @@ class OwnWrites:
         """
         if not resource_version:
             return
-        version, observed, before = _number(resource_version), self._observed, self._unseen.get(key)
-        if before is None and version is not None and observed is not None and observed >= version:
-            return  # the cache was quicker than the answer, as it often is
+        version, before = _number(resource_version), self._unseen.get(key)
         if before is not None and before.gone is not None and before.gone == uid:
             return  # the answer of a write that came before the removal, which was answered first
         if version is None:
             self._put(Unseen(key, opaque=resource_version, is_late=True))
-        elif self._is_observed(version):
-            self._unseen.pop(key, None)
+        elif self._observed is not None and self._observed >= version:
+            if before is not None:
+                del self._unseen[key]
         else:
             is_silent = is_outside and held is None and (before is None or before.is_silent)
             self._put(Unseen(key, version=max(version, _version(before)), is_silent=is_silent))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from levelset.aio import timing
 from levelset.cache.changes import Change
 from levelset.cache.informer import Informer
-from levelset.cache.keys import is_older, key_for
+from levelset.cache.keys import is_older
 from levelset.cache.memo import Memo
 from levelset.cache.ownwrites import OwnWrites, Unseen
 from levelset.cache.scopes import Scope
@@ -129,13 +129,13 @@ class Source:
 
     def enter(self, write: Write) -> None:
         """The same for a write to a kind that concerns it."""
-        scope = self.informer.scope
-        if scope.namespace is not None and write.namespace != scope.namespace:
+        scope, name, namespace = self.informer.scope, write.name, write.namespace
+        if scope.namespace is not None and namespace != scope.namespace:
             return
-        if write.name is None:
+        if name is None:
             self.writes.record_many(write.resource_version)
             return
-        key = key_for(write.name, write.namespace)
+        key = f"{namespace}/{name}" if namespace else name  # as `key_for`, since it is done at each write
         kept = self.informer.table.kept.get(key)
         held = None if kept is None else kept.head
         if write.is_gone:

@@ -164,7 +164,10 @@ class Asking:
             raise ConfigError(f"this client is for namespace {only} only, not for {served.gvk.kind} in {namespace}")
         return namespace
 
-    def _observe(self, write: Write) -> None:
+    def _observe(self, write: Write | None) -> None:
+        """Has those who observe writes hear of one; of None, an answer that does not say what was written, nobody."""
+        if write is None:
+            return
         for observer in tuple(self._observers):
             try:
                 observer(write)

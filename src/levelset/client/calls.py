@@ -4,6 +4,7 @@ A `Transport` carries a `Call` to a server and brings the `Answer`. Everything b
 in a test) is a `Hook`: an async function that is given the call and the way on.
 """
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Protocol
 
@@ -11,7 +12,7 @@ import msgspec
 
 from levelset.web.messages import Headers
 
-__all__ = ["Answer", "Call", "Guard", "Hook", "Pieces", "Send", "Tally", "Transport"]
+__all__ = ["Answer", "Call", "Guard", "Hook", "Pieces", "Send", "Tallied", "Tally", "Transport"]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -76,7 +77,7 @@ class Guard:
     """A hook that only lets pass: `check` is given each call before it goes on, and raises if it must not.
 
     It is a hook as any other, and so is a `Tally`. Since both leave the way of a call as it is, a client need not go
-    through them: it asks the one before and tells the other afterwards, which spares a coroutine for each.
+    through them: it asks the one before and adds to the other afterwards, which spares a coroutine for each.
     """
 
     __slots__ = ("check",)
@@ -91,19 +92,31 @@ class Guard:
 
 
 class Tally:
-    """A hook that only looks: `note` is given each call with the status of its answer, or None if there was none."""
+    """A hook that only counts: in `counts`, how many calls were answered how, by status, method and label.
 
-    __slots__ = ("note",)
+    A call without an answer has no status (None). Several tallies may count in the same place.
+    """
 
-    def __init__(self, note: Callable[[Call, int | None], None], /) -> None:
-        self.note = note
+    __slots__ = ("counts", "label")
+
+    def __init__(self, counts: "Tallied", label: str = "") -> None:
+        self.counts = counts
+        self.label = label
 
     async def __call__(self, call: Call, send: Send) -> Answer:
-        """The answer as it came, once it was noted."""
+        """The answer as it came, once it was counted."""
         status: int | None = None
         try:
             answer = await send(call)
             status = answer.status
             return answer
         finally:
-            self.note(call, status)
+            self.add(call, status)
+
+    def add(self, call: Call, status: int | None) -> None:
+        """Counts one call."""
+        self.counts[status, call.method, self.label] += 1
+
+
+Tallied = defaultdict[tuple[int | None, str, str], int]
+"""What a tally counts: numbers of calls, by status, method and label."""

@@ -10,6 +10,7 @@ import msgspec
 
 from levelset.client.calls import Call
 from levelset.client.requests import JSON, PLAIN, Target, Validation, writing_query
+from levelset.objects.identity import GroupVersionKind
 
 __all__ = ["APPLY", "Form", "FormKey", "form_of"]
 
@@ -25,6 +26,8 @@ class Form(msgspec.Struct, frozen=True):
     class_: type[Any]
     place: Target
     """Where the objects are; without a name."""
+    gvk: GroupVersionKind
+    namespace: str | None
     path: str
     """What stands before the name."""
     words: str
@@ -65,6 +68,8 @@ def form_of(
     return Form(
         class_=class_,
         place=place,
+        gvk=place.served.gvk,
+        namespace=place.namespace,
         path=f"{place.path}/",
         words=f"{verb} {kind}/{place.namespace}/" if place.namespace else f"{verb} {kind}/",
         tail=f"/{subresource}" if subresource else "",

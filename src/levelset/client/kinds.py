@@ -60,12 +60,13 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     def read(self, raw: bytes) -> K_co:
         """The object in these bytes, decoded for this caller; BadObject if the class cannot hold it."""
-        if self.class_ is Unstructured:
+        class_: Any = self.class_
+        if class_ is Unstructured:
             tree = codec.decode_tree(raw)
             # The items of a list do not repeat what the list says.
             named = {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind}
             return cast("K_co", Unstructured({**named, **tree} if isinstance(tree, dict) else tree))
-        made: K_co = codec.decode(self.class_, raw)
+        made: K_co = codec.reader(class_)(raw)
         return made
 
     def ref(self, kept: Kept) -> Ref[K_co]:

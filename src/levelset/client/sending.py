@@ -3,8 +3,8 @@
 Hooks see one call for each verb. Below them calls are repeated where that is safe; the wire hooks below that see every
 attempt. An answer of 400 or more becomes an exception at the very top, so that hooks see answers as they came.
 
-Where nobody but guards, and then tallies, stands in between, a call goes to the transport directly: the guards are
-asked before, and the tallies told what came of it. It is the same in the same order, in one coroutine.
+Where nobody but guards, and behind them tallies, stands in between, a call goes to the transport directly: the guards
+are asked before, and what came of it is added to the tallies. It is the same, in one coroutine.
 """
 
 import asyncio
@@ -23,8 +23,6 @@ __all__ = ["Sender", "WarningLog"]
 
 _log: Final = logging.getLogger("levelset.client")
 _MOST_REMEMBERED: Final = 1000
-
-Note = Callable[[Call, int | None], None]
 
 
 class _Life:
@@ -47,11 +45,11 @@ class Sender:
         "_direct",
         "_hooks",
         "_life",
-        "_notes",
         "_on_warning",
         "_once",
         "_repeated",
         "_retrying",
+        "_tallies",
         "_transport",
         "_wire_hooks",
     )
@@ -88,9 +86,9 @@ class Sender:
         self._repeated = _chained([*hooks, self._retrying], self._attempt)
         guards = list(takewhile(lambda one: isinstance(one, Guard), hooks))
         inner = (*hooks[len(guards) :], *self._wire_hooks)
-        self._direct = direct if all(isinstance(one, Tally) for one in inner) else None
         self._checks = tuple(one.check for one in guards if isinstance(one, Guard))
-        self._notes = _notes(inner)
+        self._tallies = _tallies(inner)
+        self._direct = direct if len(self._tallies) == len(inner) else None
 
     @property
     def transport(self) -> Transport:
@@ -118,13 +116,13 @@ class Sender:
         except Unreachable as error:
             outcome = error
         except BaseException:
-            _tell(self._notes, call, None)
+            _count(self._tallies, call, None)
             raise
         else:
             status = answer.status
             if status < TROUBLE:  # as nearly always
-                for note in self._notes:
-                    note(call, status)
+                for tally in self._tallies:
+                    tally.counts[status, call.method, tally.label] += 1  # as `add`, without a call
                 is_plain = status < 300 and answer.headers.find("warning") is None
                 return answer if is_plain else self._judged(call, answer)
         return self._judged(call, await self._go_on(call, outcome, deadline))
@@ -142,14 +140,14 @@ class Sender:
 
     async def _go_on(self, call: Call, outcome: Answer | Unreachable, deadline: float) -> Answer:
         """What comes of a call that went directly and led to this: wire hooks see each attempt, the others the end."""
-        _tell(_notes(self._wire_hooks), call, None if isinstance(outcome, Unreachable) else outcome.status)
+        _count(_tallies(self._wire_hooks), call, None if isinstance(outcome, Unreachable) else outcome.status)
         status: int | None = None
         try:
             answer = await self._retrying.go_on(call, self._attempt, outcome, deadline)
             status = answer.status
             return answer
         finally:
-            _tell(_notes(self._hooks), call, status)
+            _count(_tallies(self._hooks), call, status)
 
     def _judged(self, call: Call, answer: Answer) -> Answer:
         """The answer, once its warnings are told; ApiError if it is a refusal."""
@@ -205,14 +203,13 @@ def _no_time() -> float:
     raise ConfigError("no loop has been seen yet, whose clock could be asked")
 
 
-def _notes(hooks: Sequence[Hook]) -> tuple[Note, ...]:
-    """Those of the tallies among some hooks, the innermost first: it is the first to learn what came of a call."""
-    return tuple(one.note for one in reversed(hooks) if isinstance(one, Tally))
+def _tallies(hooks: Sequence[Hook]) -> tuple[Tally, ...]:
+    return tuple(one for one in hooks if isinstance(one, Tally))
 
 
-def _tell(notes: Sequence[Note], call: Call, status: int | None) -> None:
-    for note in notes:
-        note(call, status)
+def _count(tallies: Sequence[Tally], call: Call, status: int | None) -> None:
+    for tally in tallies:
+        tally.add(call, status)
 
 
 def _chained(hooks: Sequence[Hook], send: Send) -> Send:

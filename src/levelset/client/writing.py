@@ -1,13 +1,13 @@
 """The verbs that change something: create, update, patch, apply, delete, scale."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from levelset.client import requests
 from levelset.client.asking import Asking, Write, kind_and_name
 from levelset.client.calls import Answer
 from levelset.client.drafting import Draft, delete_options, draft_of, is_gone, read_part, write_of
-from levelset.client.forms import APPLY, Form
+from levelset.client.forms import APPLY
 from levelset.client.items import Items
 from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.client.paging import KeptPage, read_page
@@ -27,6 +27,7 @@ O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the ty
 
 
 _TEXT: Final = (str, type(None))
+_reader: Final = cast("Callable[[Any], Callable[[bytes], Any]]", codec.reader)
 
 
 class WriteOptions(TypedDict, total=False):
@@ -179,8 +180,10 @@ class Writing(Asking):
             key = class_, what.namespace, subresource, patch.content_type, None
             form = self._forms.get(key) or self._form(view_of(class_), key)
             if form is not None:
-                call = form.call(what.name, patch.body())
-                return self._accepted(form, what.name, await self._sender.send(call))
+                answered = (await self._sender.send(form.call(what.name, patch.body()))).body
+                if not form.is_dry:
+                    self._observe(write_of(form.gvk, what.name, form.namespace, answered))
+                return _reader(form.class_)(answered)
         kind: Any = class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
         served = self._served_nowait(view) or await self._served(view)
@@ -237,8 +240,10 @@ class Writing(Asking):
             key = view.class_, place, subresource, APPLY, force
             form = self._forms.get(key) or self._form(view, key)
             if form is not None:
-                call = form.call(draft.name, body)
-                return self._accepted(form, draft.name, await self._sender.send(call))
+                answered = (await self._sender.send(form.call(draft.name, body))).body
+                if not form.is_dry:
+                    self._observe(write_of(form.gvk, draft.name, form.namespace, answered))
+                return _reader(form.class_)(answered)
         served = self._served_nowait(view) or await self._served(view)
         target = self._drafted(served, draft, namespace, subresource)
         chosen = self._options(options)
@@ -279,9 +284,7 @@ class Writing(Asking):
                 return None
             raise
         if not dry_run:
-            write = write_of(view.gvk, name, target.namespace, answer.body, is_delete=True)
-            if write is not None:
-                self._observe(write)
+            self._observe(write_of(view.gvk, name, target.namespace, answer.body, is_delete=True))
         return None if is_gone(answer.body) else view.read(answer.body)
 
     async def delete_collection(
@@ -367,22 +370,8 @@ class Writing(Asking):
         """The object in the answer to a write, once those who observe writes have heard of it."""
         body = answer.body
         if not is_dry:
-            write = write_of(target.served.gvk, target.name, target.namespace, body)
-            if write is not None:
-                self._observe(write)
+            self._observe(write_of(target.served.gvk, target.name, target.namespace, body))
         return view.read(body) if target.subresource is None else read_part(view, body, target.subresource)
-
-    def _accepted(self, form: Form, name: str, answer: Answer) -> Any:
-        """The same for a write that a form was there for."""
-        body = answer.body
-        if not form.is_dry:
-            place = form.place
-            write = write_of(place.served.gvk, name, place.namespace, body)
-            if write is not None:
-                self._observe(write)
-        class_: Any = form.class_
-        read: Callable[[bytes], Any] = codec.reader(class_)
-        return read(body)
 
 
 def _deleted_page(body: bytes, view: View[Any]) -> KeptPage:

@@ -4,12 +4,13 @@ A dashboard or an alert that was made for controller-runtime works here. Countin
 thousand times a second); putting it into words happens when somebody scrapes.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
 from levelset.cache.stats import Stats
-from levelset.client.calls import Call, Hook, Tally
+from levelset.client.calls import Hook, Tallied, Tally
 from levelset.controller.actions import Outcome
 from levelset.controller.history import Counts
 from levelset.controller.requests import Reason
@@ -30,7 +31,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = Registry()
         self._numbers: dict[str, Numbers] = {}
-        self._requests: dict[tuple[int | None, str, str], int] = {}
+        self._requests: Tallied = defaultdict(int)
         self.registry.add(self._controllers)
         self.registry.add(lambda: [request_family(self._requests)])
 
@@ -76,13 +77,7 @@ class Metrics:
 
     def counting(self, host: str) -> Hook:
         """A wire hook that counts the requests of a client to `host`."""
-        counts = self._requests
-
-        def note(call: Call, status: int | None) -> None:
-            key = status, call.method, host
-            counts[key] = counts.get(key, 0) + 1
-
-        return Tally(note)
+        return Tally(self._requests, host)
 
     def queued(self, name: str, depth: int, /) -> None:
         """Counts a request that waits."""
