@@ -135,7 +135,7 @@ class Asking:
 
     def _form(self, view: View[Any], key: FormKey) -> Form | None:
         """The form for writes of a class with this client's settings, kept for the next one; None if they need more."""
-        served, settings = view.definition, self._settings
+        served, settings = self._served_nowait(view), self._settings
         if served is None or view.is_metadata or key[2] not in _WHOLE:
             return None
         made = form_of(

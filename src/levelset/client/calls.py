@@ -6,7 +6,7 @@ in a test) is a `Hook`: an async function that is given the call and the way on.
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Protocol, final
 
 import msgspec
 
@@ -73,6 +73,7 @@ Hook = Callable[[Call, Send], Awaitable[Answer]]
 """Stands between the client and its transport: may change the call, answer by itself, raise, or look at the answer."""
 
 
+@final
 class Guard:
     """A hook that only lets pass: `check` is given each call before it goes on, and raises if it must not.
 
@@ -91,6 +92,7 @@ class Guard:
         return await send(call)
 
 
+@final
 class Tally:
     """A hook that only counts: in `counts`, how many calls were answered how, by status, method and label.
 

@@ -13,7 +13,7 @@ from levelset.objects import codec
 from levelset.objects.identity import GroupVersionKind
 from levelset.objects.kept import Head, read_head
 from levelset.objects.meta import DeleteOptions, Preconditions
-from levelset.objects.resource import Object, PartialObjectMetadata, origin_of
+from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
 from levelset.objects.trees import is_map
 from levelset.objects.unstructured import Unstructured
 
@@ -61,7 +61,7 @@ def draft_of(obj: Any) -> Draft:
     found = _sendable(obj.__class__)
     if found is not None:
         meta = obj.metadata
-        has_origin = origin_of(obj) is not None
+        has_origin = ORIGIN in obj.__dict__
         return Draft(found, meta.name, meta.namespace, meta.resource_version, has_origin, None, obj)
     if isinstance(obj, PartialObjectMetadata):
         raise ConfigError(f"{obj.name}: only the metadata are here; patch the object, or read it whole")

@@ -56,9 +56,14 @@ class Retrying:
     async def __call__(self, call: Call, send: Send) -> Answer:
         """The first answer that is one, or what the last attempt led to."""
         deadline = timing.now() + call.timeout
-        outcome = await _try(call, send)
-        if not isinstance(outcome, Unreachable) and outcome.status < TROUBLE:
-            return outcome
+        outcome: Answer | Unreachable
+        try:
+            outcome = await send(call)
+        except Unreachable as error:
+            outcome = error
+        else:
+            if outcome.status < TROUBLE:  # as nearly always
+                return outcome
         return await self.go_on(call, send, outcome, deadline)
 
     async def go_on(self, call: Call, send: Send, outcome: Answer | Unreachable, deadline: float) -> Answer:
