@@ -34,3 +34,10 @@ def test_numbers_too_long_to_print_are_compared():
 def test_trees_too_deep_for_python_are_compared():
     assert alike(deep(100_000, 1), deep(100_000, 1))
     assert not alike(deep(100_000, 1), deep(100_000, 2))
+
+
+def test_a_copy_in_another_order_is_compared_member_by_member():
+    one, other = {"a": 1, "b": True}, {"b": 1, "a": True}
+    assert not alike(one, other)
+    assert alike({"x": one}, {"x": one})
+    assert alike(one, dict(one))

@@ -18,7 +18,7 @@ __all__ = ["Decoded", "admit", "check_place", "read_type"]
 NOTHING_WRONG = Admission()
 
 
-class Decoded(msgspec.Struct, frozen=True):
+class Decoded(msgspec.Struct, frozen=True, gc=False):
     """What is left to judge of an object that could be decoded: what its schema says, and its own managedFields."""
 
     causes: list[Cause]

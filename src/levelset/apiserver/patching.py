@@ -70,7 +70,9 @@ def patch_nowait(
     world: World, served: Served, namespace: str | None, name: str, *, media: str, body: bytes, options: WriteOptions
 ) -> Written:
     """As `patch`, at once, on a storage that reads and writes so, where nobody else is asked first."""
-    if media == APPLY_PATCH or options.subresource == "scale":
+    if media == APPLY_PATCH:
+        return run_at_once(applying.apply(world, served, namespace, name, body, options=options))
+    if options.subresource == "scale":
         return run_at_once(patch(world, served, namespace, name, media=media, body=body, options=options))
     _check_media(served, media)
     given, options = _read(body, options)
@@ -90,16 +92,14 @@ def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:
 
 def _change(world: World, served: Served, name: str, media: str, given: Any, *, options: WriteOptions) -> Change:
     """What the patch makes of an object."""
+    if media == MERGE_PATCH and _is_only_status(served, given, options):
+        return _change_of_status(world, served, name, given, options)
     change = read_patch(media, given, served.shape() if media == STRATEGIC_PATCH else None)
-    is_status = media == MERGE_PATCH and _is_only_status(served, given, options)
 
     def patched(old: Tree, item: Item) -> strategy.Settled:
-        # A merge leaves what it is given as it is, so that a new status can be laid over the tree that is there.
-        new = change(old if is_status else served_tree(served, item))
+        new = change(served_tree(served, item))
         check_version(served, name, new, old)
         try:
-            if is_status:
-                return strategy.settle_status(world, served, old, new, options)
             return strategy.settle_update(world, served, old, new, options)
         except Undecodable as error:
             raise refusals.invalid_patch(error.message) from error
@@ -107,15 +107,37 @@ def _change(world: World, served: Served, name: str, media: str, given: Any, *, 
     return patched
 
 
-def _is_only_status(served: Served, given: Tree, options: WriteOptions) -> bool:
+def _change_of_status(world: World, served: Served, name: str, given: Tree, options: WriteOptions) -> Change:
+    """As `_change`, for a merge patch that has only a status in it.
+
+    A merge leaves what it is given as it is, so that the new status is laid over the tree that is there.
+    """
+    version = given.get("metadata", _NOTHING).get("resourceVersion")
+    status = {"status": given["status"]} if "status" in given else {}
+
+    def patched(old: Tree, _item: Item) -> strategy.Settled:
+        new = _merged(status, old)
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise refusals.stale(served, name)
+        try:
+            return strategy.settle_status(world, served, old, new, options)
+        except Undecodable as error:
+            raise refusals.invalid_patch(error.message) from error
+
+    return patched
+
+
+def _is_only_status(served: Served, given: Any, options: WriteOptions) -> bool:
     """Whether a merge patch has nothing in it but the status of a custom resource, and the version it is meant for.
 
-    Not if somebody is asked who may change the object in place, nor if a function converts what is stored: what that
-    makes of the metadata nobody has looked at.
+    Not if somebody is asked, or a rule has a say, who may change the object in place; nor if a function converts what
+    is stored: what that makes of the metadata nobody has looked at.
     """
-    if options.subresource != "status" or not served.custom or not _OF_STATUS.issuperset(given):
+    if options.subresource != "status" or not served.custom:
         return False
-    if options.asking is not None or served.convert is not None:
+    if given.__class__ is not dict or not _OF_STATUS.issuperset(given):
+        return False
+    if options.asking is not None or served.convert is not None or served.rules.prepare_status is not None:
         return False
     metadata = given.get("metadata", _NOTHING)
     return metadata.__class__ is dict and (

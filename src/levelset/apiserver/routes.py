@@ -15,7 +15,7 @@ _LONGEST_KEPT: Final = 512
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
-class Route(msgspec.Struct, frozen=True, eq=False):
+class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Where requests with one method and path go, as long as the catalog stays as it is."""
 
     address: Address
@@ -52,7 +52,9 @@ class Routes:
         """Remembers the route of a path, and gives it."""
         address = route.address
         if len(path) < _LONGEST_KEPT:
-            self._remember(method, path, route)
+            if len(self.known) >= _MOST_KEPT:
+                self.known.clear()
+            self.known[method, path] = route
             if address.name is not None and not address.watch:
                 ending = f"/{address.subresource}" if address.subresource else ""
                 before, _, name = path.removesuffix(ending).rpartition("/")
@@ -75,10 +77,8 @@ class Routes:
         one = alike.address
         address = Address(one.group, one.version, one.plural, one.namespace, name, one.subresource)
         route = Route(address, alike.served, alike.action)
-        self._remember(method, path, route)
+        known = self.known
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[method, path] = route
         return route
-
-    def _remember(self, method: str, path: str, route: Route) -> None:
-        if len(self.known) >= _MOST_KEPT:
-            self.known.clear()
-        self.known[method, path] = route

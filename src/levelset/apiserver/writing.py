@@ -50,7 +50,7 @@ Change = Callable[[Tree, Item], strategy.Settled]
 """Decides what an object becomes: it gets the tree as served, its own to keep, and the item to decode it again from."""
 
 
-class Written(msgspec.Struct, frozen=True):
+class Written(msgspec.Struct, frozen=True, gc=False):
     """What a write led to, as it is answered: in the served version and with its resourceVersion.
 
     `item` is what is stored now; None if nothing was (a dry run), or nothing is any more.

@@ -70,14 +70,13 @@ def _compared_maps(old: dict[str, Tree], new: dict[str, Tree], shape: Shape) -> 
     changed: Node = {}
     removed: Node = {}
     for name, after in new.items():
-        element = f"f:{name}"
         if name not in old:
-            changed[element] = every_field(after, shape.member(name))
+            changed[f"f:{name}"] = every_field(after, shape.member(name))
             continue
         before = old[name]
         if before is after or (before.__class__ is str and before == after):
             continue
-        _put(element, _compared(before, after, shape.member(name)), changed, removed)
+        _put(f"f:{name}", _compared(before, after, shape.member(name)), changed, removed)
     for name, before in old.items():
         if name not in new:
             removed[f"f:{name}"] = every_field(before, shape.member(name))

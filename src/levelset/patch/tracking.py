@@ -137,7 +137,9 @@ def without_managed(tree: Tree) -> dict[str, Tree]:
     metadata = _metadata(found)
     if "managedFields" not in metadata:
         return found
-    return {**found, "metadata": {name: member for name, member in metadata.items() if name != "managedFields"}}
+    rest = metadata.copy()
+    del rest["managedFields"]
+    return {**found, "metadata": rest}
 
 
 def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
@@ -183,4 +185,6 @@ def _metadata(tree: dict[str, Tree]) -> dict[str, Tree]:
 
 
 def _unversioned(tree: dict[str, Tree]) -> dict[str, Tree]:
-    return {name: member for name, member in _metadata(tree).items() if name != "resourceVersion"}
+    rest = _metadata(tree).copy()
+    rest.pop("resourceVersion", None)
+    return rest

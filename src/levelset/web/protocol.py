@@ -238,9 +238,18 @@ class Connection(asyncio.BufferedProtocol):
                     self._upgrade(response, response.upgrade)
                     return
                 self._reader.release()
-            if response.status < 200:
-                raise ValueError(f"{response.status} is no answer to a request that asked for no upgrade")
+            status = response.status
+            if status < 200:
+                raise ValueError(f"{status} is no answer to a request that asked for no upgrade")
             if isinstance(body, bytes):
+                is_plain = len(body) < 65536 and self._keeps and not turn.is_old
+                if is_plain and status not in {204, 304} and request.method != "HEAD":
+                    # As `_send` and `_finish` have it, without a call to each: nearly all answers are such.
+                    framing = b"Content-Length: %d\r\n" % len(body)
+                    self._outlet.write(self._shared.heads.write(status, response.headers, framing) + body)
+                    self._turn = self._phase = None
+                    self._stalled_at = 0
+                    return
                 self._send(turn, request, response, body)
             else:
                 self._stream(turn, request, response, body)
@@ -253,13 +262,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, turn: Turn, request: Request, response: Response, body: bytes) -> None:
         status, size = response.status, len(body)
-        if size < 65536 and self._keeps and not turn.is_old and status not in {204, 304} and request.method != "HEAD":
-            # Nearly all answers. As below, and as `_finish`, which spares them half of their calls.
-            framing = b"Content-Length: %d\r\n" % size
-            self._outlet.write(self._shared.heads.write(status, response.headers, framing) + body)
-            self._turn = self._phase = None
-            self._stalled_at = 0
-            return
         framing = b"" if status in {204, 304} else b"Content-Length: %d\r\n" % size
         if not self._keeps or turn.is_old:
             framing += self._connection_line(turn)

@@ -23,7 +23,7 @@ class Phase(Enum):
     BODY = auto()
 
 
-class Turn(msgspec.Struct, frozen=True, eq=False):
+class Turn(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One thing to answer, in order: a request, or the refusal of what could not become one."""
 
     request: Request | None
