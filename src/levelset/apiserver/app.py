@@ -129,9 +129,22 @@ class App:
         return finished if isinstance(finished, Response) else await finished
 
     def _answer(self, request: Request, caller: Caller | None) -> Answer:
-        world = self._world
         routes = self._routes
         route = routes.known.get((request.method, request.path)) or routes.find_alike(request.method, request.path)
+        if route is None or len(request.body) > HEAVY:
+            return self._answer_with_care(request, caller, route)
+        if caller is not None and not caller.is_master:
+            self._authorize(request, route.address, caller)
+        if "timeout" in request.query:
+            _timeout(request)
+        served = route.served
+        call = Call(self._world, served, route.address, request)
+        answer = (route.action or find_action(call))(call)
+        return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
+
+    def _answer_with_care(self, request: Request, caller: Caller | None, route: Route | None) -> Answer:
+        """As `_answer`, for a path that is not known yet, or a body that may be too much."""
+        world, routes = self._world, self._routes
         address = read_address(request.segments) if route is None else route.address
         if address is None:
             return self._page(request, caller)
