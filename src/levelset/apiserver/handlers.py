@@ -51,7 +51,7 @@ _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deleteco
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class Call(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Call(msgspec.Struct, frozen=True, eq=False):
     """One request to one resource."""
 
     world: World

@@ -15,7 +15,7 @@ _LONGEST_KEPT: Final = 512
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
-class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Route(msgspec.Struct, frozen=True, eq=False):
     """Where requests with one method and path go, as long as the catalog stays as it is."""
 
     address: Address

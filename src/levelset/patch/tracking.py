@@ -69,9 +69,9 @@ def track_update(
     that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are no objects.
     """
     try:
-        before, after = without_managed({} if live is None else live), without_managed(new)
-        stored, given = managed_fields(live), managed_fields(new)
-        if given is None or given == stored or subresource is not None:
+        before, stored = _apart({} if live is None else live)
+        after, given = _apart(new)
+        if subresource is not None or given is None or given == stored:
             given = stored
         is_same = live is not None and same_object(before, after)
         if is_same and given is stored:
@@ -103,15 +103,27 @@ def fit(managers: Managers, shape: Shape, changes: Changes | None = None) -> dic
 
     With `changes`, only where something changed, which is all that an update needs to know.
     """
-    along = None if changes is None else changes.changed | changes.removed
-    return {key: entry.owning(entry.fields.fitted(shape, along=along)) for key, entry in managers.items()}
+    if changes is None:
+        return {key: entry.owning(entry.fields.fitted(shape)) for key, entry in managers.items()}
+    along = changes.changed | changes.removed
+    return {
+        key: entry.owning(entry.fields.fitted(shape, along=along)) if _meets(entry, along) else entry
+        for key, entry in managers.items()
+    }
 
 
 def give_up(managers: Managers, changes: Changes) -> Managers:
     """The entries without what was changed or removed by somebody else; whoever owns nothing any more goes."""
     lost = changes.changed | changes.removed
-    settled = {key: entry.owning(entry.fields - lost) for key, entry in managers.items()} if lost else managers
-    return {key: entry for key, entry in settled.items() if entry.fields}
+    settled = {
+        key: entry.owning(entry.fields - lost) if _meets(entry, lost) else entry for key, entry in managers.items()
+    }
+    return {key: entry for key, entry in settled.items() if entry.fields.tree}
+
+
+def _meets(entry: ManagedEntry, fields: FieldSet) -> bool:
+    """Whether the entry may own some of these fields, or some above or below them; most are about another part."""
+    return not fields.tree.keys().isdisjoint(entry.fields.tree)
 
 
 def is_reset(managed: Tree) -> bool:
@@ -133,13 +145,7 @@ def managed_fields(tree: Tree) -> Tree:
 
 def without_managed(tree: Tree) -> dict[str, Tree]:
     """The object without its `managedFields`; BadPatch if it is no object at all."""
-    found = as_object(tree)
-    metadata = _metadata(found)
-    if "managedFields" not in metadata:
-        return found
-    rest = metadata.copy()
-    del rest["managedFields"]
-    return {**found, "metadata": rest}
+    return _apart(tree)[0]
 
 
 def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
@@ -160,6 +166,17 @@ def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
         if member is not other and name != "metadata" and not alike(member, other):
             return False
     return alike(_unversioned(old), _unversioned(new))
+
+
+def _apart(tree: Tree) -> tuple[dict[str, Tree], Tree]:
+    """The object without its `managedFields`, and what stood there; None if there is no such thing."""
+    found = as_object(tree)
+    metadata = _metadata(found)
+    if "managedFields" not in metadata:
+        return found, None
+    rest = metadata.copy()
+    managed = rest.pop("managedFields")
+    return {**found, "metadata": rest}, managed
 
 
 def _managers_of_write(stored: Tree, given: Tree) -> Managers:
