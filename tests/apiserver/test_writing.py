@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver import writing
+from levelset.apiserver import strategy, writing
 from levelset.apiserver.objects import served_bytes
 from levelset.apiserver.options import WriteOptions
 from levelset.apiserver.served import Rules, Served
 from levelset.apiserver.world import Tree, World
 from levelset.errors import AlreadyExists, ApiError, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
 from levelset.objects import decode_tree
+from levelset.storage import Item
 from tests.apiserver.writes import SlowStorage, configmaps, make_served, make_world, preload_kinds, widget
 
 DRY = WriteOptions(dry_run=True)
@@ -283,3 +284,47 @@ async def test_an_object_that_is_nested_too_deeply_is_a_bad_request() -> None:
         deep = {"a": deep}
     with pytest.raises(BadRequest):
         await make(world, served, spec={"free": deep})
+
+
+async def test_a_change_at_once_decides_again_if_its_decision_wrote_in_between() -> None:
+    world, served = make_world()
+    await make(world, served)
+    key, seen = served.key("x", "a"), list[str]()
+
+    def change(old: Tree, item: Item) -> strategy.Settled:
+        seen.append(old["metadata"]["resourceVersion"])
+        if len(seen) == 1:
+            assert world.writer is not None
+            world.writer.put_nowait(key, item.value, expected=None)
+        return strategy.Settled({**old, "spec": {"color": "red"}}, changed=True)
+
+    written = writing.rewrite_nowait(world, served, "x", "a", change, options=WriteOptions())
+    assert seen == ["2", "3"]
+    assert (written.tree["metadata"]["resourceVersion"], written.item is not None) == ("4", True)
+
+
+async def test_what_is_not_stored_is_no_write_whether_it_waits_or_not() -> None:
+    world, served = make_world()
+    await make(world, served)
+    told: list[Any] = []
+    world.listeners.append(lambda *change: told.append(change))
+
+    def change(old: Tree, _: Item) -> strategy.Settled:
+        return strategy.Settled({**old, "metadata": {**old["metadata"], "resourceVersion": "1"}}, changed=True)
+
+    at_once = writing.rewrite_nowait(world, served, "x", "a", change, options=WriteOptions())
+    assert at_once == await writing.rewrite(world, served, "x", "a", change, options=WriteOptions())
+    assert (at_once.tree["metadata"]["resourceVersion"], told) == ("2", [])
+
+
+async def test_an_object_grows_to_a_bound_whether_it_waits_or_not() -> None:
+    world, served = make_world()
+    await make(world, served)
+
+    def change(old: Tree, _: Item) -> strategy.Settled:
+        return strategy.Settled({**old, "spec": {"color": "r" * writing.LARGEST}}, changed=True)
+
+    with pytest.raises(ApiError, match="too large"):
+        writing.rewrite_nowait(world, served, "x", "a", change, options=WriteOptions())
+    with pytest.raises(ApiError, match="too large"):
+        await writing.rewrite(world, served, "x", "a", change, options=WriteOptions())
