@@ -1,7 +1,6 @@
 """Server-side apply: an object is created, or the manager's wishes are laid over the one that is there."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any, cast
 
 from levelset.apiserver import admitting, refusals, scaling, strategy, writing
@@ -165,8 +164,10 @@ def _laid_over(world: World, served: Served, old: Tree | None, config: Tree, opt
 def _parse(body: bytes) -> Tree:
     tree: Any = None
     if body[:1] == b"{":
-        with suppress(BadObject):  # then it is YAML, or somebody is to be told what is wrong with it
+        try:
             tree = decode_tree(body)
+        except BadObject:
+            tree = None  # then it is YAML, or somebody is to be told what is wrong with it
     if tree is None:
         tree = read_text(body, JSON if body[:1] == b"{" and is_json(body) else YAML)
     if not isinstance(tree, dict):

@@ -45,7 +45,8 @@ def create_applied(
     if tree is None or decoded is None:
         return None
     writing.check_home_nowait(reader, served, namespace, name)
-    strategy.finish_create(world, served, namespace, tree, decoded, options=options, applied=True)
+    strategy.own_new(world, served, namespace, tree, decoded, options=options, applied=True)
+    strategy.judge_new(world, served, tree, decoded.causes)
     try:
         return writing.store_new_nowait(world, writer, served, key, tree)
     except Mismatch:  # somebody who was asked to judge it has made it

@@ -122,7 +122,8 @@ class GarbageCollector:
                 self.worker.add(dependent)
 
     def _owned(self, served: Served, before: Object | None, after: Object) -> None:
-        old, new = [] if before is None else references(before), references(after)
+        new = references(after)
+        old = [] if before is None else references(before)
         if before is not None and old == new:
             return
         spot = spot_of(served, after)

@@ -103,7 +103,7 @@ def own_new(
     place = namespace if served.namespaced else None
     try:
         meta.fill_new(metadata, namespace=place, uid=meta.new_uid(world.random), now=now, generation=rules.generation)
-        if not _WARNED.isdisjoint(metadata):
+        if "finalizers" in metadata or len(metadata.get("ownerReferences", ())) > 1:
             _warn(served, metadata, None, options)
         if rules.default is not None:
             rules.default(tree)

@@ -324,7 +324,8 @@ async def check_home(world: World, served: Served, namespace: str | None, name: 
 def check_home_nowait(reader: NowaitReader, served: Served, namespace: str | None, name: str) -> None:
     """As `check_home`, at once."""
     home = None if namespace is None else reader.get_nowait(NAMESPACES + namespace)
-    _judge_home(served, namespace, name, home)
+    if home is None or served.terminating or _is_terminating(home.value):
+        _judge_home(served, namespace, name, home)
 
 
 def _judge_home(served: Served, namespace: str | None, name: str, home: Item | None) -> None:

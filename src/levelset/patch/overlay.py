@@ -19,6 +19,8 @@ def overlay(live: Tree, config: Tree, shape: Shape) -> Tree:
     if isinstance(live, dict) and isinstance(config, dict) and not shape.atomic:
         return _overlaid_map(live, config, shape)
     if isinstance(live, list) and isinstance(config, list):
+        if alike(live, config):
+            return live
         here = list_elements(live, shape)
         there = list_elements(config, shape)
         if here is not None and there is not None:

@@ -137,8 +137,8 @@ class Feeds:
         """The feeds that take every key of a directory, and how long the prefixes are that take some."""
         if len(self._routes) >= _KEPT_ROUTES:
             self._routes.clear()
-        found = (self._by_prefix.get(directory[:length]) for length in range(len(directory) + 1))
-        wide = tuple(feed for feed in found if feed is not None)
+        found = [self._by_prefix.get(directory[:length]) for length in range(len(directory) + 1)]
+        wide = tuple([feed for feed in found if feed is not None])
         lengths = tuple(sorted({len(prefix) for prefix in self._narrow.get(directory, ())}))
         route = self._routes[directory] = (wide, lengths)
         return route
