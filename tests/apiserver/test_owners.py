@@ -1,9 +1,17 @@
+import gc
+import weakref
+
 from levelset.apiserver.builtins import builtin_kinds
 from levelset.apiserver.catalog import Catalog
 from levelset.apiserver.owners import OwnerIndex, owner_uids, references
 from levelset.apiserver.spots import spot_of, stored_kinds
+from tests.apiserver.writes import make_served, widget
 
 CATALOG = Catalog(builtin_kinds())
+
+
+class Known(OwnerIndex):
+    """An index that can be referred to weakly."""
 
 
 def spot(name: str):
@@ -27,6 +35,15 @@ def test_what_has_lost_its_owners_is_forgotten() -> None:
     assert (index.has_dependents("1"), index.has_dependents("2")) == (False, True)
     index.set(spot("a"), ())
     assert (len(index), index.has_dependents("2")) == (0, False)
+
+
+def test_an_index_goes_although_what_is_served_knows_it() -> None:
+    index = Known()
+    index.set(spot_of(make_served(logs=index.dependents), widget(namespace="n")), ("1",))
+    found = weakref.ref(index)
+    del index
+    gc.collect()
+    assert found() is None
 
 
 def test_references_are_read_from_any_object() -> None:

@@ -8,10 +8,10 @@ from levelset.apiserver.served import Object, Served
 __all__ = ["Spot", "spot_of", "stored_kind", "stored_kinds"]
 
 
-class Spot(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Spot(msgspec.Struct, frozen=True, eq=False):
     """One object by its place in the store; in whichever version it is served makes no difference.
 
-    A value that is made for every write of a dependent, and kept with its owner.
+    A value that is made for every write of a dependent. What is served may know the world, in which spots are kept.
     """
 
     key: str
