@@ -283,10 +283,8 @@ def _patch(call: Call) -> Answer:
         return _patch_later(call, chosen, media, options)
     if world.writer is None:
         return Prompt(_patch_later(call, chosen, media, options))
-    assert address.name is not None
-    written = patching.patch_nowait(
-        world, served, address.namespace, address.name, media=media, body=request.body, options=options
-    )
+    place = (address.namespace, address.name or "")
+    written = patching.patch_nowait(world, served, *place, media=media, body=request.body, options=options)
     return _written(call, chosen, options, written)
 
 
