@@ -31,8 +31,11 @@ class HeadWriter:
         self._second = -1
         self._date = b""
 
-    def write(self, status: int, headers: tuple[tuple[str, str], ...], framing: bytes) -> bytes:
-        """The whole head; `framing` is the header lines that say where the body ends, each with its line end."""
+    def write(self, status: int, headers: tuple[tuple[str, str], ...], framing: bytes, body: bytes = b"") -> bytes:
+        """The whole head, and the body if that is to leave with it.
+
+        `framing` is the header lines that say where the body ends, each with its line end.
+        """
         rest = headers[1:]
         key = (status, rest)
         head = self._known.get(key)
@@ -52,7 +55,7 @@ class HeadWriter:
                 first = f"{name}: {value}\r\n".encode("ascii")
             else:
                 first = _encode_lines(status, headers[:1])
-        return b"%b%b%b%b\r\n" % (head, first, self._date, framing)
+        return b"".join((head, first, self._date, framing, b"\r\n", body))
 
 
 def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:

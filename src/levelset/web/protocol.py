@@ -246,7 +246,7 @@ class Connection(asyncio.BufferedProtocol):
                 if is_plain and status not in {204, 304} and request.method != "HEAD":
                     # As `_send` and `_finish` have it, without a call to each: nearly all answers are such.
                     framing = b"Content-Length: %d\r\n" % len(body)
-                    self._outlet.write(self._shared.heads.write(status, response.headers, framing) + body)
+                    self._outlet.write(self._shared.heads.write(status, response.headers, framing, body))
                     self._turn = self._phase = None
                     self._stalled_at = 0
                     return
