@@ -9,7 +9,7 @@ from levelset.controller.actions import Action, Outcome
 from levelset.controller.requests import CHANGED, Reason
 from levelset.errors import GiveUp, NotFound, Retry
 from levelset.manager.metrics import Metrics
-from levelset.manager.numbers import BOUNDS, MANY, QUEUE_BOUNDS, RECONCILE_BOUNDS, fold
+from levelset.manager.numbers import BOUNDS, MANY, QUEUE_BOUNDS, RECONCILE_BOUNDS, Numbers, fold
 from levelset.objects import GroupVersionKind, Ref
 from tests.client.world import open_client
 from tests.manager.pages import numbers_of
@@ -114,6 +114,16 @@ def test_what_runs_and_why_is_shown():
     assert shown['controller_runtime_active_workers{controller="websites"}'] == 0
     assert shown['levelset_reconcile_reasons_total{controller="websites",reason="related"}'] == 1
     assert shown['workqueue_unfinished_work_seconds{name="websites",controller="websites"}'] == 0
+
+
+def test_each_reason_counts_whether_looks_share_their_reasons_or_not():
+    about = Ref(GroupVersionKind("", "v1", "ConfigMap"), "blog", "default")
+    shared, twice = (CHANGED,), (Reason("related", about), Reason("related", REF))
+    numbers = Numbers()
+    numbers.count([outcome("done", reasons=one) for one in (shared, twice, shared, (CHANGED,), (), shared)])
+    assert numbers.reasons == {"changed": 4, "related": 2}
+    numbers.count([outcome("done", reasons=one) for one in (twice, twice, shared)])
+    assert numbers.reasons == {"changed": 5, "related": 6}
 
 
 def test_reasons_of_ones_own_do_not_make_series_without_end():

@@ -105,6 +105,30 @@ def test_a_delayed_request_for_a_running_key_waits_for_its_time_after_it_is_done
     assert taken(line, 10.0) == "a"
 
 
+def test_a_key_that_has_ended_is_done_before_the_next_is_taken() -> None:
+    line = filled("a", "b")
+    assert taken(line) == "a"
+    due = line.take(1.0, "a")
+    assert (due and due.key, line.running_keys(), line.keys()) == ("b", ["b"], [])
+    assert (line.take(2.0, "b"), line.running, len(line)) == (None, 0, 0)
+
+
+def test_what_was_held_for_a_key_that_has_ended_is_taken_in_its_turn() -> None:
+    line = filled("a", "b")
+    assert taken(line) == "a"
+    line.add("a", at=0.0, now=0.0, reason="again")
+    assert [due and due.key for due in (line.take(1.0, "a"), line.take(1.0, "b"))] == ["b", "a"]
+    assert (line.held, line.running_keys()) == (0, ["a"])
+
+
+@pytest.mark.parametrize("key", ["a", "unknown"])
+def test_a_key_that_does_not_run_cannot_have_ended(key: str) -> None:
+    line = filled("a", "b")
+    with pytest.raises(ValueError, match="is not running"):
+        line.take(0.0, key)
+    assert drained(line, 0.0) == ["a", "b"]
+
+
 def test_a_key_that_is_not_running_cannot_be_done() -> None:
     line = filled("a")
     with pytest.raises(ValueError, match="a is not running"):

@@ -130,6 +130,16 @@ class Store(Generic[K]):
         kept = self._find(of, namespace)
         return None if kept is None else self._read(kept)
 
+    @property
+    def table(self) -> Table:
+        """What it reads from."""
+        return self._table
+
+    @property
+    def share(self) -> Callable[[str, Kept], K]:
+        """Reads what the table keeps under a key, for those who look there by themselves; as `get`, it shares."""
+        return self._share
+
     def item(self, of: Ref[Any] | str, namespace: str | None = None) -> Item[K] | None:
         """The object with its head, not decoded; None if it is not there."""
         kept = self._find(of, namespace)

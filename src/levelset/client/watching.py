@@ -7,6 +7,7 @@ write the same is read too, more slowly.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import repeat
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -184,7 +185,7 @@ class EventReader:
                 add(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
                 at = end + 1
                 end = find(b"\n", at, stop)
-            types += [type_] * (len(raws) - len(types))
+            types.extend(repeat(type_, len(raws) - len(types)))
             if end < 0:
                 break
             found = _BEGINNINGS.get(piece[at + _LETTER : at + _LETTER + 1])

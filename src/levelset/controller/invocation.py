@@ -54,16 +54,18 @@ class Invocation(Generic[K]):
         "_answering",
         "_duties",
         "_finalizer",
-        "_get",
+        "_gvk",
         "_is_involved",
         "_kind",
         "_reconcile",
         "_refused",
         "_services",
+        "_share",
         "_source",
         "_stale",
         "_states",
         "_store",
+        "_table",
         "_unseen",
     )
 
@@ -87,7 +89,7 @@ class Invocation(Generic[K]):
         self._is_involved = duties.finalizer is not None or bool(duties.states)
         self._services = services
         self._store = store
-        self._get = store.get
+        self._gvk, self._table, self._share = store.gvk, store.table, store.share
         self._answering = answering
         self._source = source
         self._unseen = _NOTHING if source is None else source.writes.ledger
@@ -109,11 +111,14 @@ class Invocation(Generic[K]):
             return None
         if (self._stale or self._refused) and self._is_stale(ref):
             return None
-        try:
-            obj = self._get(ref)
-        except BadObject:
+        key = ref.key
+        kept = self._table.kept.get(key)
+        if kept is None or not (ref.gvk is self._gvk or ref.gvk == self._gvk):
             return None  # `look` says what that means
-        return None if obj is None else Context(obj, request, self._services)
+        try:
+            return Context(self._share(key, kept), request, self._services)
+        except BadObject:
+            return None  # as above
 
     async def give_up(self, ctx: Context, error: GiveUp) -> None:
         """Records that the user's function has given up, and tells the one who wants to know."""

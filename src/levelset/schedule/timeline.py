@@ -297,11 +297,11 @@ class Timeline(Generic[K, R]):
     def _end(self, key: K, due: Entry[K, R] | None, now: float) -> None:
         """Ends the run of a key whose entry was taken out, if there was one; puts that back if the key does not run."""
         if due is None or due.place is not None:
-            self._entries |= {} if due is None else {key: due}
+            if due is not None:
+                self._entries[key] = due
             raise ValueError(f"{key} is not running; call done once for each request that was taken")
         self.running -= 1
-        waiting = due.held
-        if waiting is None:
+        if (waiting := due.held) is None:
             return
         due.held = None
         self.held -= 1
