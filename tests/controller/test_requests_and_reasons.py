@@ -3,6 +3,7 @@
 import pytest
 
 from levelset.controller import Action, History, Outcome, Reason, Request, await_change, requeue
+from levelset.controller.requests import CHANGED
 from levelset.objects import Ref
 from tests.controller.loops import ConfigMap, web_ref
 
@@ -61,9 +62,21 @@ def test_history_is_bounded_newest_last_and_counts_all() -> None:
     assert repr(history) == "<History of 3 of 4 looks>"
 
 
+def test_a_look_that_is_only_laid_down_becomes_an_outcome_for_who_asks_and_stays_the_same() -> None:
+    history: History[object] = History(3)
+    history.fresh += (web_ref("a"), 0.1, (CHANGED,), 0.2)
+    made = Outcome(web_ref("a"), "done", await_change(), None, 0.1, (CHANGED,), 0, 0.2)
+    assert (history.total, history.newest(), history[0], list(history)) == (1, made, made, [made])
+    assert history[0] is history[-1] is history.newest() is next(iter(history))
+    history.add(Outcome(web_ref("b"), "failed", await_change(), ValueError(), 0.1, ()))
+    assert (history.newest().result, [one.result for one in history]) == ("failed", ["done", "failed"])
+    with pytest.raises(IndexError):
+        history[2]
+
+
 def test_each_outcome_is_counted_once_when_there_are_many_or_somebody_looks() -> None:
     counted: list[str] = []
-    history: History[object] = History(3, count=lambda some: counted.extend(one.ref.name for one in some))
+    history: History[object] = History(3, count=lambda some: counted.extend(one.ref.name for one in some[::4]))
     for name in "abcd":
         history.add(Outcome(web_ref(name), "done", await_change(), None, 0.1, ()))
     assert (history.total, counted) == (4, ["a", "b", "c"])

@@ -1,21 +1,21 @@
 """What a controller has looked at lately, why, and what came of it: bounded, newest last."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
-from levelset.controller.actions import Outcome
+from levelset.controller.actions import Outcome, await_change
 from levelset.objects.identity import Ref
 
 __all__ = ["Counts", "History"]
 
 K = TypeVar("K")
 
-Counts = Callable[[Sequence[Outcome[Any]]], object]
-"""Is given what came of looks, some at a time."""
+Counts = Callable[[Sequence[Any]], object]
+"""Is given what came of looks, some at a time, as they are laid down: see `History.fresh`."""
 
 _MANY: Final = 1024
+_AWAIT: Final = await_change()
 
 _log = logging.getLogger(__name__)
 
@@ -24,44 +24,54 @@ class History(Sequence[Outcome[K]], Generic[K]):
     """The last outcomes, oldest first; `total` counts also those that have been dropped.
 
     What is new is only laid down in `fresh`, and put in its place (`settle`) when there is much of it, or when somebody
-    looks: looks happen far more often than somebody asks for them. `count` is given each outcome then, once.
+    looks: looks happen far more often than somebody asks for them. `count` is given each then, once.
     """
 
-    __slots__ = ("_count", "_outcomes", "_settled", "fresh", "most_fresh")
+    __slots__ = ("_count", "_laid", "_most", "_settled", "fresh", "most_fresh")
 
     def __init__(self, most: int = 1000, *, count: Counts | None = None) -> None:
-        self.fresh: list[Outcome[K]] = []
-        """Those that nobody has seen yet; always the same list, to which a runner may add until there are too many."""
-        self.most_fresh = max(1, min(most, _MANY))
-        """So many of them are settled."""
+        self.fresh: list[Any] = []
+        """Those that nobody has seen yet; always the same list, to which a runner may add until there are too many.
+
+        Each look takes four places: its outcome, its seconds, its reasons, and how long it had waited. For one after
+        which nothing is to be done, as nearly always, its ref stands for the outcome, which is made for who asks.
+        """
+        self.most_fresh = 4 * max(1, min(most, _MANY))
+        """So many places, and they are settled."""
         self._count = count
-        self._outcomes: deque[Outcome[K]] = deque(maxlen=most)
+        self._most = most
+        self._laid: list[Any] = []
         self._settled = 0
 
     @property
     def total(self) -> int:
         """How many outcomes there were so far."""
-        return self._settled + len(self.fresh)
+        return self._settled + len(self.fresh) // 4
 
     def add(self, outcome: Outcome[K]) -> None:
         """Remembers one more, and drops the oldest if there are too many."""
-        self.fresh.append(outcome)
+        self.fresh += (outcome, outcome.seconds, outcome.reasons, outcome.waited)
         if len(self.fresh) >= self.most_fresh:
             self.settle()
+
+    def newest(self) -> Outcome[K]:
+        """What came of the look that was laid down last."""
+        return _made(self.fresh or self._laid, -4)
 
     def settle(self) -> None:
         """Takes in what is fresh, and has it counted."""
         if not self.fresh:
             return
-        settled = self.fresh.copy()
+        settled, laid = self.fresh.copy(), self._laid
         self.fresh.clear()
-        self._settled += len(settled)
-        self._outcomes.extend(settled)
+        self._settled += len(settled) // 4
+        laid += settled
+        del laid[: max(0, len(laid) - 4 * self._most)]
         if self._count is not None:
             try:
                 self._count(settled)
             except Exception as error:  # noqa: BLE001 -- who counts must not disturb
-                _log.error("%d looks could not be counted: %s", len(settled), error, exc_info=error)
+                _log.error("%d looks could not be counted: %s", len(settled) // 4, error, exc_info=error)
 
     def of(self, ref: Ref[Any]) -> list[Outcome[K]]:
         """Those of one object."""
@@ -69,21 +79,29 @@ class History(Sequence[Outcome[K]], Generic[K]):
 
     def __len__(self) -> int:
         self.settle()
-        return len(self._outcomes)
+        return len(self._laid) // 4
 
     def __iter__(self) -> Iterator[Outcome[K]]:
-        self.settle()
-        return iter(tuple(self._outcomes))
+        return iter(self[:])
 
     @overload
     def __getitem__(self, index: int) -> Outcome[K]: ...
     @overload
     def __getitem__(self, index: slice) -> list[Outcome[K]]: ...
     def __getitem__(self, index: int | slice) -> Outcome[K] | list[Outcome[K]]:
-        self.settle()
-        if isinstance(index, slice):
-            return list(self._outcomes)[index]
-        return self._outcomes[index]
+        places = range(0, 4 * len(self), 4)[index]
+        return _made(self._laid, places) if isinstance(places, int) else [_made(self._laid, one) for one in places]
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} of {self.total} looks>"
+
+
+def _made(laid: list[Any], place: int) -> Outcome[Any]:
+    """The outcome of the look at a place, which is made once and stays there."""
+    found: Outcome[Any] | Ref[Any] = laid[place]
+    if isinstance(found, Outcome):
+        return found
+    _, seconds, reasons, waited = laid[place : place + 4 or None]
+    made: Outcome[Any] = Outcome(found, "done", _AWAIT, None, seconds, reasons, 0, waited)
+    laid[place] = made
+    return made

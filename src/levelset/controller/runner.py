@@ -124,13 +124,13 @@ class Runner(Generic[K]):
                     error = await self._explain(raised, ctx, slot)
                 now = clock()
                 if action is None and error is None and not troubled:
-                    waited = began - due.since if began > due.since else 0.0
-                    outcome: Outcome[Any] = Outcome(key, "done", _AWAIT, None, now - began, due.reasons, 0, waited)
+                    # What the history makes an outcome of, for who asks.
+                    fresh += (key, now - began, due.reasons, began - due.since if began > due.since else 0.0)
                 else:
-                    outcome = self._conclude(due, request, action, error, slot=slot, now=now)
-                fresh.append(outcome)
+                    end = self._conclude(due, request, action, error, slot=slot, now=now)
+                    fresh += (end, end.seconds, end.reasons, end.waited)
                 if len(fresh) >= most_fresh or self._is_talked_about:
-                    self._spread(outcome)
+                    self._spread()
             except BaseException:
                 self._end(key, slot)
                 raise
@@ -138,7 +138,7 @@ class Runner(Generic[K]):
                 due = take_after(key, now)
             else:
                 self._end(key, slot)
-                due, now = await self._hand_on(outcome, streak), clock()
+                due, now = await self._hand_on(streak), clock()
 
     def ages(self) -> list[float]:
         """For how many seconds each look that is under way has gone on."""
@@ -154,10 +154,14 @@ class Runner(Generic[K]):
         slot.began = slot.deadline = None
         self._scheduler.done(key)
 
-    def _spread(self, outcome: Outcome[Any]) -> None:
+    def _spread(self) -> None:
         """Tells the observer and the log what came of a look, and the history that there is much to take in."""
+        if self._is_talked_about:
+            self._tell(self.history.newest())
         if len(self.history.fresh) >= self.history.most_fresh:
             self.history.settle()
+
+    def _tell(self, outcome: Outcome[Any]) -> None:
         try:
             self._observer.finished(self.name, outcome.ref, outcome, outcome.seconds)
         except Exception as raised:  # noqa: BLE001 -- who watches must not disturb
@@ -165,10 +169,10 @@ class Runner(Generic[K]):
         if self._is_debugged:
             _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, outcome.reasons)))
 
-    async def _hand_on(self, outcome: Outcome[Any], streak: int) -> Due[Ref[Any], Reason] | None:
+    async def _hand_on(self, streak: int) -> Due[Ref[Any], Reason] | None:
         """Delivers an outcome, if somebody waits for it, and takes what is due at once, if it is not others' turn."""
         if self._deliver is not None:
-            await self._deliver(outcome)
+            await self._deliver(self.history.newest())
         return self._scheduler.take_nowait() if streak < _STREAK else None
 
     async def _next(self, streak: int, slot: Slot) -> Due[Ref[Any], Reason] | None:

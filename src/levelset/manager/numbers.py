@@ -101,38 +101,23 @@ class Numbers:
             self.settle()
         ended, self.ended = self.ended, []
         if ended:
-            self.count(ended)
+            self.count([part for one in ended for part in (one, one.seconds, one.reasons, one.waited)])
 
-    def count(self, ended: Sequence[Outcome[Any]]) -> None:
-        """Counts some looks, at least one.
+    def count(self, laid: Sequence[Any]) -> None:
+        """Counts some looks, at least one, as a `History` lays them down.
 
         Most of them are like the first one: their times are within the same bounds, which is seen by comparing, and
         their reasons are the very same tuple.
         """
-        worked, waited = _Usual(ended[0].seconds), _Usual(ended[0].waited)
-        above, up_to, later, sooner = worked.above, worked.up_to, waited.up_to, waited.above
-        unusual, special = worked.others.append, waited.others.append
-        seconds = delay = 0.0
-        rest: list[Outcome[Any]] = []
-        reasons, different = ended[0].reasons, list[tuple[Reason, ...]]()
-        for one in ended:
-            took, late = one.seconds, one.waited
-            seconds += took
-            delay += late
-            if not above < took <= up_to:
-                unusual(took)
-            if not sooner < late <= later:
-                special(late)
-            if one.reasons is not reasons:
-                different.append(one.reasons)
-            if one.result != "done":
-                rest.append(one)
-        for some, times in ([reasons], len(ended) - len(different)), (different, 1):
+        ended: Sequence[Any] = laid[::4]
+        reasons: Sequence[tuple[Reason, ...]] = laid[2::4]
+        self.worked += _count_times(laid[1::4], self.worked_counts)
+        self.waited += _count_times(laid[3::4], self.waited_counts)
+        usual = reasons[0]
+        different = [one for one in reasons if one is not usual]
+        for some, times in ([usual], len(ended) - len(different)), (different, 1):
             self._count_reasons(Counter([reason.kind for those in some for reason in those]), times)
-        self.worked += seconds
-        self.waited += delay
-        worked.count(len(ended), self.worked_counts)
-        waited.count(len(ended), self.waited_counts)
+        rest: list[Outcome[Any]] = [one for one in ended if type(one) is Outcome and one.result != "done"]
         self.results["success"] += len(ended) - len(rest)
         for one in rest:
             self._count_result(one)
@@ -157,29 +142,25 @@ class Numbers:
             self.panics += result == "failed" and error is not None and not isinstance(error, LevelsetError)
 
 
-class _Usual:
-    """The bounds between which a first time is, and the other times that are not between them."""
+def _count_times(times: Sequence[float], counts: list[int]) -> float:
+    """Counts the times up to each bound, and gives their sum.
 
-    __slots__ = ("_place", "above", "others", "up_to")
-
-    def __init__(self, first: float) -> None:
-        place = self._place = bisect_left(BOUNDS, first)
-        self.above = BOUNDS[place - 1] if place else -math.inf
-        self.up_to = BOUNDS[place] if place < len(BOUNDS) else math.inf
-        self.others: list[float] = []
-
-    def count(self, times: int, counts: list[int]) -> None:
-        """Counts so many times, by the bounds up to which they are; to sort is cheaper than a search for each."""
-        others = self.others
-        counts[self._place] += times - len(others)
-        if others:
-            others.sort()
-            before = 0
-            for place, bound in enumerate(BOUNDS):
-                at = bisect_right(others, bound)
-                counts[place] += at - before
-                before = at
-            counts[-1] += len(others) - before
+    Most of them are like the first one, and are counted by comparing. The others are sorted first, which is cheaper
+    than a search for each.
+    """
+    usual = bisect_left(BOUNDS, times[0])
+    above, up_to = BOUNDS[usual - 1] if usual else -math.inf, BOUNDS[usual] if usual < len(BOUNDS) else math.inf
+    others = [one for one in times if not above < one <= up_to]
+    counts[usual] += len(times) - len(others)
+    if others:
+        others.sort()
+        before = 0
+        for place, bound in enumerate(BOUNDS):
+            at = bisect_right(others, bound)
+            counts[place] += at - before
+            before = at
+        counts[-1] += len(others) - before
+    return sum(times)
 
 
 def fold(bounds: tuple[float, ...], counts: list[int]) -> list[int]:
