@@ -179,9 +179,12 @@ class Scheduler(Generic[K, R]):
 
     def take_after(self, key: K, now: float, /) -> Due[K, R] | None:
         """Ends the run of a key and takes the next that is due at once: `done` and `take_nowait` together."""
-        if self._line or self._given or self._held or self._draining or self._idlers or self._rate is not None:
+        timeline, given = self._timeline, self._given
+        if self._line or self._held or self._draining or self._idlers or self._rate is not None:
             return self._take_with_care(key, now)
-        return self._timeline.take(now, key)  # nobody else has a say in it
+        if given and timeline.ready <= given:  # all that is ready is promised, as far as is known
+            return self._take_with_care(key, now)
+        return timeline.take(now, key)  # nobody else has a say in it
 
     def cancel(self, key: K) -> bool:
         """Takes back the request for a key; whether there was one. A running key runs on."""
