@@ -439,3 +439,16 @@ async def test_a_worker_ends_one_key_and_takes_the_next() -> None:
     found += [work.take_after("b", timing.now()), work.take_after("a", timing.now())]
     assert [(due.key, due.reasons) for due in found if due] == [("b", ("crowd",)), ("a", ("again",))]
     assert (found[-1], work.running, len(work)) == (None, 0, 0)
+
+
+async def test_a_worker_that_goes_on_leaves_what_is_promised_to_others() -> None:
+    work: Work = Scheduler()
+    work.add("a")
+    first = await work.take()
+    waiting = asyncio.create_task(work.take())
+    await asyncio.sleep(0)
+    work.ask_all(["b", "c"], "crowd", NORMAL)  # the one in line is given a turn, and has not run since
+    second = work.take_after(first.key, timing.now())
+    assert second is not None
+    assert (second.key, work.take_after(second.key, timing.now())) == ("b", None)
+    assert (await waiting).key == "c"
