@@ -105,7 +105,7 @@ class Ref(_Fields, Generic[K_co]):
         put(self, "name", name)
         put(self, "namespace", namespace or None)
         put(self, "key", f"{namespace}/{name}" if namespace else name)
-        put(self, "_hash", hash(self.key))
+        put(self, "_hash", hash(self.key) ^ hash(gvk.kind))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Ref does not change; make another one instead of setting {name}")
@@ -139,7 +139,7 @@ class Ref(_Fields, Generic[K_co]):
         return self._order() >= other._order()
 
     def __hash__(self) -> int:
-        # That of the key, which knows its own: it is seldom that refs of several kinds are in one place.
+        # Of two texts that know their own: a child often has its owner's name, but not its kind.
         return self._hash  # type: ignore[attr-defined,no-any-return]  # a slot, hidden from the annotations
 
     def __iter__(self) -> Iterator[str]:
@@ -172,7 +172,7 @@ def ref_to(
     made.name = name
     made.namespace = namespace
     made.key = key = key or (f"{namespace}/{name}" if namespace else name)
-    made._hash = hash(key)
+    made._hash = hash(key) ^ hash(gvk.kind)
     made.__class__ = Ref
     ref: Ref[Any] = made
     return ref
