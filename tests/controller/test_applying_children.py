@@ -6,7 +6,8 @@ import pytest
 
 from levelset.client import MergePatch, OnlyMetadata
 from levelset.errors import ApplyConflict
-from levelset.objects import Ref, Unstructured
+from levelset.kinds import Deployment
+from levelset.objects import Ref, Unstructured, from_tree
 from levelset.watching import without_fields
 from tests.apiserver.clock import virtual
 from tests.controller.desk import ConfigMap, Desk, config, open_desk, site
@@ -137,6 +138,34 @@ async def test_a_child_that_is_watched_only_later_is_not_applied_again_unless_it
         await desk.cluster.get(child.ref, read="consistent")
         made = await desk.context(blog).apply(deployment(), owner=blog)
         assert (made.tree["spec"]["replicas"], applies(desk)) == (1, 2)
+
+
+@virtual
+@pytest.mark.parametrize("kind", [GVK, OnlyMetadata(GVK), Deployment])
+async def test_a_child_that_is_watched_only_later_is_not_applied_again_for_another_status(kind: Any) -> None:
+    async with open_desk() as desk:
+        blog = await desk.start(site())
+        child: Any = deployment() if kind is not Deployment else from_tree(Deployment, deployment())
+        made = await desk.context(blog).apply(child, owner=blog)
+        desk.cluster.declare(kind)
+        await desk.cluster.wait_ready()
+        await desk.other.patch(made.ref, MergePatch({"status": {"replicas": 9}}), subresource="status")
+        await desk.cluster.get(kind, "d", read="consistent")
+        await desk.context(blog).apply(child, owner=blog)
+        assert applies(desk) == 1
+
+
+@virtual
+async def test_a_child_of_which_only_the_metadata_are_watched_at_first_is_not_applied_again_later() -> None:
+    async with open_desk(OnlyMetadata(ConfigMap)) as desk:
+        blog = await desk.start(site())
+        made = await desk.context(blog).apply(config(a="1"), owner=blog)
+        desk.cluster.declare(ConfigMap)
+        await desk.cluster.wait_ready()
+        await desk.other.using(manager="somebody").apply(config(a="1"))  # who owns it too, now
+        await desk.cluster.get(made.ref, read="consistent")
+        assert (await desk.context(blog).apply(config(a="1"), owner=blog)).data == {"a": "1"}
+        assert applies(desk) == 1
 
 
 @virtual

@@ -254,6 +254,7 @@ class Acting(Looking):
             found = await self.cluster.find(ref)
             if found is None:
                 return None
+            mark = applied.filled(ref, mark, document)
             return found if mark.still_holds(document, _kept(found, whole), is_metadata=False) else None
         part = peeking.source(ref.gvk, ref.namespace, is_metadata=True)
         if part is None:
@@ -262,6 +263,7 @@ class Acting(Looking):
         if kept is None:
             small = await self.cluster.find(OnlyMetadata(ref.class_ or ref.gvk), ref.name, namespace=ref.namespace)
             kept = None if small is None else _kept(small, part)
+        mark = applied.filled(ref, mark, document)
         if kept is None or not mark.still_holds(document, kept, is_metadata=True):
             return None
         return applied.answer(ref, kept.head.resource_version) or await self.client.find(ref)

@@ -86,6 +86,17 @@ class Applied:
         _put(self._marks, child, mark, self._most)
         _put(self._answers, child, (mark.version, answer), self._most_answers)
 
+    def filled(self, child: Ref[Any], mark: Mark, document: bytes) -> Mark:
+        """The mark of a child with what nobody could compare when it was made, for as long as the answer is there."""
+        if mark.generation or mark.content is not None:
+            return mark
+        answer = self.answer(child, mark.version)
+        if answer is None:
+            return mark
+        made = Mark.of(document, raw_of(answer))
+        _put(self._marks, child, made, self._most)
+        return made
+
     def answer(self, child: Ref[Any], version: str) -> Any | None:
         """The child in this version, if that is what the last apply answered and it is remembered."""
         known, answer = self._answers.get(child, ("", None))
@@ -100,10 +111,11 @@ class Applied:
 def mark_of(child: Ref[Any], document: bytes, answer: Any, peeking: Peeking) -> Mark:
     """The mark for a document and the object that came of it, with what can be compared with the caches there are.
 
-    A cache that is declared later tells the version, and of another version that it may be another child.
+    For a cache that is declared later it is `filled` from the answer. A tree is the caller's to change, and so all of
+    it is looked at now.
     """
     whole = peeking.source(child.gvk, child.namespace)
-    if whole is not None and not whole.scope.is_changed:
+    if (whole is not None and not whole.scope.is_changed) or not isinstance(answer, Object):
         return Mark.of(document, raw_of(answer))
     if peeking.source(child.gvk, child.namespace, is_metadata=True) is not None:
         return Mark.of(document, raw_of(answer), is_metadata=True)
