@@ -1,6 +1,8 @@
 """Answers that are read at a glance: they are the same as if the parser had read them, and all others are its own."""
 
 import asyncio
+import copy
+import pickle
 from collections.abc import Iterable
 from typing import Any
 
@@ -312,6 +314,16 @@ def test_headers_that_come_late_are_like_others():
     assert len(headers_of("the length in front")) == 3
     assert "Retry-After" in headers_of("the length in front")
     assert "retry" not in headers_of("the length in front")
+
+
+def test_headers_that_come_late_can_be_copied_as_others_can():
+    copies = (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))
+    for make in copies:
+        found = read_plain(memoryview(SEEN_AT_A_GLANCE["a field twice"]), len(SEEN_AT_A_GLANCE["a field twice"]), 100)
+        assert found is not None
+        made = make(found.headers)
+        assert list(made) == list(found.headers)
+        assert (made.find("vary"), made.get_all("Vary")) == ("a, b, c", ("a", "b", "c"))
 
 
 def test_headers_have_no_other_attributes():

@@ -45,6 +45,9 @@ class LateHeaders(Headers):
             self.add(field.lower(), value.strip(" "))
         return getattr(self, name)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Headers, (tuple(self),)  # a copy is not late any more
+
 
 def read_plain(data: memoryview, size: int, most: int) -> Answer | None:
     """The answer that the first `size` bytes are, with a body of at most `most`; None leaves them to the parser.
