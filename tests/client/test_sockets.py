@@ -1,9 +1,11 @@
 """Calls over sockets, to our own server and to raw ones: who asks, what is sent, what is told if nobody is there."""
 
 import asyncio
+import gc
 import json
 import os
 import socket
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -150,6 +152,21 @@ async def test_the_timeout_of_a_call_begins_when_its_credentials_are_there():
             await ask(transport, timeout=5)
         assert caught.value.is_sent
         assert asyncio.get_running_loop().time() == pytest.approx(105)
+
+
+@virtual
+async def test_what_a_late_call_leads_to_is_part_of_no_circle():
+    async with listen(Caller.wait_gone) as transport:
+        gc.disable()
+        try:
+            with pytest.raises(TimedOut) as caught:
+                await ask(transport, timeout=5)
+            error = weakref.ref(caught.value)
+            del caught
+            await asyncio.sleep(0)  # the loop still has in hand what woke this task
+            assert error() is None
+        finally:
+            gc.enable()
 
 
 @virtual

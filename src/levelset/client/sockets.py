@@ -76,7 +76,9 @@ class SocketTransport:
                 try:
                     answer = await coming
                 except (asyncio.CancelledError, Unreachable) as error:
-                    self._check_repeatable(exchange, error)
+                    if not self._is_repeatable(exchange, error):
+                        del coming, exchange  # they know the error, and it knows them
+                        raise
                     connection = None
                     continue
                 if answer.status != 401 or is_again or not self._credentials.reject(headers):
@@ -115,14 +117,13 @@ class SocketTransport:
         with self._aside():
             return await self._credentials.headers()
 
-    def _check_repeatable(self, exchange: Exchange, error: asyncio.CancelledError | Unreachable) -> None:
-        """Raises the error unless a connection that was kept was closed before the server did anything."""
+    def _is_repeatable(self, exchange: Exchange, error: asyncio.CancelledError | Unreachable) -> bool:
+        """Whether a connection that was kept was closed before the server did anything; who gave up lets go of his."""
         if isinstance(error, asyncio.CancelledError | TimedOut):
             exchange.drop()
-            raise error
+            return False
         is_safe = not error.is_sent or (exchange.call.method in _SAFE and not exchange.received)
-        if not exchange.is_reused or not is_safe or self._pool.is_closed:
-            raise error
+        return exchange.is_reused and is_safe and not self._pool.is_closed
 
     async def _open(self, call: Call, when: float, *, is_sent: bool) -> tuple[Connection, float]:
         """A new connection, and until when the call now has time: the clock may have stood still meanwhile."""
