@@ -228,6 +228,24 @@ async def test_a_schema_has_its_say_about_a_patched_status() -> None:
         await patch(world, served, {"status": {"n": "one"}}, subresource="status")
 
 
+@pytest.mark.parametrize("body", [{"status": {"n": 1}}, {"status": {}}, {}], ids=repr)
+async def test_a_default_that_a_patch_brings_to_an_old_status_is_the_managers(body: Any) -> None:
+    # Another version, which knows no such default, has stored it so.
+    inner = {"type": "object", "properties": {"e": {"type": "integer", "default": 7}}}
+    status = {"type": "object", "properties": {"n": {"type": "integer"}, "nest": inner}}
+    schema = compile_schema({"type": "object", "properties": {"status": status}})
+    world, served = make_world(make_served(schema=lambda: schema))
+    made = (await writing.create(world, served, "x", widget(labels={"l": "1"}))).tree
+    del made["metadata"]["resourceVersion"]
+    stored = json.dumps({**made, "status": {"nest": {}}}, separators=(",", ":")).encode()
+    item = await world.storage.put(served.key("x", "a"), stored, expected=None)
+    tree = await patch(world, served, body, subresource="status")
+    assert tree["status"]["nest"] == {"e": 7}
+    assert tree["metadata"]["resourceVersion"] != str(item.revision)
+    (entry,) = [one for one in tree["metadata"]["managedFields"] if one.get("subresource") == "status"]
+    assert entry["fieldsV1"]["f:status"]["f:nest"] == {"f:e": {}}
+
+
 def test_a_converted_object_is_read_whole_before_its_status_is_patched() -> None:
     served = make_served(convert=lambda tree, wanted: {**tree, "apiVersion": wanted})
     assert not patching._is_only_status(served, {"status": {}}, WriteOptions(subresource="status"))

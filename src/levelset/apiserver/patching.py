@@ -18,7 +18,7 @@ from levelset.apiserver.statuses import unsupported_media_type
 from levelset.apiserver.world import Tree, World
 from levelset.apiserver.writing import Change, Written, rewrite, rewrite_nowait
 from levelset.errors import ApiError, BadPatch, BadRequest, Invalid, PatchFailed
-from levelset.objects.trees import is_list
+from levelset.objects.trees import copy_tree, is_list
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
 
@@ -110,13 +110,15 @@ def _change(world: World, served: Served, name: str, media: str, given: Any, *, 
 def _change_of_status(world: World, served: Served, name: str, given: Tree, options: WriteOptions) -> Change:
     """As `_change`, for a merge patch that has only a status in it.
 
-    A merge leaves what it is given as it is, so that the new status is laid over the tree that is there.
+    The new status is laid over the tree that is there, and shares nothing with the old one: a schema fills in its
+    defaults in place, also in a part that the patch leaves alone, if it was stored through a version without them.
     """
     version = given.get("metadata", _NOTHING).get("resourceVersion")
     status = {"status": given["status"]} if "status" in given else {}
 
     def patched(old: Tree, _item: Item) -> strategy.Settled:
-        new = _merged(status, old)
+        held = old.get("status")
+        new = _merged(status, old if held is None else {**old, "status": copy_tree(held)})
         if version and version != old["metadata"]["resourceVersion"]:
             raise refusals.stale(served, name)
         try:

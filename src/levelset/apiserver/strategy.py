@@ -155,8 +155,9 @@ def settle_update(
 def settle_status(world: World, served: Served, old: Tree, new: Tree, options: WriteOptions) -> Settled:
     """As `settle_update`, for a new tree of a custom kind that differs from the old one in its status at most.
 
-    `new` may share all but its top with `old`. Its type, its place and its metadata are those of an object that went
-    through all of this when it was stored: nothing of that is read, inherited, isolated or checked again.
+    `new` may share all but its top and its status with `old`. Its type, its place and its metadata are those of an
+    object that went through all of this when it was stored: nothing of that is read, inherited, isolated or checked
+    again.
     """
     before = old["metadata"]
     metadata = new["metadata"] = before.copy()
