@@ -238,6 +238,18 @@ def test_applying_the_same_again_changes_nothing() -> None:
     assert world.live is live
 
 
+@pytest.mark.parametrize(("depth", "is_read"), [(190, True), (210, False)])
+def test_what_cannot_be_read_from_the_live_object_is_refused_to_its_only_owner_too(depth: int, is_read: bool) -> None:
+    world = World()
+    world.apply("m", {"free": deep(depth, "x")})
+    if is_read:
+        world.apply("m", {"free": deep(depth, "x")})
+        assert not world.changed
+        return
+    with pytest.raises(BadPatch, match="nested deeper than 200 levels"):
+        world.apply("m", {"free": deep(depth, "x")})
+
+
 def test_the_time_moves_when_the_manager_changed_something() -> None:
     world = World()
     world.apply("m1", {"color": "red"})

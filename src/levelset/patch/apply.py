@@ -12,6 +12,7 @@ from levelset.objects.trees import Tree
 from levelset.patch.comparing import Changes, compare
 from levelset.patch.elements import show
 from levelset.patch.fieldset import EMPTY, FieldSet
+from levelset.patch.fieldsv1 import parse_fields
 from levelset.patch.managers import (
     NEVER_TRACKED,
     EntryKey,
@@ -153,9 +154,12 @@ def _fields_again(request: _Request, managed: Tree) -> FieldSet | None:
         return None
     try:
         mine = _wanted(request) - NEVER_TRACKED
+        if not mine.tree or mine.tree != held["fieldsV1"]:
+            return None
+        parse_fields(held["fieldsV1"])  # what is not to be read is refused to its owner too
     except BadPatch:
         return None
-    return mine if mine.tree and mine.tree == held["fieldsV1"] else None
+    return mine
 
 
 def _applied_again(live: Tree, request: _Request, mine: FieldSet) -> Applied:
