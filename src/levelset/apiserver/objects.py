@@ -113,9 +113,13 @@ def listed_bytes(served: Served, items: Iterable[Item]) -> list[bytes]:
 
 def served_tree(served: Served, item: Item) -> Tree:
     """The object in the served version, with its resourceVersion, decoded for this caller alone."""
-    tree = cast("Tree", decode_tree(item.value))
-    conversion.serve(served, tree, item.revision)
-    return with_version(tree, item.revision)
+    tree: Tree = decode_tree(item.value)
+    revision = item.revision
+    # Most objects are stored in the version that is asked for, and under today's schema: there is nothing to convert.
+    if tree.get("apiVersion") != served.api_version or revision < served.since or served.from_stored is not None:
+        conversion.serve(served, tree, revision)
+    tree["metadata"]["resourceVersion"] = str(revision)
+    return tree
 
 
 def with_version(tree: Tree, revision: int) -> Tree:

@@ -60,8 +60,8 @@ def reader(kind: type[T]) -> Callable[[bytes], T]:
             # An explicit null stands for an absent member: look again without the nulls before giving up.
             made = cast("Any", _convert(kind, _without_nulls(decode_tree(raw)), error))
         if is_object or isinstance(made, Object):
-            members: Any = made.__dict__
-            members[ORIGIN] = raw  # as `with_origin`, without a call
+            members: Any = made.__dict__  # as `with_origin`, for the many
+            members[ORIGIN] = raw
         return made
 
     return read

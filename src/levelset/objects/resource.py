@@ -17,23 +17,14 @@ from levelset.objects.identity import Ref, ref_to
 from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
 from levelset.objects.model import Model, ModelType, field, replace
 
-__all__ = [
-    "ORIGIN",
-    "ApiStatus",
-    "KindType",
-    "Object",
-    "PartialObjectMetadata",
-    "Resource",
-    "origin_of",
-    "with_origin",
-]
+__all__ = ["ORIGIN", "ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
 
 SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
 O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
 
 ORIGIN: Final = "_origin"
-"""Under what an object keeps what it was decoded from, among those attributes that are no members."""
+"""Where an object keeps what it was decoded from."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
