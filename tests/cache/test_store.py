@@ -29,6 +29,16 @@ def test_an_object_that_is_applied_again_is_updated() -> None:
     assert (site.spec.image, len(sites)) == ("caddy", 1)
 
 
+@pytest.mark.parametrize(("before", "after", "held"), [(9, 10, 10), (10, 9, 10), (99, 100, 100), (8, 8, 8), (7, 8, 8)])
+def test_a_version_of_more_digits_is_newer_and_one_of_fewer_is_left_out(before: int, after: int, held: int) -> None:
+    sites, writer = store(Site)
+    writer.apply(applied(kept_site("a", before)))
+    writer.apply(applied(kept_site("a", after)))
+    site = sites.get("a", "default")
+    assert site is not None
+    assert site.metadata.resource_version == str(held)
+
+
 def test_an_object_that_is_deleted_is_gone_and_an_unknown_one_is_no_error() -> None:
     sites, writer = store(Site)
     writer.apply(applied(kept_site("a", 1)))

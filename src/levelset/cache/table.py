@@ -66,7 +66,7 @@ class Table:
                 was = before.head
                 other = was.resource_version
                 # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
-                is_doubtful = version <= other or len(version) != len(other)
+                is_doubtful = version <= other if len(version) == len(other) else len(version) < len(other)
                 if is_doubtful and was.uid == head.uid and not _is_newer(kept, before):
                     continue
                 size -= len(before.raw)
