@@ -7,7 +7,7 @@ from levelset.client import requests
 from levelset.client.asking import Asking, Write, kind_and_name
 from levelset.client.calls import Answer
 from levelset.client.drafting import Draft, delete_options, draft_of, is_gone, read_part, write_of
-from levelset.client.forms import APPLY
+from levelset.client.forms import APPLY, Form
 from levelset.client.items import Items
 from levelset.client.kinds import Kind, OnlyMetadata, View, view_of
 from levelset.client.paging import KeptPage, read_page
@@ -24,7 +24,6 @@ __all__ = ["ApplyOptions", "DeleteOptions", "DraftOptions", "WriteOptions", "Wri
 
 K = TypeVar("K")
 O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
-
 
 _TEXT: Final = (str, type(None))
 _reader: Final = cast("Callable[[Any], Callable[[bytes], Any]]", codec.reader)
@@ -180,10 +179,7 @@ class Writing(Asking):
             key = class_, what.namespace, subresource, patch.content_type, None
             form = self._forms.get(key) or self._form(view_of(class_), key)
             if form is not None:
-                answered = (await self._sender.send(form.call(what.name, patch.body()))).body
-                if not form.is_dry:
-                    self._observe(write_of(form.gvk, what.name, form.namespace, answered))
-                return _reader(form.class_)(answered)
+                return self._formed(form, what.name, await self._sender.send(form.call(what.name, patch.body())))
         kind: Any = class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
         served = self._served_nowait(view) or await self._served(view)
@@ -240,10 +236,7 @@ class Writing(Asking):
             key = view.class_, place, subresource, APPLY, force
             form = self._forms.get(key) or self._form(view, key)
             if form is not None:
-                answered = (await self._sender.send(form.call(draft.name, body))).body
-                if not form.is_dry:
-                    self._observe(write_of(form.gvk, draft.name, form.namespace, answered))
-                return _reader(form.class_)(answered)
+                return self._formed(form, draft.name, await self._sender.send(form.call(draft.name, body)))
         served = self._served_nowait(view) or await self._served(view)
         target = self._drafted(served, draft, namespace, subresource)
         chosen = self._options(options)
@@ -365,6 +358,13 @@ class Writing(Asking):
                 f"{draft.view.gvk.kind}: `on` says of which object, `subresource` of which part; give both"
             )
         return await self._one(view_of(on.class_ or on.gvk), on.name, on.namespace, subresource)
+
+    def _formed(self, form: Form, name: str, answer: Answer) -> Any:
+        """As `_written`, for a write by a form."""
+        body = answer.body
+        if not form.is_dry:
+            self._observe(write_of(form.gvk, name, form.namespace, body))
+        return _reader(form.class_)(body)
 
     def _written(self, answer: Answer, view: View[Any], target: Target, *, is_dry: bool) -> Any:
         """The object in the answer to a write, once those who observe writes have heard of it."""

@@ -8,7 +8,6 @@ import msgspec
 from levelset.errors import BadOwner
 from levelset.objects import codec, owners
 from levelset.objects.definition import definition_of
-from levelset.objects.meta import OwnerReference
 from levelset.objects.resource import Object
 from levelset.objects.trees import is_list, is_map
 from levelset.objects.unstructured import Unstructured
@@ -51,23 +50,15 @@ def _adopted(child: Object, owner: Object) -> Object | None:
 
     That is nearly every child: of a namespaced kind as its owner is, and there or nowhere yet. None for all others.
     """
-    meta, owners_meta = child.metadata, owner.metadata
-    place, uid = owners_meta.namespace, owners_meta.uid
-    if place is None or not uid or (meta.namespace is not None and meta.namespace != place):
+    meta, place = child.metadata, owner.metadata.namespace
+    if place is None or not owner.metadata.uid or (meta.namespace is not None and meta.namespace != place):
         return None
     definition, owners_definition = getattr(child, "__definition__", None), getattr(owner, "__definition__", None)
     if definition is None or owners_definition is None:
         return None
     if definition.scope != "Namespaced" or owners_definition.scope != "Namespaced":
         return None
-    reference = OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owners_meta.name,
-        uid=uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+    reference = owners.owner_reference(owner, controller=True, block_owner_deletion=True)
     return child.__replace__(metadata=msgspec.structs.replace(meta, namespace=place, owner_references=(reference,)))
 
 
