@@ -53,30 +53,33 @@ class Table:
 
         What is nothing new is no change: the same version, or an older one.
         """
-        held, indexes, add, size, nameless = self.kept, self._indexes, changes.append, 0, 0
+        held, indexes, add, size, nameless, version = self.kept, self._indexes, changes.append, 0, 0, None
         for kept in objects:
             head = kept.head
-            name, namespace, version = head.name, head.namespace, head.resource_version
+            name, namespace = head.name, head.namespace
             if not name:
                 nameless += 1
                 continue
             key = f"{namespace}/{name}" if namespace else name
             before = held.get(key)
-            if before is not None:
+            if before is None:
+                size += len(kept.raw)
+            else:
                 was = before.head
-                other = was.resource_version
+                new, old = head.resource_version, was.resource_version
                 # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
-                is_doubtful = version <= other if len(version) == len(other) else len(version) < len(other)
+                is_doubtful = new <= old if len(new) == len(old) else len(new) < len(old)
                 if is_doubtful and was.uid == head.uid and not _is_newer(kept, before):
                     continue
-                size -= len(before.raw)
-            size += len(kept.raw)
+                size += len(kept.raw) - len(before.raw)
             held[key] = kept
-            self.resource_version = version
+            version = head.resource_version
             add(Change(key, before, kept, view))
             if indexes:
                 for indexed in indexes.values():
                     indexed.put(key, kept)
+        if version is not None:
+            self.resource_version = version
         self.size += size
         return nameless
 

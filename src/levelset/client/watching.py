@@ -180,8 +180,9 @@ class EventReader:
         (type_, beginning), since = self._usual, at
         while end >= 0:
             size, add = len(beginning), raws.append
-            while end >= 0 and startswith(beginning, at):  # most lines begin as the one before
-                start = at + size
+            # Most lines begin as the one before; to compare a slice takes a third of the time of a call that parses its
+            # arguments, as those of bytes do.
+            while end >= 0 and piece[at : (start := at + size)] == beginning:
                 add(keeper.cut(piece, start, end - 1) if keeper.is_cutting else piece[start : end - 1])
                 at = end + 1
                 end = find(b"\n", at, stop)

@@ -311,9 +311,10 @@ class Machine(Generic[K]):
         Nothing has to be looked at one by one then: `_follow` would come to the same.
         """
         top, beginning = self.resource_version or "", self._sieve.beginning
-        digits = len(top)
+        digits, size = len(top), len(beginning)
         for kept in batch:
-            if not isinstance(kept, Kept) or not kept.raw.startswith(beginning):
+            # A slice, since it is looked at with each event, and to call a method of bytes takes three times as long.
+            if type(kept) is not Kept or kept.raw[:size] != beginning:
                 return None
             version = kept.head.resource_version
             if version <= top or len(version) != digits:
