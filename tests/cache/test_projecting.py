@@ -4,7 +4,8 @@ import pytest
 
 from levelset.cache.projecting import as_metadata
 from levelset.errors import BadObject
-from levelset.objects import Head, Kept, PartialObjectMetadata, decode, keep
+from levelset.objects import Head, PartialObjectMetadata, decode, keep
+from levelset.objects.kept import kept_of
 
 __all__: list[str] = []
 
@@ -23,4 +24,4 @@ def test_the_metadata_are_those_of_the_object_and_nothing_else_is_there() -> Non
 @pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b'{"metadata":', b"\xff"])
 def test_what_has_no_metadata_is_no_object(raw: bytes) -> None:
     with pytest.raises(BadObject, match="this is no object with metadata"):
-        as_metadata(Kept(Head(name="a"), raw))
+        as_metadata(kept_of(Head(name="a"), raw))

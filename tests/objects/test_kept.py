@@ -1,5 +1,7 @@
+import copy
 import gc
 import json
+import pickle
 import sys
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as some
 
 from levelset.errors import BadObject
 from levelset.objects.codec import encode
-from levelset.objects.kept import Kept, keep, read_head, without_managed_fields
+from levelset.objects.kept import Head, keep, keep_all, kept_of, read_head, without_managed_fields
 from tests.objects.samples import Website, blog
 
 FULL = {
@@ -104,7 +106,7 @@ def test_metadata_of_the_wrong_kind_are_refused_when_they_are_read(part):
 def test_an_object_kept_without_managed_fields_is_as_if_it_had_come_without_them(indent):
     raw = json.dumps(FULL, indent=indent).encode()
     cut = without_managed_fields(raw)
-    assert keep(raw, managed_fields=False) == Kept(read_head(cut), cut)
+    assert keep(raw, managed_fields=False) == kept_of(read_head(cut), cut)
 
 
 def test_an_object_kept_without_managed_fields_does_not_hold_on_to_them():
@@ -121,3 +123,70 @@ def test_the_words_managed_fields_elsewhere_in_an_object_stay(word):
         kept = keep(json.dumps({name: tree[name] for name in order}).encode(), managed_fields=False)
         assert "managedFields" not in kept.tree()["metadata"]
         assert kept.tree()["spec"] == tree["spec"]
+
+
+JSON = some.recursive(
+    some.none() | some.booleans() | some.integers(-9, 9) | some.text(max_size=3),
+    lambda inner: some.lists(inner, max_size=2) | some.dictionaries(some.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(some.dictionaries(some.sampled_from(["raw", "made", "head", "metadata", "_raw", "__class__", ""]), JSON))
+def test_no_name_in_the_metadata_has_an_influence_on_what_is_beside_the_head(hostile):
+    plain = {"name": "a", "resourceVersion": "7", "labels": {"x": "y"}}
+    raws = [json.dumps({"metadata": metadata}).encode() for metadata in ({**hostile, **plain}, {**plain, **hostile})]
+    for raw, together in zip(raws, keep_all(raws) or [], strict=True):
+        for kept in (keep(raw), together):
+            assert kept.raw is raw
+            assert (kept.name, kept.resource_version, kept.labels) == ("a", "7", {"x": "y"})
+            assert kept == kept_of(read_head(raw), raw)
+
+
+def test_a_kept_object_is_its_own_head():
+    kept = keep(json.dumps(FULL).encode())
+    assert (kept.head is kept, isinstance(kept, Head), kept.head.name) == (True, True, "blog")
+    assert type(read_head(kept.raw)) is Head
+
+
+def test_kept_objects_are_equal_if_their_heads_and_bytes_are():
+    raw = json.dumps(FULL).encode()
+    kept = keep(raw)
+    assert kept == keep(bytes(bytearray(raw)))
+    assert kept != keep(raw + b" ")
+    assert kept != kept_of(Head(name="other"), raw)
+    assert kept != read_head(raw)
+    assert read_head(raw) != kept
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(kept)
+
+
+def test_a_kept_object_can_be_copied_sent_and_shown():
+    kept = keep(json.dumps(FULL).encode())
+    assert copy.copy(kept) == copy.deepcopy(kept) == pickle.loads(pickle.dumps(kept)) == kept
+    assert repr(kept).startswith("Kept(name='blog', namespace='default'")
+    assert repr(kept).endswith(f", raw={kept.raw!r})")
+
+
+def test_nobody_changes_a_kept_object():
+    kept = keep(b'{"metadata":{"name":"a"}}')
+    for name in ("name", "raw"):
+        with pytest.raises(AttributeError):
+            setattr(kept, name, b"other")
+
+
+def test_a_kept_object_lets_go_of_its_bytes_when_it_goes():
+    raws = [b'{"metadata":{"name":"%d"}}' % number for number in range(2)]
+    before = [sys.getrefcount(raw) for raw in raws]
+    several, single = keep_all(raws), keep(raws[0])
+    assert [one.raw for one in several or []] == [*raws]
+    assert single.raw is raws[0]
+    del several, single
+    assert [sys.getrefcount(raw) for raw in raws] == before
+
+
+def test_a_kept_object_is_no_larger_than_a_head_and_a_pair_beside_it():
+    kept = keep(json.dumps(FULL).encode())
+    pointer = 8
+    fields = len(Head.__struct_fields__)
+    assert sys.getsizeof(kept) <= (2 + fields) * pointer + (2 + 2) * pointer

@@ -57,7 +57,7 @@ class Change(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
     @property
     def is_recreated(self) -> bool:
         """Whether the object has gone and another one of the same name has come, seen as one change."""
-        return self.before is not None and self.after is not None and self.before.head.uid != self.after.head.uid
+        return self.before is not None and self.after is not None and self.before.uid != self.after.uid
 
     def seen_as(self, view: View[Any]) -> "Change[Any]":
         """The same change for a reader who wants another class."""

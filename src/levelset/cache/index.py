@@ -46,7 +46,7 @@ class Index(Generic[K]):
         made: Index[Any] = cls.__new__(cls)
         made.view = None
         made.name = name or _name_of(function)
-        made._read = lambda kept: function(kept.head)
+        made._read = function  # a kept object is its own head
         made._identity = function if same_as is None else same_as
         return made
 

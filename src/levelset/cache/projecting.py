@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from levelset.errors import BadObject
-from levelset.objects.kept import Kept
+from levelset.objects.kept import Kept, kept_of
 
 __all__ = ["as_metadata"]
 
@@ -25,5 +25,5 @@ def as_metadata(kept: Kept) -> Kept:
     try:
         metadata = _wholes.decode(kept.raw).metadata
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadObject(f"{kept.head.name}: this is no object with metadata: {error}") from error
-    return Kept(kept.head, b"%b%b}" % (_BEFORE, bytes(metadata)))
+        raise BadObject(f"{kept.name}: this is no object with metadata: {error}") from error
+    return kept_of(kept, b"%b%b}" % (_BEFORE, bytes(metadata)))

@@ -99,7 +99,7 @@ async def select(store: Store[Any], query: Query, held: Scope) -> list[Kept]:
     if is_meant is not None:
         kept: list[Kept] = []
         async for some in _in_slices(found):
-            kept += [one for one in some if is_meant(one.head)]
+            kept += [one for one in some if is_meant(one)]
         found = kept
     return await sort(found, limit=query.limit)
 
@@ -152,7 +152,7 @@ async def _in_slices(found: list[T]) -> AsyncIterator[list[T]]:
 
 
 def _place(kept: Kept) -> tuple[str, str]:
-    return kept.head.namespace or "", kept.head.name
+    return kept.namespace or "", kept.name
 
 
 def _lookups(index: Lookup | Sequence[Lookup]) -> tuple[Lookup, ...]:

@@ -169,9 +169,7 @@ class Reader:
         )
         found = [kept for kept in items.kept if all(_has(index, value, kept) for index, value in query.lookups)]
         memo: Memo[Any] = Memo(items.view, max(1, len(found)))
-        return Snapshot(
-            await sort(found, limit=query.limit), items.view, lambda kept: memo.read(key_of(kept.head), kept)
-        )
+        return Snapshot(await sort(found, limit=query.limit), items.view, lambda kept: memo.read(key_of(kept), kept))
 
 
 def _has(index: Index[Any], value: Hashable, kept: Kept) -> bool:
@@ -216,8 +214,8 @@ async def _read_many(source: Source, view: View[Any], found: list[Kept]) -> Snap
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
         own: Memo[Any] = Memo(view, max(1, len(found)))
-        return Snapshot(small, view, lambda kept: own.read(key_of(kept.head), kept))
+        return Snapshot(small, view, lambda kept: own.read(key_of(kept), kept))
     shared = source.memo(view)
     # A walk over more objects than are remembered would only drive out those that are read often.
     is_few = len(found) <= shared.limit
-    return Snapshot(found, view, lambda kept: shared.read(key_of(kept.head), kept, remember=is_few))
+    return Snapshot(found, view, lambda kept: shared.read(key_of(kept), kept, remember=is_few))

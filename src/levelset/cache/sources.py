@@ -105,8 +105,7 @@ class Source:
 
     def find(self, key: str) -> Head | None:
         """The head of the object that the store shows under this key."""
-        kept = self.kept(key)
-        return None if kept is None else kept.head
+        return self.kept(key)
 
     def has_come_to(self, version: str) -> bool:
         """Whether the store shows all that the server had at this version; False where that cannot be told."""
@@ -136,8 +135,7 @@ class Source:
             self.writes.record_many(write.resource_version)
             return
         key = f"{namespace}/{name}" if namespace else name  # as `key_for`, since it is done at each write
-        kept = self.informer.table.kept.get(key)
-        held = None if kept is None else kept.head
+        held = self.informer.table.kept.get(key)
         if write.is_gone:
             self.writes.record_gone(key, write.uid, write.resource_version, held=held)
         else:
@@ -188,10 +186,9 @@ class Source:
 
     def _take(self, changes: Sequence[Change[Any]]) -> None:
         gone = [
-            before.head.uid
+            before.uid
             for change in changes
-            if (before := change.before) is not None
-            and ((after := change.after) is None or after.head.uid != before.head.uid)
+            if (before := change.before) is not None and ((after := change.after) is None or after.uid != before.uid)
         ]
         if gone:
             self.writes.observe_gone(gone)

@@ -163,7 +163,7 @@ class Store(Generic[K]):
         """The objects there are now; or those in a namespace, with some labels, or for which a function says so."""
         found = self._labelled(labels) if labels is not None else list(self._table.kept.values())
         if namespace is not None:
-            found = [kept for kept in found if kept.head.namespace == namespace]
+            found = [kept for kept in found if kept.namespace == namespace]
         if where is not None:
             found = [kept for kept in found if where(self._read_once(kept))]
         return self._snapshot(found)
@@ -180,7 +180,7 @@ class Store(Generic[K]):
         table = self._table.kept
         found = [table[key] for key in self._table.indexed(index).live.keys(value)]
         if namespace is not None:
-            found = [kept for kept in found if kept.head.namespace == namespace]
+            found = [kept for kept in found if kept.namespace == namespace]
         return self._snapshot(found)
 
     def values(self, index: Index[Any]) -> list[Any]:
@@ -227,14 +227,14 @@ class Store(Generic[K]):
                 break
         if selector.is_everything:
             return list(candidates)
-        return [kept for kept in candidates if selector.matches(kept.head.labels)]
+        return [kept for kept in candidates if selector.matches(kept.labels)]
 
     def _snapshot(self, found: list[Kept]) -> Snapshot[K]:
         # A walk over more objects than are remembered would only drive out those that are read often.
         return Snapshot(found, self.view, self._read if len(found) <= self._memo.limit else self._read_once)
 
     def _read(self, kept: Kept) -> K:
-        return self._share(key_of(kept.head), kept)
+        return self._share(key_of(kept), kept)
 
     def _read_once(self, kept: Kept) -> K:
-        return self._memo.read(key_of(kept.head), kept, remember=False)
+        return self._memo.read(key_of(kept), kept, remember=False)

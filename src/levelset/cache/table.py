@@ -55,21 +55,17 @@ class Table:
         """
         held, indexes, add, size, nameless, version = self.kept, self._indexes, changes.append, 0, 0, None
         for kept in objects:
-            head = kept.head
-            name, namespace = head.name, head.namespace
+            name, namespace, version = kept.name, kept.namespace, kept.resource_version
             if not name:
                 nameless += 1
                 continue
             key = f"{namespace}/{name}" if namespace else name
             before = held.get(key)
-            if before is None:
-                size += len(kept.raw)
-            else:
-                was = before.head
-                new, old = head.resource_version, was.resource_version
+            if before is not None:
+                other = before.resource_version
                 # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
-                is_doubtful = new <= old if len(new) == len(old) else len(new) < len(old)
-                if is_doubtful and was.uid == head.uid and not _is_newer(kept, before):
+                is_doubtful = version <= other if len(version) == len(other) else len(version) < len(other)
+                if is_doubtful and before.uid == kept.uid and not _is_newer(kept, before):
                     continue
                 size += len(kept.raw) - len(before.raw)
             held[key] = kept
@@ -86,7 +82,7 @@ class Table:
     def drop(self, key: str, gone: Kept) -> Kept | None:
         """Removes an object and gives its last version; None if it was not there, or is newer than the one gone."""
         before = self.kept.get(key)
-        if before is None or is_older(gone.head.resource_version, before.head.resource_version):
+        if before is None or is_older(gone.resource_version, before.resource_version):
             return None
         del self.kept[key]
         self.size -= len(before.raw)
@@ -112,7 +108,7 @@ class Table:
         assert self.fresh is not None, "started above"
         fresh, known, nameless = self.fresh, self.kept, 0
         for kept in objects:
-            name, namespace = kept.head.name, kept.head.namespace
+            name, namespace = kept.name, kept.namespace
             if not name:
                 nameless += 1
                 continue
@@ -180,10 +176,10 @@ class Table:
 
 
 def _is_newer(one: Kept, than: Kept) -> bool:
-    version, other = one.head.resource_version, than.head.resource_version
+    version, other = one.resource_version, than.resource_version
     return (version != other or not version) and not is_older(version, other)
 
 
 def _is_same(one: Kept, other: Kept) -> bool:
-    version = one.head.resource_version
-    return bool(version) and version == other.head.resource_version and one.head.uid == other.head.uid
+    version = one.resource_version
+    return bool(version) and version == other.resource_version and one.uid == other.uid

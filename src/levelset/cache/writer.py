@@ -95,10 +95,10 @@ class Writer(Generic[K]):
             self._refuse(nameless)
 
     def _drop(self, kept: Kept, changes: list[Change[K]]) -> None:
-        key = key_of(kept.head)
+        key = key_of(kept)
         before = self._table.drop(key, kept)
         if before is not None:
-            self._table.resource_version = kept.head.resource_version
+            self._table.resource_version = kept.resource_version
             changes.append(Change(key, before, None, self._view))
 
     def _refuse(self, nameless: int) -> None:

@@ -71,9 +71,9 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     def ref(self, kept: Kept) -> Ref[K_co]:
         """The reference to a kept object of this kind."""
-        class_, head = self.class_, kept.head
+        class_ = self.class_
         is_bare = class_ is Unstructured or class_ is PartialObjectMetadata
-        return ref_to(self.gvk, None if is_bare else class_, head.name, head.namespace)
+        return ref_to(self.gvk, None if is_bare else class_, kept.name, kept.namespace)
 
 
 class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):

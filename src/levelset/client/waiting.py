@@ -46,7 +46,7 @@ class Waiting(Reading):
         """Returns when there is no such object; with a uid, also when another object has taken its name."""
 
         def is_gone(kept: Kept | None) -> bool:
-            return kept is None or (uid is not None and kept.head.uid != uid)
+            return kept is None or (uid is not None and kept.uid != uid)
 
         await self._wait(ref, is_gone, within, "its end")
 
@@ -121,6 +121,4 @@ class _One:
             return f"the last attempt to look failed: {self.trouble}"
         if not self._has_seen:
             return "it could not be looked at"
-        return (
-            "there is no such object" if self._seen is None else f"it is at version {self._seen.head.resource_version}"
-        )
+        return "there is no such object" if self._seen is None else f"it is at version {self._seen.resource_version}"

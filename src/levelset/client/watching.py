@@ -20,7 +20,7 @@ from levelset.client.keeping import Keeper, Transform
 from levelset.client.responses import read_status
 from levelset.errors import ApiError, BadObject, Unreachable
 from levelset.objects.identity import GroupVersionKind
-from levelset.objects.kept import Kept, read_head
+from levelset.objects.kept import Kept, keep
 
 __all__ = ["EventReader", "EventType", "Told", "WatchEvent", "Watching"]
 
@@ -233,8 +233,8 @@ class EventReader:
 
     def _event(self, type_: EventType, raw: bytes) -> Told:
         if type_ == "BOOKMARK":
-            head = read_head(raw)
-            return WatchEvent(type_, Kept(head, raw), None, _INITIAL_END in bytes(head.annotations_json))
+            kept = keep(raw)
+            return WatchEvent(type_, kept, None, _INITIAL_END in bytes(kept.annotations_json))
         kept = self._keeper.keep(raw)
         return kept if self._as_kept and type_ != "DELETED" else WatchEvent(type_, kept)
 

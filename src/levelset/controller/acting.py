@@ -19,7 +19,7 @@ from levelset.controller.saving import Plan, plan_save, plan_status, plan_typed,
 from levelset.errors import ApiError, ConfigError, Conflict, NotFound, ServerFailed, Unreachable
 from levelset.objects import codec
 from levelset.objects.identity import Ref
-from levelset.objects.kept import Kept, read_head
+from levelset.objects.kept import Kept, keep
 from levelset.objects.model import replace
 from levelset.objects.resource import Object, origin_of
 from levelset.objects.unstructured import Unstructured
@@ -266,7 +266,7 @@ class Acting(Looking):
         mark = applied.filled(ref, mark, document)
         if kept is None or not mark.still_holds(document, kept, is_metadata=True):
             return None
-        return applied.answer(ref, kept.head.resource_version) or await self.client.find(ref)
+        return applied.answer(ref, kept.resource_version) or await self.client.find(ref)
 
     def _write(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         """Writes that may go on for ever come this way: who does not come to rest is told."""
@@ -375,7 +375,7 @@ class Acting(Looking):
     def _tree_before(self, obj: Unstructured) -> dict[str, Any]:
         """A tree as it was read, if the cache still shows that: its reader may have changed his own. Else as it is."""
         kept = self.services.peeking.kept(obj.ref)
-        is_same = kept is not None and kept.head.resource_version == obj.metadata.resource_version
+        is_same = kept is not None and kept.resource_version == obj.metadata.resource_version
         tree: dict[str, Any] = kept.tree() if is_same and kept is not None else obj.tree
         return tree
 
@@ -387,7 +387,7 @@ def _kind(obj: Object | Unstructured) -> Any:
 def _kept(obj: Any, source: Source) -> Kept:
     """What is kept of an object that was read; from its own bytes if the cache is at another version."""
     found = source.kept(key_for(obj.name, obj.namespace))
-    if found is not None and found.head.resource_version == obj.metadata.resource_version:
+    if found is not None and found.resource_version == obj.metadata.resource_version:
         return found
     raw = raw_of(obj)
-    return Kept(read_head(raw), raw)
+    return keep(raw)

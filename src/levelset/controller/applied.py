@@ -53,15 +53,14 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
     def still_holds(self, document: bytes, now: Kept, *, is_metadata: bool) -> bool:
         """Whether applying the document again would find the child as the last time left it."""
-        head = now.head
-        if not self.is_of(document) or self.uid != head.uid:
+        if not self.is_of(document) or self.uid != now.uid:
             return False
-        if self.version == head.resource_version:
+        if self.version == now.resource_version:
             return True
-        if self.metadata != _metadata(head):
+        if self.metadata != _metadata(now):
             return False
         if self.generation:
-            return self.generation == head.generation
+            return self.generation == now.generation
         return not is_metadata and self.content is not None and self.content == content_of(now.raw)
 
 

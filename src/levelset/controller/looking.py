@@ -174,7 +174,7 @@ class Looking(msgspec.Struct, eq=False):
         elif self._has_owners(view):
             options["index"] = (_BY_OWNER, uid)
         found = await self.services.cluster.list(cast("type[K]", kind), **options)
-        return [found[place] for place, one in enumerate(found.kept) if any(it.uid == uid for it in one.head.owners)]
+        return [found[place] for place, one in enumerate(found.kept) if any(it.uid == uid for it in one.owners)]
 
     def _has_owners(self, view: View[Any]) -> bool:
         """Whether whatever may be asked for objects of a kind finds them by their owners."""

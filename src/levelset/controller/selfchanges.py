@@ -31,7 +31,7 @@ class _SelfChanges(Predicate):
     """Compares the JSON of the metadata as it is: what a server wrote twice in the same way is the same."""
 
     def trace(self, item: Item[Any], /) -> Any:
-        head = item.kept.head
+        head = item.kept
         return (
             head.resource_version if head.generation is None else head.generation,
             head.deletion_timestamp is not None,
@@ -44,7 +44,7 @@ class _SelfChanges(Predicate):
         """The same as the traces say, without making them."""
         if old is None or new is None:
             return old is not new
-        return differs(old.kept.head, new.kept.head)
+        return differs(old.kept, new.kept)
 
     def differs(self, old: Any, new: Any, /) -> bool:
         return old is None or new is None or bool(old != new)

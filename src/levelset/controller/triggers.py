@@ -103,13 +103,8 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
         for change in changes:
             before, after = change.before, change.after
             try:
-                head = (after or change.kept).head
-                if (
-                    is_usual
-                    and before is not None
-                    and before.head.generation != head.generation
-                    and not change.is_initial
-                ):
+                head = after or change.kept
+                if is_usual and before is not None and before.generation != head.generation and not change.is_initial:
                     found = _CHANGED  # as nearly always: what `weigh` would say, without a call
                 elif (weighed := weigh(change)) is None:
                     continue
@@ -140,8 +135,7 @@ def _weighing(view: View[Any], when: Predicate) -> Callable[[Change[Any]], Conce
             if is_usual or when.passes(None, Item(after, view)):
                 return _FIRST if change.is_initial else _CHANGED
             return None
-        was, head = before.head, after.head
-        if was.uid != head.uid or (differs(was, head) if is_usual else when.passes(change.old, change.new)):
+        if before.uid != after.uid or (differs(before, after) if is_usual else when.passes(change.old, change.new)):
             return _CHANGED
         return _RESYNC if change.is_resync else None
 
@@ -152,7 +146,7 @@ def owners(target: Target, relation: Owns, ask_all: AsksAll) -> Listener:
     """Asks for the owners of what has changed, before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[Ref[Any]]:
-        head = item.kept.head
+        head = item.kept
         if target.namespaced and head.namespace is None:
             return  # nothing in a namespace can own what is in none
         for owner in head.owners:
@@ -177,7 +171,7 @@ def referrers(target: Target, relation: References, index: Index[Any], store: St
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
 
     def find(item: Item[Any]) -> Iterator[Ref[Any]]:
-        head = item.kept.head
+        head = item.kept
         values = [(gvk.group, gvk.kind, head.namespace, head.name)] if theirs is None else theirs(item.object)
         for value in values:
             yield from map(target.view.ref, store.by(index, value).kept)
@@ -248,7 +242,7 @@ def _collect(
         for ref in find(item):
             found[ref] = None
     except Exception as error:  # noqa: BLE001 -- the function is the user's
-        _report(what, item.kept.head.name, error)
+        _report(what, item.kept.name, error)
 
 
 def _guarded(concern: Callable[[Change[Any]], None], what: str) -> Listener:
@@ -264,7 +258,7 @@ def _guarded(concern: Callable[[Change[Any]], None], what: str) -> Listener:
 
 def _has_same_owners(one: Kept, other: Kept) -> bool:
     """Whether both name their owners in the same words; they are versions of one object, and so in one namespace."""
-    return one.head.owners_json == other.head.owners_json
+    return one.owners_json == other.owners_json
 
 
 def _report(what: str, name: str, error: Exception) -> None:

@@ -140,7 +140,7 @@ class Feed:
 
     def _note(self, gvk: GroupVersionKind, event: WatchEvent) -> None:
         if event.kept is not None and event.type != "BOOKMARK":
-            head = event.kept.head
+            head = event.kept
             name = f"{head.namespace}/{head.name}" if head.namespace else head.name
             self._tell(gvk, lambda reader: reader.note(gvk, name))
 

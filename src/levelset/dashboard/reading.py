@@ -102,9 +102,9 @@ class Reader:
             "kind": views.kind_text(gvk),
             **views.row_of(tree),
             "source": views.object_text(views.without_secrets(tree)),
-            "events": await self._events_of(gvk, kept.head),
-            "looks": self._looks(gvk, kept.head),
-            **await self._family(gvk, kept.head),
+            "events": await self._events_of(gvk, kept),
+            "looks": self._looks(gvk, kept),
+            **await self._family(gvk, kept),
         }
 
     async def events(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class Reader:
             page = await self._sight.client().list_kept(OnlyMetadata(_NAMESPACE), limit=views.MOST_OBJECTS)
         except ApiError:
             return []  # who may not see them can still look into all at once
-        return [one.head.name for one in page.items]
+        return [one.name for one in page.items]
 
     async def _events_of(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
         fields = {"involvedObject.kind": gvk.kind, "involvedObject.name": head.name}
@@ -171,7 +171,7 @@ class Reader:
         return views.newest_events([one.tree() for one in page.items], _MOST_EVENTS)
 
     def _row(self, kept: Kept, results: Mapping[tuple[str, str | None], str]) -> dict[str, Any]:
-        return {**views.row_of(kept.tree()), "lastLook": results.get((kept.head.name, kept.head.namespace))}
+        return {**views.row_of(kept.tree()), "lastLook": results.get((kept.name, kept.namespace))}
 
     def _results(self, gvk: GroupVersionKind) -> dict[tuple[str, str | None], str]:
         """What came of the last look at each object, as far as that is remembered."""
@@ -211,7 +211,7 @@ class Reader:
                 page = await client.list_kept(OnlyMetadata(gvk), namespace=namespace, limit=views.MOST_OBJECTS)
             except LevelsetError:
                 continue  # a kind that cannot be listed has no part in the tree; the rest of the page is worth showing
-            members += [(gvk, one.head) for one in page.items]
+            members += [(gvk, one) for one in page.items]
         return members
 
     def _looked_at(self) -> set[GroupVersionKind]:

@@ -1,11 +1,13 @@
 """Objects to keep by the hundred thousand: a small head, and the bytes as they came.
 
 A cache holds objects far more often than it looks inside them. So a kept object is decoded only as far as every
-watch, queue and index needs it (its head); the rest stays JSON until somebody asks. Nothing in it is tracked by the
-garbage collector: no dict, no list, no reference back. docs/decisions/0003 has the measurements.
+watch, queue and index needs it (its head); the rest stays JSON until somebody asks. It is one object, of a class that
+is a head with bytes. Nothing in it is tracked by the garbage collector: no dict, no list, no reference back.
+docs/decisions/0003 has the measurements.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -25,6 +27,7 @@ __all__ = [
     "cut_managed_fields",
     "keep",
     "keep_all",
+    "kept_of",
     "read_head",
     "without_managed_fields",
 ]
@@ -44,7 +47,18 @@ class OwnerHead(Struct, frozen=True, gc=False, rename=wire_name):
     controller: bool | None = None
 
 
-class Head(Struct, frozen=True, gc=False, rename=wire_name):
+class _Beside:
+    """What a kept object has beside its head. It is no member of the JSON, so that no JSON can ever set it.
+
+    The base of a head, though a head alone never has it: only a class without members can bring slots of its own.
+    """
+
+    __slots__ = ("raw",)
+
+    raw: bytes
+
+
+class Head(_Beside, Struct, frozen=True, gc=False, rename=wire_name):
     """The metadata that a runtime asks for all the time; what is no scalar stays JSON until asked for."""
 
     name: str = ""
@@ -80,11 +94,13 @@ class Head(Struct, frozen=True, gc=False, rename=wire_name):
         return _read(_names, self.finalizers_json) or ()
 
 
-class Kept(Struct, frozen=True, gc=False):
-    """An object to keep: its head and its bytes."""
+class Kept(Head, frozen=True, gc=False):
+    """An object to keep: a head, and its bytes. `keep` and `kept_of` make it."""
 
-    head: Head
-    raw: bytes
+    @property
+    def head(self) -> Head:
+        """The head, which is the object itself."""
+        return self
 
     def read(self, kind: type[T]) -> T:
         """The typed object, decoded for this caller alone."""
@@ -94,9 +110,27 @@ class Kept(Struct, frozen=True, gc=False):
         """The JSON tree, decoded for this caller alone."""
         return codec.decode_tree(self.raw)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kept) and self.raw == other.raw and super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as it is for what has JSON in it
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, raw={self.raw!r})"
+
+    def __copy__(self) -> "Kept":
+        return self
+
+    def __reduce__(self) -> Any:
+        return _filled, (msgspec.structs.astuple(self), self.raw)
+
 
 class _Envelope(Struct, frozen=True, gc=False):
     metadata: Head
+
+
+class _KeptEnvelope(Struct, frozen=True, gc=False):
+    metadata: Kept
 
 
 class _Managed(Struct, gc=False):
@@ -104,11 +138,14 @@ class _Managed(Struct, gc=False):
 
 
 _envelopes: Final = msgspec.json.Decoder(_Envelope)
+_kept_envelopes: Final = msgspec.json.Decoder(_KeptEnvelope)
 _managed: Final = msgspec.json.Decoder(_Managed)
 _texts: Final = msgspec.json.Decoder(dict[str, str])
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 _owners: Final = msgspec.json.Decoder(tuple[OwnerHead, ...])
 _metadata: Final = attrgetter("metadata")
+# The way to fill in what is no member: it is there before anybody else sees the object, and does not change any more.
+_set_raw: Final[Callable[[Kept, bytes], None]] = _Beside.__dict__["raw"].__set__
 _WORD: Final = b"managedFields"  # found sooner without the quotes, which are everywhere
 _QUOTE: Final = b'"'
 _METADATA: Final = b'"metadata":'
@@ -121,29 +158,51 @@ def keep(raw: bytes, *, managed_fields: bool = True) -> Kept:
 
     Without managed fields the bytes become smaller by what those take, a third of a Pod, for some microseconds.
     """
-    head = read_head(raw)
-    if managed_fields or head.managed_json is _NONE:
-        return Kept(head, raw)
-    cut = _cut(raw, bytes(head.managed_json)) or _rewritten(raw)
+    kept = _read_kept(raw)
+    if managed_fields or kept.managed_json is _NONE:
+        return kept
     # Read once more: a head must not hold on to the bytes from before.
-    return Kept(read_head(cut), cut)
+    return _read_kept(_cut(raw, bytes(kept.managed_json)) or _rewritten(raw))
 
 
 def keep_all(raws: Sequence[bytes], *, managed_fields: bool = True) -> list[Kept] | None:
     """What `keep` gives for each of them, in less time; None if it has to be asked about each, for whatever reason."""
-    made = map(Kept, map(_metadata, map(_envelopes.decode, raws)), raws)
+    decoded = map(_metadata, map(_kept_envelopes.decode, raws))
     try:
-        found = list(islice(made, 1))
+        found: list[Kept] = list(islice(decoded, 1))
         if managed_fields or not _have_managed_fields(found):  # most likely all are as the first
-            found += made
+            found += decoded
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return found if managed_fields or not _have_managed_fields(found) else None
+    if not managed_fields and _have_managed_fields(found):
+        return None
+    deque(map(_set_raw, found, raws), 0)
+    return found
+
+
+def kept_of(head: Head, raw: bytes) -> Kept:
+    """The object to keep with this head and these bytes, for those who know that they belong together."""
+    return _filled(msgspec.structs.astuple(head), raw)
+
+
+def _filled(members: tuple[Any, ...], raw: bytes) -> Kept:
+    kept = Kept(*members)
+    _set_raw(kept, raw)
+    return kept
+
+
+def _read_kept(raw: bytes) -> Kept:
+    try:
+        kept = _kept_envelopes.decode(raw).metadata
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _no_object(error) from error
+    _set_raw(kept, raw)
+    return kept
 
 
 def _have_managed_fields(objects: Sequence[Kept]) -> bool:
     for kept in objects:  # noqa: SIM110 -- any(...) takes longer
-        if kept.head.managed_json is not _NONE:
+        if kept.managed_json is not _NONE:
             return True
     return False
 
@@ -193,7 +252,11 @@ def read_head(raw: bytes) -> Head:
     try:
         return _envelopes.decode(raw).metadata
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadObject(f"this is no object with metadata: {error}") from error
+        raise _no_object(error) from error
+
+
+def _no_object(error: Exception) -> BadObject:
+    return BadObject(f"this is no object with metadata: {error}")
 
 
 def without_managed_fields(raw: bytes) -> bytes:

@@ -98,4 +98,4 @@ def _place(pointer: str) -> str:
 
 def _name(obj: Any, kept: Kept) -> str:
     kind = getattr(obj, "kind", "") or type(obj).__name__
-    return "/".join(part for part in (kind, kept.head.namespace, kept.head.name) if part)
+    return "/".join(part for part in (kind, kept.namespace, kept.name) if part)

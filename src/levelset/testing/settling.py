@@ -87,7 +87,7 @@ def _sources(process: Process) -> Iterator[Source]:
 def _behind(source: Source, wanted: dict[str, str]) -> str | None:
     """What the cache has yet to be shown; None if it is as the server is."""
     kept = source.informer.table.kept
-    shown = {key: one.head.resource_version for key, one in kept.items()}
+    shown = {key: one.resource_version for key, one in kept.items()}
     if shown == wanted:
         return None
     names = sorted(key for key in shown.keys() | wanted.keys() if shown.get(key) != wanted.get(key))
@@ -117,5 +117,5 @@ async def _listed(source: Source, control: Client) -> dict[str, str]:
     scope = source.scope
     options: dict[str, Any] = {"namespace": scope.namespace, "labels": scope.labels, "fields": scope.fields}
     page = await control.list_kept(OnlyMetadata(scope.gvk), **options)
-    heads = [one.head for one in page.items]
-    return {f"{one.namespace}/{one.name}" if one.namespace else one.name: one.resource_version for one in heads}
+    items = page.items
+    return {f"{one.namespace}/{one.name}" if one.namespace else one.name: one.resource_version for one in items}

@@ -290,10 +290,10 @@ class Machine(Generic[K]):
                 continue
             item = Item(kept, view)
             if event.type == "DELETED":
-                held[kept.head.namespace, kept.head.name] = item
+                held[kept.namespace, kept.name] = item
                 continue
             if held:
-                held.pop((kept.head.namespace, kept.head.name), None)
+                held.pop((kept.namespace, kept.name), None)
             events.append(InitApply(item))
         return events
 
@@ -316,14 +316,14 @@ class Machine(Generic[K]):
             # A slice, since it is looked at with each event, and to call a method of bytes takes three times as long.
             if type(kept) is not Kept or kept.raw[:size] != beginning:
                 return None
-            version = kept.head.resource_version
+            version = kept.resource_version
             if version <= top or len(version) != digits:
                 return None
             top = version
         return top
 
     def _synced(self, event: WatchEvent) -> list[Event[K]]:
-        version = event.kept.head.resource_version if event.kept is not None else ""
+        version = event.kept.resource_version if event.kept is not None else ""
         if not version:
             self._afresh(BadObject("the end of the list has no resourceVersion to watch from"))
             return []
@@ -350,10 +350,10 @@ class Machine(Generic[K]):
                 continue
             if not kept.raw.startswith(sieve.beginning) and not self._is_ours(event):
                 continue
-            version = kept.head.resource_version
+            version = kept.resource_version
             if not version:
                 self._move(top, len(events))
-                self._afresh(BadObject(f"{kept.head.name} has no resourceVersion to go on from"))
+                self._afresh(BadObject(f"{kept.name} has no resourceVersion to go on from"))
                 return events
             # The usual case, without a call: numbers of the same length.
             top = version if len(version) == len(top) and version > top else newest(top, version)
@@ -371,7 +371,7 @@ class Machine(Generic[K]):
         if event.type != "BOOKMARK" or event.kept is None:
             self.failed(event.status or BadObject("an event of the watch has no object"))
             return False
-        version = event.kept.head.resource_version
+        version = event.kept.resource_version
         if is_older(version, self._opened_at):
             text = f"the server is at version {version}, before {self._opened_at}, where this watch began"
             self.failed(Expired(f"{text}: it has lost what came after"))

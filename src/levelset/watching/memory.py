@@ -54,5 +54,5 @@ class Memory:
 
 
 def _key(item: Item[Any]) -> _Key:
-    head = item.kept.head
+    head = item.kept
     return item.view.gvk, head.namespace, head.name, head.uid

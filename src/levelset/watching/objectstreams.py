@@ -81,7 +81,7 @@ class _Decoded(AsyncIterator[K]):
             try:
                 return item.object
             except Malformed as error:
-                head = item.kept.head
+                head = item.kept
                 self._on_trouble(Trouble(error=error, gvk=item.view.gvk, namespace=head.namespace, name=head.name))
 
     async def aclose(self) -> None:

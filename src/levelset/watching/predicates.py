@@ -93,7 +93,7 @@ def not_(predicate: Predicate) -> Predicate:
 
 
 def _generation(item: Item[Any]) -> tuple[object, bool]:
-    head = item.kept.head
+    head = item.kept
     version = head.resource_version if head.generation is None else head.generation
     return version, head.deletion_timestamp is not None
 
@@ -101,14 +101,14 @@ def _generation(item: Item[Any]) -> tuple[object, bool]:
 class By:
     """The predicates of the house, by what they look at."""
 
-    resource_version: Final[Predicate] = _By("resource_version", lambda item: item.kept.head.resource_version)
+    resource_version: Final[Predicate] = _By("resource_version", lambda item: item.kept.resource_version)
     """Any change at all; a list that brings the same again is none."""
     generation: Final[Predicate] = _By("generation", _generation)
     """A change of the spec, or the beginning of a deletion; of kinds without a generation, any change at all."""
-    labels: Final[Predicate] = _By("labels", lambda item: item.kept.head.labels)
-    annotations: Final[Predicate] = _By("annotations", lambda item: item.kept.head.annotations)
-    finalizers: Final[Predicate] = _By("finalizers", lambda item: item.kept.head.finalizers)
-    deletion: Final[Predicate] = _By("deletion", lambda item: item.kept.head.deletion_timestamp is not None)
+    labels: Final[Predicate] = _By("labels", lambda item: item.kept.labels)
+    annotations: Final[Predicate] = _By("annotations", lambda item: item.kept.annotations)
+    finalizers: Final[Predicate] = _By("finalizers", lambda item: item.kept.finalizers)
+    deletion: Final[Predicate] = _By("deletion", lambda item: item.kept.deletion_timestamp is not None)
     """The beginning of a deletion."""
 
     @staticmethod
