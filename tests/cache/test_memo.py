@@ -1,11 +1,19 @@
 """Decoded objects that are shared."""
 
-from typing import Any
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from levelset.cache.memo import Memo
-from levelset.client.kinds import view_of
-from levelset.objects import GroupVersionKind
+from levelset.client.kinds import OnlyMetadata, View, view_of
+from levelset.errors import BadObject
+from levelset.objects import GroupVersionKind, Kept, Object, decode, keep, origin_of
 from tests.cache.shelf import VIEW, kept_site
+
+METADATA: Final[View[Any]] = view_of(OnlyMetadata(GroupVersionKind("example.dev", "v1", "Site")))
+NAMES: Final = "abcd"
 
 
 def test_no_more_than_the_limit_is_remembered_and_the_least_recently_read_goes_first() -> None:
@@ -30,9 +38,9 @@ def test_a_walk_uses_what_is_remembered_and_adds_nothing() -> None:
 def test_another_version_is_another_object() -> None:
     memo = Memo(VIEW, 2)
     first = memo.read("a", kept_site("a", 1))
-    second = memo.read("a", kept_site("a", 2))
+    second = memo.read("a", newer := kept_site("a", 2))
     assert (first.metadata.resource_version, second.metadata.resource_version) == ("1", "2")
-    assert len(memo) == 1
+    assert memo.read("a", newer) is second
 
 
 def test_what_a_caller_may_change_is_never_shared() -> None:
@@ -59,7 +67,7 @@ def test_what_is_read_again_unchanged_stays() -> None:
     assert all(memo.read(name, one) is second[name] for name, one in kept.items())
     for number in range(300):
         memo.read(f"other{number}", kept_site(f"other{number}"))
-    assert (len(memo), memo.read("s0", kept["s0"]) is second["s0"]) == (964, True)
+    assert (len(memo), memo.read("s0", kept["s0"]) is second["s0"]) == (900 + 32, True)
 
 
 def test_more_are_remembered_while_somebody_misses_those_that_were_dropped() -> None:
@@ -90,19 +98,134 @@ def test_when_nobody_misses_any_more_for_long_few_are_remembered_again() -> None
     assert len(memo) == 8 + 1
 
 
-def test_a_new_version_takes_the_place_of_the_one_that_was_remembered() -> None:
+def test_what_was_forgotten_long_ago_is_as_if_it_had_never_been_read() -> None:
+    memo = Memo(VIEW, 50)
+    kept = {f"s{number}": kept_site(f"s{number}") for number in range(200)}
+    for _ in range(3):
+        for name, one in kept.items():
+            memo.read(name, one)
+        assert [one.name for _, one in memo.entries()] == [f"s{number}" for number in range(192, 200)]
+
+
+def test_a_new_version_takes_the_place_of_one_that_was_read_often() -> None:
     memo = Memo(VIEW, 1000)
-    others = [memo.read(f"s{number}", kept_site(f"s{number}")) for number in range(3)]
     for version in range(1, 20):
-        newest = memo.read("a", kept_site("a", version))
-    assert [one for _, one in memo.entries()] == [*others, newest]
+        kept = kept_site("a", version)
+        made = {id(memo.read("default/a", kept)) for _ in range(3)}
+        assert len(made) == 1
+        for number in range(8):
+            memo.read(f"default/s{number}", kept_site(f"s{number}", version))
+        assert [one.metadata.resource_version for _, one in memo.entries() if one.name == "a"] == [str(version)]
+    memo.read("default/a", kept_site("a", 20))
+    assert [one.metadata.resource_version for _, one in memo.entries() if one.name == "a"] == ["20"]
 
 
 def test_what_is_read_seldom_goes_before_what_is_read_often() -> None:
-    memo = Memo(VIEW, 3)
-    kept = {name: kept_site(name) for name in "abcd"}
+    memo = Memo(VIEW, 4)
+    kept = {name: kept_site(name) for name in "abcdefg"}
     twice = {name: (memo.read(name, kept[name]), memo.read(name, kept[name]))[1] for name in "abc"}
+    for name in "def":
+        memo.read(name, kept[name])
+    assert [one.name for _, one in memo.entries()] == ["a", "b", "c", "f"]
     assert memo.read("a", kept["a"]) is twice["a"]
-    memo.read("d", kept["d"])
-    assert (len(memo), [one.name for _, one in memo.entries()]) == (3, ["c", "a", "d"])
+    assert memo.read("f", kept["f"]) is memo.read("f", kept["f"])
+    memo.read("g", kept["g"])
+    assert (len(memo), [one.name for _, one in memo.entries()]) == (4, ["c", "f", "a", "g"])
     assert memo.read("b", kept["b"], remember=False) is not twice["b"]
+
+
+def test_what_a_class_refuses_is_named_and_not_remembered() -> None:
+    memo = Memo(VIEW, 2)
+    kept = keep(b'{"metadata":{"name":"bad"},"spec":7}')
+    for _ in range(2):
+        with pytest.raises(BadObject, match=r"Site/default/bad: .* at spec") as caught:
+            memo.read("default/bad", kept)
+        assert caught.value.field == "spec"
+    assert (len(memo), kept.made) == (0, None)
+
+
+@pytest.mark.parametrize("raw", [b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"a","labels":null}}'])
+def test_what_is_shared_knows_what_it_was_decoded_from(raw: bytes) -> None:
+    memo: Memo[Any] = Memo(METADATA, 2)
+    raw = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",' + raw[1:]
+    for made in (memo.read("a", keep(raw)), memo.read("a", keep(raw), remember=False)):
+        assert (origin_of(made), made) == (raw, decode(METADATA.class_, raw))
+
+
+def test_readers_with_several_classes_share_each_its_own_object() -> None:
+    kept = {name: site_of_any_class(name) for name in NAMES}
+    memos: list[Memo[Any]] = [Memo(VIEW, 3), Memo(METADATA, 3)]
+    for name, one in kept.items():
+        first, second = (memo.read(name, one) for memo in memos)
+        assert (type(first), type(second)) == (VIEW.class_, METADATA.class_)
+        for _ in range(2):
+            assert [memo.read(name, one) for memo in memos] == [first, second]
+            assert memos[0].read(name, one, remember=False) is first
+            assert memos[1].read(name, one, remember=False) is second
+    assert [len(memo) for memo in memos] == [3, 3]
+
+
+def test_two_tables_with_the_same_object_share_it_and_one_may_forget_it() -> None:
+    kept, (one, other) = kept_site("a"), (Memo(VIEW, 1), Memo(VIEW, 1))
+    made = one.read("a", kept)
+    assert other.read("a", kept) is made
+    assert (len(one), len(other)) == (1, 0)
+    one.read("b", kept_site("b"))
+    again = other.read("a", kept)
+    assert again == made
+    assert again is other.read("a", kept)
+
+
+def site_of_any_class(name: str, version: int = 1) -> Kept:
+    """One that both classes of these tests can read: it does not say what it is."""
+    text = '{"metadata":{"name":"%s","resourceVersion":"%s"},"spec":{"image":"x"}}'
+    return keep((text % (name, version)).encode())
+
+
+class _Tables:
+    """Two tables with the same objects, each read with two classes."""
+
+    def __init__(self, limits: list[int]) -> None:
+        self.memos: list[Memo[Any]] = [Memo((VIEW, METADATA)[place % 2], one) for place, one in enumerate(limits)]
+        self.kept = {name: site_of_any_class(name) for name in NAMES}
+        self.all = list(self.kept.values())
+
+    def change(self, name: str) -> None:
+        self.kept[name] = site_of_any_class(name, int(self.kept[name].resource_version) + 1)
+        self.all.append(self.kept[name])
+
+    def read(self, place: int, name: str, *, remember: bool) -> None:
+        memo, kept = self.memos[place], self.kept[name]
+        made = memo.read(name, kept, remember=remember)
+        assert made == decode((VIEW, METADATA)[place % 2].class_, kept.raw)
+        if remember and memo.limit:
+            assert memo.read(name, kept) is made
+
+    def check(self) -> None:
+        assert all(len(memo) <= memo.limit for memo in self.memos)
+        shared = [(id(kept), id(made)) for memo in self.memos for kept, made in memo.entries()]
+        assert len(shared) == len(set(shared)) == sum(map(len, self.memos))
+        assert sorted(shared) == sorted((id(kept), id(made)) for kept in self.all for made in decoded_of(kept))
+
+
+def decoded_of(kept: Kept) -> list[Any]:
+    """What is held on to at a kept object."""
+    states = kept.made if isinstance(kept.made, tuple) else [kept.made]
+    found = [getattr(one, "made", one) for one in states]
+    return [one for one in found if isinstance(one, Object)]
+
+
+@given(
+    some.lists(some.integers(0, 6), min_size=4, max_size=4),
+    some.lists(some.tuples(some.integers(-2, 3), some.sampled_from(NAMES), some.booleans()), max_size=60),
+)
+def test_whatever_is_read_by_whomever_is_right_within_the_limits_and_held_by_one(
+    limits: list[int], steps: list[tuple[int, str, bool]]
+) -> None:
+    tables = _Tables(limits)
+    for place, name, remember in steps:
+        if place < 0:
+            tables.change(name)
+        else:
+            tables.read(place, name, remember=remember)
+        tables.check()

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from levelset.errors import BadObject
 from levelset.objects.codec import encode
-from levelset.objects.kept import Head, keep, keep_all, kept_of, read_head, without_managed_fields
+from levelset.objects.kept import Head, keep, keep_all, kept_of, read_head, set_made, without_managed_fields
 from tests.objects.samples import Website, blog
 
 FULL = {
@@ -138,7 +138,7 @@ def test_no_name_in_the_metadata_has_an_influence_on_what_is_beside_the_head(hos
     raws = [json.dumps({"metadata": metadata}).encode() for metadata in ({**hostile, **plain}, {**plain, **hostile})]
     for raw, together in zip(raws, keep_all(raws) or [], strict=True):
         for kept in (keep(raw), together):
-            assert kept.raw is raw
+            assert (kept.raw, kept.made) == (raw, None)
             assert (kept.name, kept.resource_version, kept.labels) == ("a", "7", {"x": "y"})
             assert kept == kept_of(read_head(raw), raw)
 
@@ -161,6 +161,17 @@ def test_kept_objects_are_equal_if_their_heads_and_bytes_are():
         hash(kept)
 
 
+def test_what_was_decoded_of_a_kept_object_is_no_part_of_it_and_goes_with_it():
+    kept, made = keep(b'{"metadata":{"name":"a"}}'), object()
+    before = sys.getrefcount(made)
+    set_made(kept, made)
+    assert kept == keep(kept.raw)
+    assert "object object" not in repr(kept)
+    assert pickle.loads(pickle.dumps(kept)).made is kept_of(kept, kept.raw).made is None
+    del kept
+    assert sys.getrefcount(made) == before
+
+
 def test_a_kept_object_can_be_copied_sent_and_shown():
     kept = keep(json.dumps(FULL).encode())
     assert copy.copy(kept) == copy.deepcopy(kept) == pickle.loads(pickle.dumps(kept)) == kept
@@ -170,7 +181,7 @@ def test_a_kept_object_can_be_copied_sent_and_shown():
 
 def test_nobody_changes_a_kept_object():
     kept = keep(b'{"metadata":{"name":"a"}}')
-    for name in ("name", "raw"):
+    for name in ("name", "raw", "made"):
         with pytest.raises(AttributeError):
             setattr(kept, name, b"other")
 

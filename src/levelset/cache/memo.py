@@ -6,11 +6,12 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from levelset.cache.keys import key_of
 from levelset.client.kinds import View
 from levelset.errors import BadObject
 from levelset.objects import codec
-from levelset.objects.kept import Kept
-from levelset.objects.unstructured import Unstructured
+from levelset.objects.kept import Kept, set_made
+from levelset.objects.resource import ORIGIN, Object
 
 __all__ = ["Memo"]
 
@@ -22,13 +23,24 @@ _MORE: Final = 64
 """So many if somebody does."""
 
 
-class _Once(Struct, eq=False, gc=False):
-    """A version of an object that was read once; when it is dropped, it is still known which one it was."""
+class _Again(Struct, eq=False, gc=False):
+    """An object that was read more than once."""
 
-    kept: Kept | None
     made: Any
-    identity: int
-    """That of the kept object: it is not held on to, so that another one may have the same after it."""
+    is_read: bool = False
+    """Whether it was read since it was last its turn to go."""
+
+
+class _Forgotten(Struct, frozen=True, eq=False, gc=False):
+    """Stands for an object that was read and forgotten, and tells by whom and about when."""
+
+    class_: type[Any]
+
+
+class _Several(tuple[Any, ...]):
+    """What each of several classes has of an object."""
+
+    __slots__ = ()
 
 
 class Memo(Generic[K]):
@@ -39,115 +51,208 @@ class Memo(Generic[K]):
     remembered, and some more when one is read again that was just dropped, as by a second controller of the same kind.
     What is read again without having changed stays as long as it is among the last of its like.
 
-    An `Unstructured` is never remembered: its tree is the caller's to change, so every caller gets one of his own.
+    What was decoded is found at the kept object itself, in `made`: None if it was never read, else what a class has of
+    it (see `_state`), or `_Several` of that where several classes read it. The memo that fills it in has the object in
+    line or among those read often, and clears it when it goes from there; so another memo of the same class, for
+    another table that has the same kept object, shares it for so long, and decodes it anew after that.
+
+    Nothing but an `Object` is ever remembered: the tree of an `Unstructured` is the caller's to change, so every caller
+    gets one of his own.
     """
 
-    __slots__ = ("_earlier", "_few", "_line", "_often", "_once", "_read", "_view", "limit")
+    __slots__ = (
+        "_class",
+        "_decode",
+        "_earlier",
+        "_few",
+        "_forgotten",
+        "_left",
+        "_line",
+        "_often",
+        "_room",
+        "_view",
+        "limit",
+    )
 
     def __init__(self, view: View[K], limit: int) -> None:
-        self.limit = 0 if view.class_ is Unstructured else limit
+        self._class: type[Any] = view.class_
+        self.limit = limit if issubclass(self._class, Object) else 0
         self._view = view
-        self._read: Callable[[bytes], K] = view.read if view.class_ is Unstructured else _reader(view.class_)
+        self._decode: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else view.read
         # The first of a plain dict is found ever more slowly, the more of its first ones have been dropped.
-        self._often: OrderedDict[str, list[Any]] = OrderedDict()  # kept, made, whether it was read since its turn
-        # Those that were read once, remembered or dropped: two generations, of which one has the last `limit` of them.
-        self._once: dict[str, _Once] = {}
-        self._earlier: dict[str, _Once] = {}
-        # Those of them that are remembered, the first to be dropped first.
-        self._line: deque[_Once] = deque()
+        self._often: OrderedDict[str, Kept] = OrderedDict()
+        # Those that were read for the first time, or the first time since they were forgotten, the first to go first.
+        self._line: deque[Kept] = deque()
         self._few = _FEW
+        # Marks those that were forgotten of late, and those before them.
+        self._forgotten = self._earlier = _Forgotten(self._class)
+        self._left = self.limit  # so many more are read for the first time until it is their turn to be those before
+        self._room = min(_FEW, self.limit)  # so many may stand in line
 
     def __len__(self) -> int:
         return len(self._often) + len(self._line)
 
     def entries(self) -> list[tuple[Kept, K]]:
-        """What is remembered, least recently used first among those read often, then among those read once."""
-        once: list[Any] = [(one.kept, one.made) for one in self._line]
-        return [*((kept, made) for kept, made, _ in self._often.values()), *once]
+        """What is remembered: those read often, then those that came last, the next one to be dropped first."""
+        made: Any = self._made  # of each of these something is
+        return [(kept, made(kept)) for kept in (*self._often.values(), *self._line)]
 
     def share(self, key: str, kept: Kept) -> K:
         """The object; the same one as last time if it has not changed. BadObject names it if its class refuses it."""
-        if self._often and (often := self._often.get(key)) is not None:
-            if often[0] is kept:
-                often[2] = True
-                made: K = often[1]
+        found = kept.made
+        made: K
+        if found is not None:
+            if found.__class__ is _Again and found.made.__class__ is self._class:
+                found.is_read = True
+                made = found.made
                 return made
-            del self._often[key]
-        found = self._once.get(key) or self._earlier.get(key)
-        if found is not None and found.identity == id(kept):
-            return self._share_again(key, kept, found)
-        try:
-            made = self._read(kept.raw)
-        except BadObject as error:
-            raise self._named(key, error) from error
-        if self.limit:
-            if found is not None and found.kept is not None:
-                self._line.remove(found)
-            self._once[key] = one = _Once(kept, made, id(kept))
+        elif self._room:  # as in a storm of changes, and so without a call
+            raw = kept.raw
+            try:
+                made = self._decode(raw)
+            except codec.UNREADABLE as error:
+                made = self._read_again(key, raw, error)
+            else:
+                made.__dict__[ORIGIN] = raw
+            set_made(kept, made)
             line = self._line
-            line.append(one)
-            if len(line) > self._few:  # in a storm each time, and so without a call
-                one = line.popleft()
-                one.kept = one.made = None
-            if len(self._once) >= self.limit or len(line) + len(self._often) > self.limit:
+            line.append(kept)
+            if len(line) > self._room:
+                first = line.popleft()
+                if first.made.__class__ is self._class:
+                    set_made(first, self._forgotten)
+                else:
+                    self._leave_line(first)
+                    self._shrink()
+            if self._often and key in self._often:  # its former version
+                self._forget(self._often.pop(key))
                 self._shrink()
-        return made
+            self._left -= 1
+            if not self._left:
+                self._forget_forgotten()
+            return made
+        return self._share_again(key, kept)
 
     def read(self, key: str, kept: Kept, *, remember: bool = True) -> K:
         """The same; without `remember`, what is decoded now is not shared with others."""
         if remember:
             return self.share(key, kept)
-        often, once = self._often.get(key), self._once.get(key) or self._earlier.get(key)
-        made: K
-        if often is not None and often[0] is kept:
-            made = often[1]
-            return made
-        if once is not None and once.kept is kept:
-            made = once.made
-            return made
-        try:
-            return self._read(kept.raw)
-        except BadObject as error:
-            raise self._named(key, error) from error
+        made = self._made(kept)
+        return self._decoded(key, kept) if made is None else made
 
-    def _share_again(self, key: str, kept: Kept, found: _Once) -> K:
-        """The object that was read before: from now on one of those that are read often."""
-        made: K
-        if found.kept is None:
-            made = self.read(key, kept, remember=False)
-            self._few = min(2 * self._few, _MORE)
+    def _share_again(self, key: str, kept: Kept) -> K:
+        """What `share` does for all but the usual cases."""
+        if not self.limit:
+            return self._decoded(key, kept)
+        state, made = self._state(kept), self._made(kept)
+        if made is None:
+            made = self._decoded(key, kept)
+            self._line.append(kept)
+            if state is self._forgotten or state is self._earlier:
+                self._note(kept, _Again(made))
+                self._few = min(2 * self._few, _MORE)
+            else:
+                self._note(kept, made)
+                self._left -= 1
+        elif type(state) is _Again:
+            state.is_read = True
         else:
-            made = found.made
-            self._line.remove(found)
-            found.kept = found.made = None
-        self._often[key] = [kept, made, False]
+            self._note(kept, _Again(made))  # and it stays in line until its turn comes
         self._shrink()
+        if not self._left:
+            self._forget_forgotten()
         return made
 
+    def _leave_line(self, kept: Kept) -> None:
+        """One that was read again goes to those that are read often; any other is forgotten."""
+        if type(self._state(kept)) is not _Again:
+            self._forget(kept)
+            return
+        key = key_of(kept)
+        former = self._often.pop(key, None)
+        if former is not None:
+            self._forget(former)
+        self._often[key] = kept
+
     def _shrink(self) -> None:
-        """Keeps within the limits: of those read once, as long as there are others, the first goes first."""
+        """Keeps within the limits; those read often always leave room for one in line."""
         line, often = self._line, self._often
-        while len(line) > self._few or len(line) + len(often) > self.limit:
-            if len(line) < 2 and often:
+        while True:
+            while len(often) >= self.limit:
                 self._drop_often()
-            else:
-                one = line.popleft()
-                one.kept = one.made = None
-        if len(self._once) >= self.limit:
-            self._earlier, self._once = self._once, {}
-            self._few = max(self._few // 2, _FEW)
+            self._room = min(self._few, self.limit - len(often))
+            if len(line) <= self._room:
+                return
+            self._leave_line(line.popleft())
 
     def _drop_often(self) -> None:
         often = self._often
-        key, read = often.popitem(last=False)
-        while read[2]:  # read since it was last its turn to go: it goes to the end of the line
-            read[2] = False
-            often[key] = read
-            key, read = often.popitem(last=False)
+        key, kept = often.popitem(last=False)
+        while (state := self._state(kept)).is_read:  # since it was last its turn to go: it goes to the end
+            state.is_read = False
+            often[key] = kept
+            key, kept = often.popitem(last=False)
+        self._forget(kept)
+
+    def _forget_forgotten(self) -> None:
+        """From time to time: who misses what was forgotten before the last time misses it no more than any other."""
+        self._earlier, self._forgotten = self._forgotten, _Forgotten(self._class)
+        self._left = self.limit
+        self._few = max(self._few // 2, _FEW)
+        self._shrink()
+
+    def _state(self, kept: Kept) -> Any:
+        """What this class has of an object: itself as long as it was read once, or an `_Again`, or a `_Forgotten`.
+
+        None if it was never read.
+        """
+        for state in _states(kept):
+            if _class_of(state) is self._class:
+                return state
+        return None
+
+    def _note(self, kept: Kept, state: Any) -> None:
+        others = [one for one in _states(kept) if _class_of(one) is not self._class]
+        set_made(kept, _Several((*others, state)) if others else state)
+
+    def _forget(self, kept: Kept) -> None:
+        self._note(kept, self._forgotten)
+
+    def _made(self, kept: Kept) -> K | None:
+        """What is remembered of an object."""
+        state = self._state(kept)
+        if state is None or type(state) is _Forgotten:
+            return None
+        made: K = state.made if type(state) is _Again else state
+        return made
+
+    def _decoded(self, key: str, kept: Kept) -> K:
+        try:
+            return self._view.read(kept.raw)
+        except BadObject as error:
+            raise self._named(key, error) from error
+
+    def _read_again(self, key: str, raw: bytes, error: Exception) -> K:
+        try:
+            made: K = codec.reread(self._class, raw, error)
+        except BadObject as bad:
+            raise self._named(key, bad) from bad
+        return made
 
     def _named(self, key: str, error: BadObject) -> BadObject:
         return BadObject(f"{self._view.gvk.kind}/{key}: {error}", field=error.field)
 
 
-def _reader(class_: Any) -> Callable[[bytes], Any]:
-    return codec.reader(class_)
+def _states(kept: Kept) -> tuple[Any, ...]:
+    """What each class has of an object; see `Memo._state`."""
+    found = kept.made
+    if isinstance(found, _Several):
+        return found
+    return () if found is None else (found,)
+
+
+def _class_of(state: Any) -> type[Any]:
+    if isinstance(state, _Forgotten):
+        return state.class_
+    made: object = state.made if isinstance(state, _Again) else state
+    return type(made)

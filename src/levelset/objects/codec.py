@@ -21,18 +21,24 @@ from levelset.objects.trees import is_list, is_map
 from levelset.objects.unstructured import Unstructured
 
 __all__ = [
+    "UNREADABLE",
     "decode",
     "decode_tree",
     "encode",
     "encode_tree",
     "from_tree",
+    "plain_reader",
     "read_manifests",
     "reader",
+    "reread",
     "to_tree",
     "write_manifests",
 ]
 
 T = TypeVar("T")
+
+UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, ValueError)
+"""What a `plain_reader` raises."""
 
 # Both built once: making a decoder costs a thousand times what using one does.
 _read_any: Final = msgspec.json.Decoder()
@@ -49,22 +55,37 @@ def decode(kind: type[T], data: bytes | str) -> T:
 def reader(kind: type[T]) -> Callable[[bytes], T]:
     """What `decode` does for one class and bytes, for those who read many objects of a kind."""
     class_: Any = kind
-    decode_raw: Callable[[bytes], Any] = _decoder(class_).decode
+    decode_raw: Callable[[bytes], Any] = plain_reader(class_)
     # What a class makes is known beforehand; what a union of classes makes is not.
     is_object = isinstance(class_, type) and issubclass(class_, Object)
 
     def read(raw: bytes) -> Any:
         try:
             made = decode_raw(raw)
-        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-            # An explicit null stands for an absent member: look again without the nulls before giving up.
-            made = cast("Any", _convert(kind, _without_nulls(decode_tree(raw)), error))
+        except UNREADABLE as error:
+            return cast("Any", reread(kind, raw, error))
         if is_object or isinstance(made, Object):
             members: Any = made.__dict__  # as `with_origin`, for the many
             members[ORIGIN] = raw
         return made
 
     return read
+
+
+def plain_reader(kind: type[T]) -> Callable[[bytes], T]:
+    """What does most of `reader`, for those who do the rest themselves and save a call.
+
+    The object has no origin yet (`with_origin`); for what it raises, UNREADABLE, there is `reread`.
+    """
+    class_: Any = kind
+    return _decoder(class_).decode
+
+
+def reread(kind: type[T], raw: bytes, error: Exception) -> T:
+    """The object that a plain reader could not read, with its origin; BadObject if it cannot be read in any way."""
+    # An explicit null stands for an absent member: look again without the nulls before giving up.
+    made = _convert(kind, _without_nulls(decode_tree(raw)), error)
+    return with_origin(made, raw) if isinstance(made, Object) else made
 
 
 def decode_tree(data: bytes | str) -> Any:

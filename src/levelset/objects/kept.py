@@ -8,7 +8,7 @@ docs/decisions/0003 has the measurements.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -29,6 +29,7 @@ __all__ = [
     "keep_all",
     "kept_of",
     "read_head",
+    "set_made",
     "without_managed_fields",
 ]
 
@@ -53,9 +54,11 @@ class _Beside:
     The base of a head, though a head alone never has it: only a class without members can bring slots of its own.
     """
 
-    __slots__ = ("raw",)
+    __slots__ = ("made", "raw")
 
     raw: bytes
+    made: Any
+    """For whoever remembers what was decoded of it; None at first. It is no part of what the object is."""
 
 
 class Head(_Beside, Struct, frozen=True, gc=False, rename=wire_name):
@@ -144,8 +147,10 @@ _texts: Final = msgspec.json.Decoder(dict[str, str])
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 _owners: Final = msgspec.json.Decoder(tuple[OwnerHead, ...])
 _metadata: Final = attrgetter("metadata")
-# The way to fill in what is no member: it is there before anybody else sees the object, and does not change any more.
+# The ways to fill in what is no member. The bytes are there before anybody else sees the object, and do not change.
 _set_raw: Final[Callable[[Kept, bytes], None]] = _Beside.__dict__["raw"].__set__
+set_made: Final[Callable[[Kept, Any], None]] = _Beside.__dict__["made"].__set__
+"""Sets `made` of a kept object."""
 _WORD: Final = b"managedFields"  # found sooner without the quotes, which are everywhere
 _QUOTE: Final = b'"'
 _METADATA: Final = b'"metadata":'
@@ -177,6 +182,7 @@ def keep_all(raws: Sequence[bytes], *, managed_fields: bool = True) -> list[Kept
     if not managed_fields and _have_managed_fields(found):
         return None
     deque(map(_set_raw, found, raws), 0)
+    deque(map(set_made, found, repeat(None)), 0)
     return found
 
 
@@ -188,6 +194,7 @@ def kept_of(head: Head, raw: bytes) -> Kept:
 def _filled(members: tuple[Any, ...], raw: bytes) -> Kept:
     kept = Kept(*members)
     _set_raw(kept, raw)
+    set_made(kept, None)
     return kept
 
 
@@ -197,6 +204,7 @@ def _read_kept(raw: bytes) -> Kept:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _no_object(error) from error
     _set_raw(kept, raw)
+    set_made(kept, None)
     return kept
 
 
