@@ -3,6 +3,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from levelset.client.calls import Answer, Call, Send
 from levelset.client.client import Client
@@ -367,3 +369,48 @@ def test_each_object_of_lines_that_are_read_together_is_transformed_once() -> No
     reader = EventReader(WEBSITE, transform=remember)
     events = reader.feed(b"".join([line("MODIFIED", tree(name)) for name in "abc"]))
     assert seen == [event.kept.raw for event in events]
+
+
+OTHERS = [
+    b"\n",
+    b"  \n",
+    b'{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}\r\n',
+    b'{"type":"MODIFIED","object":{"metadata":{"name":"a"}}} \n',
+    b'{"type":"MODIFIED","object":{"metadata":{"name":"a"}},"more":{}}\n',
+    b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}\n',
+    b'{"type":"MODIFIED", "object":{"metadata":{"name":"a"}}}\n',
+]
+
+
+@given(
+    some.lists(some.sampled_from([*[line("MODIFIED", tree(name)) for name in "abc"], *MANY, *OTHERS]), max_size=12),
+    some.integers(0, 11),
+    some.integers(1, 400),
+)
+def test_however_many_lines_are_alike_they_are_read_as_each_alone(lines: list[bytes], more: int, size: int) -> None:
+    lines += [line("MODIFIED", tree(str(number))) for number in range(more)]
+    whole = b"".join(lines)
+    expected = [event for one in lines for event in EventReader(WEBSITE).feed(one)]
+    assert EventReader(WEBSITE).feed(whole) == expected
+    reader = EventReader(WEBSITE)
+    assert [event for at in range(0, len(whole), size) for event in reader.feed(whole[at : at + size])] == expected
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'"\n',
+        b"}\n",
+        b'{"type":"MODIFIED","object":\n',
+        b'{"type":"MODIFIED","object":}\n',
+        b'{"type":"MODIFIED","object":{}}\n',
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_line_among_others_that_is_no_event_is_an_error_all_the_same(odd: bytes, place: int) -> None:
+    lines = [line("MODIFIED", tree(name)) for name in "abc"]
+    with pytest.raises(BadObject) as alone:
+        EventReader(WEBSITE).feed(odd)
+    with pytest.raises(BadObject) as among:
+        EventReader(WEBSITE).feed(b"".join([*lines[:place], odd, *lines[place:]]))
+    assert str(among.value) == str(alone.value)

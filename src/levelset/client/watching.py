@@ -7,7 +7,9 @@ write the same is read too, more slowly.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from io import BytesIO
 from itertools import repeat
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -42,6 +44,9 @@ _BEGINNINGS: Final[dict[bytes, tuple[EventType, bytes]]] = {
     one[:1].encode(): (one, b'{"type":"%b","object":' % one.encode()) for one in _TYPES.values() if one != "BOOKMARK"
 }
 _LETTER: Final = len(b'{"type":"')
+_END: Final = b"}\n"
+# Cuts the object out of a line with its end, by what the line begins with.
+_CUTS: Final = {beginning: itemgetter(slice(len(beginning), -len(_END))) for _, beginning in _BEGINNINGS.values()}
 
 
 class WatchEvent(Struct, frozen=True, gc=False):
@@ -83,7 +88,19 @@ class EventReader:
     a hundred thousand of them a second, and treats both alike. Everything else is an event all the same.
     """
 
-    __slots__ = ("_as_kept", "_at", "_gvk", "_keeper", "_limit", "_piece", "_rest", "_size", "_stop", "_usual")
+    __slots__ = (
+        "_are_alike",
+        "_as_kept",
+        "_at",
+        "_gvk",
+        "_keeper",
+        "_limit",
+        "_piece",
+        "_rest",
+        "_size",
+        "_stop",
+        "_usual",
+    )
 
     def __init__(
         self,
@@ -99,6 +116,7 @@ class EventReader:
         self._limit = limit
         self._as_kept = as_kept
         self._usual = _BEGINNINGS[b"M"]  # the last line began so, and the next will most likely too
+        self._are_alike = True  # the last lines that were read together all began so
         self._piece = b""
         self._stop = 0  # up to here the piece has been read
         self._at = 0  # where in the piece a line begins whose end has not come yet
@@ -174,10 +192,14 @@ class EventReader:
         is not what it seems to be, its object cannot be kept, and then each is read by itself.
         """
         piece, at, stop, keeper = self._piece, self._at, self._stop, self._keeper
+        last = piece.rfind(b"\n", at, stop)
+        if end < last and self._are_alike and not keeper.is_cutting and (alike := self._cut_alike(last)):
+            self._read_together(alike, [self._usual[0]] * len(alike), at, events)
+            return last + 1
         find, startswith = piece.find, piece.startswith
         raws: list[bytes] = []
         types: list[EventType] = []
-        (type_, beginning), since = self._usual, at
+        (type_, beginning), since, self._are_alike = self._usual, at, True
         while end >= 0:
             size, add = len(beginning), raws.append
             # Most lines begin as the one before; to compare a slice takes a third of the time of a call that parses its
@@ -189,6 +211,7 @@ class EventReader:
             types.extend(repeat(type_, len(raws) - len(types)))
             if end < 0:
                 break
+            self._are_alike = not raws  # none before this one
             found = _BEGINNINGS.get(piece[at + _LETTER : at + _LETTER + 1])
             if found is not None and startswith(found[1], at):
                 self._usual = type_, beginning = found
@@ -199,6 +222,23 @@ class EventReader:
                 at, end = end + 1, find(b"\n", end + 1, stop)
         self._read_together(raws, types, since, events)
         return at
+
+    def _cut_alike(self, last: int) -> list[bytes]:
+        """The objects in all lines up to the last line end, if all of these begin as the last one did; else none.
+
+        As nearly always in a storm of changes: then nothing is done for each of them here but to cut it out. They are
+        cut as if the lines were alike, and put together again to see whether they are.
+        """
+        text, beginning = self._piece[self._at : last + 1], self._usual[1]
+        raws = list(map(_CUTS[beginning], BytesIO(text)))
+        again = (_END + beginning).join(raws)
+        self._are_alike = (
+            len(text) == len(beginning) + len(again) + len(_END)
+            and text.startswith(beginning)
+            and text.startswith(again, len(beginning))
+            and text.endswith(_END)
+        )
+        return raws if self._are_alike else []
 
     def _read_together(self, raws: list[bytes], types: list[EventType], at: int, events: list[Told]) -> None:
         """Adds the events of these types with these objects; their lines begin here."""
