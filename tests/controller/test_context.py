@@ -10,10 +10,11 @@ from levelset.client import Item, OnlyMetadata, view_of
 from levelset.controller.boundlog import BoundLog
 from levelset.controller.context import Context
 from levelset.controller.peeking import Peeking
-from levelset.controller.requests import Reason, Request
-from levelset.errors import NotCached, NotFound
+from levelset.controller.requests import CHANGED, Reason, Request
+from levelset.errors import ConfigError, NotCached, NotFound
 from levelset.objects import Ref, keep
 from levelset.objects.codec import encode
+from levelset.schedule import LOW, Due
 from levelset.watching import Apply
 from tests.apiserver.clock import virtual
 from tests.client.world import CONFIG_MAP, WEBSITE, Namespace
@@ -182,6 +183,25 @@ async def test_an_object_that_is_gone_is_forgotten_by_all_services() -> None:
         services.hot_loops.note(blog.ref, is_own=True, now=0.0)
         services.forget(blog.ref)
         assert (len(services.conflicts), len(services.expectations), len(services.hot_loops)) == (0, 0, 0)
+
+
+@virtual
+async def test_the_request_of_what_the_scheduler_handed_out_is_made_once_and_for_who_asks() -> None:
+    async with open_desk(ref_of=view_of(Site).ref_at) as desk:
+        due: Due[str, Reason] = Due("default/blog", LOW, (CHANGED,), 0.0, 0.0)
+        ctx = Context(None, due, desk.services)
+        assert (ctx.reasons, ctx.asked) == ((CHANGED,), due)
+        assert (ctx.request, ctx.attempt) == (Request(Ref(Site, "blog", "default"), (CHANGED,), LOW), 0)
+        assert ctx.ref is ctx.ref is ctx.request.ref
+        assert repr(ctx) == "<Context of sites for Website/default/blog: it has changed>"
+
+
+@virtual
+async def test_services_that_know_of_no_kind_say_so() -> None:
+    async with open_desk() as desk:
+        ctx = Context(None, Due("default/blog", LOW, (), 0.0, 0.0), desk.services)
+        with pytest.raises(ConfigError, match="give open_services ref_of="):
+            ctx.ref  # noqa: B018 -- asked for in vain
 
 
 @virtual

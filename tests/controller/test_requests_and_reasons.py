@@ -2,10 +2,11 @@
 
 import pytest
 
+from levelset.client import view_of
 from levelset.controller import Action, History, Outcome, Reason, Request, await_change, requeue
 from levelset.controller.requests import CHANGED
 from levelset.objects import Ref
-from tests.controller.loops import ConfigMap, web_ref
+from tests.controller.loops import ConfigMap, Web, web_ref
 
 __all__: list[str] = []
 
@@ -72,6 +73,13 @@ def test_a_look_that_is_only_laid_down_becomes_an_outcome_for_who_asks_and_stays
     assert (history.newest().result, [one.result for one in history]) == ("failed", ["done", "failed"])
     with pytest.raises(IndexError):
         history[2]
+
+
+def test_a_look_that_is_laid_down_by_a_key_has_the_ref_that_is_made_of_it() -> None:
+    history: History[object] = History(3, ref_of=view_of(Web).ref_at)
+    history.fresh += ("default/a", 0.1, (CHANGED,), 0.2)
+    assert (history.newest().ref, history.of(web_ref("a"))) == (web_ref("a"), [history[0]])
+    assert history.of(web_ref("b")) == []
 
 
 def test_each_outcome_is_counted_once_when_there_are_many_or_somebody_looks() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from levelset.aio import Backoff, timing
 from levelset.cache import store
+from levelset.client.kinds import view_of
 from levelset.controller import Action, History, Outcome, Reason, Request, requeue
 from levelset.controller.answering import Answering
 from levelset.controller.conflicts import Conflicts
@@ -25,6 +26,8 @@ from tests.controller.loops import Web, web_ref
 
 __all__: list[str] = []
 
+WEBS = view_of(Web).ref_at
+
 Look = Callable[[Request[Any]], Awaitable[Action | None]]
 
 
@@ -32,7 +35,7 @@ Look = Callable[[Request[Any]], Awaitable[Action | None]]
 class Bench:
     """Workers around a look that the test makes up."""
 
-    scheduler: Scheduler[Ref[Any], Reason]
+    scheduler: Scheduler[str, Reason]
     runner: Runner[Any]
     began: float
     looks: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
@@ -42,7 +45,7 @@ class Bench:
 
     def ask(self, *names: str, **options: Any) -> None:
         for name in names:
-            self.scheduler.add(web_ref(name), reason=CHANGED, **options)
+            self.scheduler.add(web_ref(name).key, reason=CHANGED, **options)
 
     async def note(self, look: Look, request: Request[Any]) -> Action | None:
         name = request.ref.name
@@ -78,7 +81,7 @@ async def open_bench(
     held: bool = False,
     deliver: Callable[[Outcome[Any]], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Bench, None]:
-    scheduler: Scheduler[Ref[Any], Reason] = Scheduler(held=held)
+    scheduler: Scheduler[str, Reason] = Scheduler(held=held)
     backoff = Backoff(first=5.0, factor=2.0, cap=300.0, jitter=0.0, quiet=None)
 
     async def noted(request: Request[Any]) -> Action | None:
@@ -90,7 +93,8 @@ async def open_bench(
         name="bench",
         answering=Answering(conflicts=Conflicts(), store=store(Web)[0], backoff=backoff),
         observer=NullObserver() if observer is None else observer,
-        history=History(),
+        history=History(ref_of=WEBS),
+        ref_of=WEBS,
         timeout=limit,
         deliver=deliver,
     )
@@ -429,7 +433,7 @@ async def test_something_cancelled_that_a_look_waits_for_fails_the_look_and_not_
 @virtual
 async def test_cancelling_a_worker_cancels_its_look_and_passes_through() -> None:
     async with open_bench(sleeping(100.0), workers=0, limit=30.0) as bench:
-        bench.scheduler.add(web_ref("a"))
+        bench.scheduler.add(web_ref("a").key)
         worker = asyncio.ensure_future(bench.runner.work())
         await asyncio.sleep(1)
         worker.cancel()

@@ -40,11 +40,12 @@ def change(before: Any, after: Any, of: Any = None, **flags: bool) -> Change[Any
 class Asked:
     """Notes who is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target = WEBS) -> None:
         self.all: list[tuple[str, str, int]] = []
+        self._ref_of = target.view.ref_at
 
-    def __call__(self, refs: Collection[Ref[Any]], reason: Reason, priority: int, /) -> None:
-        self.all.extend((str(ref), str(reason), priority) for ref in refs)
+    def __call__(self, keys: Collection[str], reason: Reason, priority: int, /) -> None:
+        self.all.extend((str(self._ref_of(key)), str(reason), priority) for key in keys)
 
     @property
     def refs(self) -> list[str]:
@@ -52,7 +53,7 @@ class Asked:
 
 
 def owned(*changes: Change[Any], relation: Owns | None = None, target: Target = WEBS) -> list[str]:
-    asked = Asked()
+    asked = Asked(target)
     owners(target, relation or owns(ConfigMap), asked)(changes)
     return asked.refs
 
@@ -142,6 +143,7 @@ def test_a_ref_is_brought_into_the_form_under_which_the_controller_knows_its_obj
 
     assert mapped(to, change(None, kept(), ConfigMap)) == ["Website/default/blog"]
     assert SPACES.ref(Ref(Namespace, "prod", "anything")) == Ref(Namespace, "prod")
+    assert (SPACES.key(Ref(Namespace, "prod", "anything")), WEBS.key(Ref(Web, "a"))) == ("prod", "default/a")
     with pytest.raises(ConfigError, match="this controller looks at example.dev/v1 Website"):
         WEBS.ref(Ref(ConfigMap, "x", "default"))
 
@@ -217,3 +219,27 @@ def test_what_has_gone_is_asked_for_whatever_the_predicate_says() -> None:
     assert own(change(None, site(), Web), when=never) == []
     assert own(change(site(), None, Web), when=never) == [("it has changed", NORMAL)]
     assert repr(SELF_CHANGES) == "SELF_CHANGES"
+
+
+@pytest.mark.parametrize("name", ["", "default/blog"])
+def test_an_object_whose_name_no_ref_can_have_is_reported_and_is_not_taken_for_another(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = Asked()
+    strange = kept(name, namespace=None, kind="Website", generation=2)
+    changes = [
+        Change(name, kept(name, namespace=None, kind="Website", generation=1), strange, view_of(Web)),
+        Change(name, None, strange, view_of(Web), is_initial=True),
+        Change(name, strange, None, view_of(Web)),
+        Change("default/x", None, site(), view_of(Web)),
+    ]
+    self_changes(WEBS, SELF_CHANGES, asked)(changes)
+    assert asked.refs == ["Website/default/x"]
+    assert caplog.text.count(f"nobody is looked at because of {name}: {name!r} is no name of a Website") == 3
+
+
+def test_a_ref_is_made_of_a_key_for_whoever_asks_for_it() -> None:
+    made = WEBS.view.ref_at("default/blog")
+    assert (made, made.class_, made.key) == (Ref(Web, "blog", "default"), Web, "default/blog")
+    assert SPACES.view.ref_at("prod") == Ref(Namespace, "prod")
+    assert view_of(OnlyMetadata(Web)).ref_at("default/blog").class_ is None

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.errors import BadName, ConfigError
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version, ref_to
+from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version, ref_at, ref_to
 from tests.objects.samples import Region, Website
 
 
@@ -118,3 +118,13 @@ def test_a_ref_knows_under_what_a_cache_keeps_its_object() -> None:
     assert Ref(gvk, "blog").key == "blog"
     assert ref_to(gvk, None, "blog", "default", "default/blog") == ref
     assert copy.copy(ref).key == pickle.loads(pickle.dumps(ref)).key == "default/blog"
+
+
+@pytest.mark.parametrize("namespace", [None, "default", "a/b"])
+def test_a_ref_is_made_of_its_key_alone(namespace: str | None) -> None:
+    gvk = GroupVersionKind("example.dev", "v1", "Website")
+    ref = Ref(gvk, "blog", namespace)
+    made = ref_at(gvk, None, ref.key)
+    assert (made, hash(made), made.namespace, made.key) == (ref, hash(ref), namespace, ref.key)
+    with pytest.raises(BadName):
+        ref_at(gvk, None, "default/")

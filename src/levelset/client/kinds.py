@@ -12,7 +12,7 @@ import msgspec
 from levelset.errors import ConfigError
 from levelset.objects import codec
 from levelset.objects.definition import Definition, definition_of
-from levelset.objects.identity import GroupVersionKind, Ref, ref_to
+from levelset.objects.identity import GroupVersionKind, Ref, ref_at, ref_to
 from levelset.objects.kept import Kept
 from levelset.objects.resource import Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
@@ -71,9 +71,18 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     def ref(self, kept: Kept) -> Ref[K_co]:
         """The reference to a kept object of this kind."""
+        head = kept.head
+        return ref_to(self.gvk, self.own_class, head.name, head.namespace)
+
+    def ref_at(self, key: str) -> Ref[K_co]:
+        """The reference to the object of this kind that has this key: `default/blog`, or `blog`."""
+        return ref_at(self.gvk, self.own_class, key)
+
+    @property
+    def own_class(self) -> type[Any] | None:
+        """The class that refs name: None if it is one with which any kind is read."""
         class_ = self.class_
-        is_bare = class_ is Unstructured or class_ is PartialObjectMetadata
-        return ref_to(self.gvk, None if is_bare else class_, kept.name, kept.namespace)
+        return None if class_ is Unstructured or class_ is PartialObjectMetadata else class_
 
 
 class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):

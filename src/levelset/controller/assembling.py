@@ -105,7 +105,7 @@ async def assemble(
 async def open_desk(kind: Kind[Any], cluster: Cluster, tuning: Tuning, *, observer: Observer) -> Desk:
     """A desk whose scheduler is held; each new request is told to the observer."""
     target = Target(view_of(kind), await is_namespaced(cluster, kind), cluster.client.namespace)
-    scheduler: Scheduler[Ref[Any], Reason] = Scheduler(debounce=tuning.debounce, held=True, name=tuning.name)
+    scheduler: Scheduler[str, Reason] = Scheduler(debounce=tuning.debounce, held=True, name=tuning.name)
     ask, ask_all = open_asking(tuning.name, scheduler, observer)
     return Desk(target=target, scheduler=scheduler, ask=ask, ask_all=ask_all, observer=observer)
 
@@ -125,18 +125,22 @@ async def open_engine(
     **options: Any,
 ) -> Engine[K]:
     """The engine for a desk, closed with the stack."""
-    scheduler, conflicts = desk.scheduler, Conflicts()
+    scheduler, target, conflicts = desk.scheduler, desk.target, Conflicts()
 
     def wake(ref: Ref[Any]) -> None:
-        desk.ask(desk.target.ref(ref), REQUEUED, NORMAL)
+        desk.ask(target.key(ref), REQUEUED, NORMAL)
+
+    def is_superseded(ref: Ref[Any]) -> bool:
+        return scheduler.is_superseded(target.key(ref))
 
     opening = open_services(
         cluster,
         controller_name=tuning.name,
         states=duties.states,
         conflicts=conflicts,
-        is_superseded=scheduler.is_superseded,
+        is_superseded=is_superseded,
         wake=wake,
+        ref_of=target.view.ref_at,
         **options,
     )
     services = await stack.enter_async_context(opening)
@@ -146,6 +150,7 @@ async def open_engine(
         scheduler,
         invocation.look,
         name=tuning.name,
+        ref_of=target.view.ref_at,
         answering=answering,
         observer=desk.observer,
         history=history,

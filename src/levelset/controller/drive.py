@@ -110,7 +110,7 @@ async def _run(
             stack=stack,
             cluster=cluster,
             store=reading,
-            history=History(1),
+            history=History(1, ref_of=view.ref_at),
             deliver=partial(_deliver, outcomes),
             stores={view.gvk: reading},
         )

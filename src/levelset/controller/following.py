@@ -106,7 +106,7 @@ class Following(Generic[K]):
         self._feeds.append(handle.listen(listener))
 
     def _remember(self, ref: Ref[Any]) -> None:
-        self._desk.ask(self._desk.target.ref(ref), REMEMBERED, NORMAL)
+        self._desk.ask(self._desk.target.key(ref), REMEMBERED, NORMAL)
 
     def _listener(self, relation: Owns | Watches | References, indexes: dict[int, Index[Any]]) -> Listener:
         target, ask_all = self._desk.target, self._desk.ask_all

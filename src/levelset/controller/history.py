@@ -20,25 +20,33 @@ _AWAIT: Final = await_change()
 _log = logging.getLogger(__name__)
 
 
+def _same(ref: Ref[Any]) -> Ref[Any]:
+    return ref
+
+
 class History(Sequence[Outcome[K]], Generic[K]):
     """The last outcomes, oldest first; `total` counts also those that have been dropped.
 
     What is new is only laid down in `fresh`, and put in its place (`settle`) when there is much of it, or when somebody
-    looks: looks happen far more often than somebody asks for them. `count` is given each then, once.
+    looks: looks happen far more often than somebody asks for them. `count` is given each then, once. Whoever lays down
+    something else than a ref for an object says with `ref_of` how a ref is made of it.
     """
 
-    __slots__ = ("_count", "_laid", "_most", "_settled", "fresh", "most_fresh")
+    __slots__ = ("_count", "_laid", "_most", "_ref_of", "_settled", "fresh", "most_fresh")
 
-    def __init__(self, most: int = 1000, *, count: Counts | None = None) -> None:
+    def __init__(
+        self, most: int = 1000, *, count: Counts | None = None, ref_of: Callable[[Any], Ref[Any]] = _same
+    ) -> None:
         self.fresh: list[Any] = []
         """Those that nobody has seen yet; always the same list, to which a runner may add until there are too many.
 
         Each look takes four places: its outcome, its seconds, its reasons, and how long it had waited. For one after
-        which nothing is to be done, as nearly always, its ref stands for the outcome, which is made for who asks.
+        which nothing is to be done, as nearly always, its object stands for the outcome, which is made for who asks.
         """
         self.most_fresh = 4 * max(1, min(most, _MANY))
         """So many places, and they are settled."""
         self._count = count
+        self._ref_of = ref_of
         self._most = most
         self._laid: list[Any] = []
         self._settled = 0
@@ -56,7 +64,7 @@ class History(Sequence[Outcome[K]], Generic[K]):
 
     def newest(self) -> Outcome[K]:
         """What came of the look that was laid down last."""
-        return _made(self.fresh or self._laid, -4)
+        return self._made(self.fresh or self._laid, -4)
 
     def settle(self) -> None:
         """Takes in what is fresh, and has it counted."""
@@ -90,18 +98,18 @@ class History(Sequence[Outcome[K]], Generic[K]):
     def __getitem__(self, index: slice) -> list[Outcome[K]]: ...
     def __getitem__(self, index: int | slice) -> Outcome[K] | list[Outcome[K]]:
         places = range(0, 4 * len(self), 4)[index]
-        return _made(self._laid, places) if isinstance(places, int) else [_made(self._laid, one) for one in places]
+        laid, made = self._laid, self._made
+        return made(laid, places) if isinstance(places, int) else [made(laid, one) for one in places]
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} of {self.total} looks>"
 
-
-def _made(laid: list[Any], place: int) -> Outcome[Any]:
-    """The outcome of the look at a place, which is made once and stays there."""
-    found: Outcome[Any] | Ref[Any] = laid[place]
-    if isinstance(found, Outcome):
-        return found
-    _, seconds, reasons, waited = laid[place : place + 4 or None]
-    made: Outcome[Any] = Outcome(found, "done", _AWAIT, None, seconds, reasons, 0, waited)
-    laid[place] = made
-    return made
+    def _made(self, laid: list[Any], place: int) -> Outcome[Any]:
+        """The outcome of the look at a place, which is made once and stays there."""
+        found: Any = laid[place]
+        if isinstance(found, Outcome):
+            return found
+        _, seconds, reasons, waited = laid[place : place + 4 or None]
+        made: Outcome[Any] = Outcome(self._ref_of(found), "done", _AWAIT, None, seconds, reasons, 0, waited)
+        laid[place] = made
+        return made

@@ -14,11 +14,12 @@ from levelset.controller import finalizing
 from levelset.controller.actions import Action
 from levelset.controller.answering import Answering
 from levelset.controller.context import Context
-from levelset.controller.requests import Request
+from levelset.controller.requests import Reason, Request
 from levelset.controller.runner import GONE
 from levelset.controller.services import Services
 from levelset.errors import BadObject, ConfigError, GiveUp
 from levelset.objects.identity import Ref
+from levelset.schedule import Due
 from levelset.state import StateMap
 
 __all__ = ["Duties", "GaveUp", "Invocation", "Reconcile", "Vanished"]
@@ -54,7 +55,6 @@ class Invocation(Generic[K]):
         "_answering",
         "_duties",
         "_finalizer",
-        "_gvk",
         "_is_involved",
         "_kind",
         "_reconcile",
@@ -89,7 +89,7 @@ class Invocation(Generic[K]):
         self._is_involved = duties.finalizer is not None or bool(duties.states)
         self._services = services
         self._store = store
-        self._gvk, self._table, self._share = store.gvk, store.table, store.share
+        self._table, self._share = store.table, store.share
         self._answering = answering
         self._source = source
         self._unseen = _NOTHING if source is None else source.writes.ledger
@@ -101,22 +101,20 @@ class Invocation(Generic[K]):
         """The user's function; one of which it cannot be seen that it gives something to wait for is checked."""
         return self._reconcile
 
-    def begin(self, request: Request[K]) -> Context | None:
+    def begin(self, key: str, asked: Request[K] | Due[str, Reason]) -> Context | None:
         """The context of a look that has nothing to wait for but the user's function; None for all others.
 
         That saves a coroutine around that function. Such a look goes on with `reconcile`, and after GiveUp `give_up`.
         """
-        ref = request.ref
-        if self._is_involved or (self._unseen and self._has_unseen(ref)):
+        if self._is_involved or (self._unseen and self._has_unseen(key)):
             return None
-        if (self._stale or self._refused) and self._is_stale(ref):
+        if (self._stale or self._refused) and self._is_stale(self._services.ref_of(key)):
             return None
-        key = ref.key
         kept = self._table.kept.get(key)
-        if kept is None or not (ref.gvk is self._gvk or ref.gvk == self._gvk):
+        if kept is None:
             return None  # `look` says what that means
         try:
-            return Context(self._share(key, kept), request, self._services)
+            return Context(self._share(key, kept), asked, self._services)
         except BadObject:
             return None  # as above
 
@@ -148,11 +146,11 @@ class Invocation(Generic[K]):
 
     async def _read_with_care(self, ref: Ref[K]) -> K | None:
         """The object from the store, if that shows our own writes and nobody else has just written first."""
-        return await self._read_anew(ref) if self._is_stale(ref) or self._has_unseen(ref) else self._read(ref)
+        return await self._read_anew(ref) if self._is_stale(ref) or self._has_unseen(ref.key) else self._read(ref)
 
-    def _has_unseen(self, ref: Ref[K]) -> bool:
+    def _has_unseen(self, key: str) -> bool:
         source = self._source
-        return source is not None and bool(source.writes.unseen(ref.key, source.find))
+        return source is not None and bool(source.writes.unseen(key, source.find))
 
     def _is_stale(self, ref: Ref[K]) -> bool:
         return ref in self._stale or ref in self._refused

@@ -22,6 +22,7 @@ from levelset.controller.services import Services
 from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
+from levelset.schedule import Due
 
 __all__ = ["Looking"]
 
@@ -36,11 +37,21 @@ class Looking(msgspec.Struct, eq=False):
 
     object: Any
     """The object that is looked at, as the cache showed it when the look began; None if it is gone."""
-    request: Request[Any]
+    asked: Request[Any] | Due[str, Reason]
+    """Why it is looked at: the request, or what the scheduler has handed out, if that was never tried in vain."""
     services: Services
     _log: BoundLog | None = None
     _newest: dict[Ref[Any], tuple[set[str], Any]] | None = None
     _reconcile_id: str = ""
+
+    @property
+    def request(self) -> Request[Any]:
+        """The request because of which it is looked at."""
+        asked = self.asked
+        if isinstance(asked, Request):
+            return asked
+        self.asked = made = Request(self.services.ref_of(asked.key), asked.reasons, asked.priority)
+        return made
 
     @property
     def ref(self) -> Ref[Any]:
@@ -50,7 +61,7 @@ class Looking(msgspec.Struct, eq=False):
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why it is looked at."""
-        return self.request.reasons
+        return self.asked.reasons
 
     @property
     def attempt(self) -> int:

@@ -34,7 +34,7 @@ Looks = Callable[[Request[Any]], Awaitable[Action | None]]
 class Shortcut(Protocol):
     """Looks that need nothing around the user's function: begun at once, with a context that is handed on."""
 
-    def begin(self, request: Request[Any], /) -> Any:
+    def begin(self, key: str, asked: Request[Any] | Due[str, Reason], /) -> Any:
         """The context of such a look; None if this one is no such look."""
         ...
 
@@ -58,16 +58,19 @@ _log = logging.getLogger(__name__)
 class Runner(Generic[K]):
     """Has `look` called for what the scheduler hands out, and puts back what wants to be looked at again.
 
+    `ref_of` makes the ref of the object with a key, for those who ask for it: for most looks nobody does.
+
     `work` is the life of one worker, ended by the end of the scheduler. `deliver`, if given, is awaited with each
     outcome, and so slows the workers down to the pace of whoever reads them.
     """
 
     def __init__(
         self,
-        scheduler: Scheduler[Ref[Any], Reason],
+        scheduler: Scheduler[str, Reason],
         look: Looks,
         *,
         name: str,
+        ref_of: Callable[[str], Ref[Any]],
         answering: Answering,
         observer: Observer,
         history: History[K],
@@ -79,6 +82,7 @@ class Runner(Generic[K]):
         self.history = history
         self._scheduler = scheduler
         self._look = look
+        self._ref_of = ref_of
         self._shortcut: Shortcut = _Detour() if shortcut is None else shortcut
         self._answering = answering
         self._observer = observer
@@ -98,7 +102,7 @@ class Runner(Generic[K]):
         begin, reconcile, look = self._shortcut.begin, self._shortcut.reconcile, self._look
         take_after, troubled, is_guarded = self._scheduler.take_after, self._answering.troubled, self._is_guarded
         fresh, most_fresh, is_plain = self.history.fresh, self.history.most_fresh, self._deliver is None
-        due: Due[Ref[Any], Reason] | None = None
+        due: Due[str, Reason] | None = None
         while True:
             if due is None:
                 due = await self._next(streak, slot)
@@ -108,16 +112,15 @@ class Runner(Generic[K]):
             streak += 1
             key = due.key
             slot.began = began = now
-            attempt = self._answering.failures.count(key) if troubled else 0
-            request: Request[Any] = Request(key, due.reasons, due.priority, attempt)
+            asked = self._count(due) if troubled else due
             action: Action | None = None
             ctx = error = None
             try:
                 if is_guarded:
-                    self._prepare(key, due.reasons, slot, began)
+                    self._prepare(due, slot, began)
                 try:
-                    ctx = begin(request)
-                    action = await (look(request) if ctx is None else reconcile(ctx.object, ctx))
+                    ctx = begin(key, asked)
+                    action = await (look(self._request(asked)) if ctx is None else reconcile(ctx.object, ctx))
                     if slot.has_expired:
                         slot.settle()
                 except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- none of them ends the worker
@@ -127,7 +130,7 @@ class Runner(Generic[K]):
                     # What the history makes an outcome of, for who asks.
                     fresh += (key, now - began, due.reasons, began - due.since if began > due.since else 0.0)
                 else:
-                    end = self._conclude(due, request, action, error, slot=slot, now=now)
+                    end = self._conclude(due, asked, action, error, slot=slot, now=now)
                     fresh += (end, end.seconds, end.reasons, end.waited)
                 if len(fresh) >= most_fresh or self._is_talked_about:
                     self._spread()
@@ -150,7 +153,7 @@ class Runner(Generic[K]):
         if self._watchdog is not None:
             self._watchdog.close()
 
-    def _end(self, key: Ref[Any], slot: Slot) -> None:
+    def _end(self, key: str, slot: Slot) -> None:
         slot.began = slot.deadline = None
         self._scheduler.done(key)
 
@@ -169,13 +172,13 @@ class Runner(Generic[K]):
         if self._is_debugged:
             _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, outcome.reasons)))
 
-    async def _hand_on(self, streak: int) -> Due[Ref[Any], Reason] | None:
+    async def _hand_on(self, streak: int) -> Due[str, Reason] | None:
         """Delivers an outcome, if somebody waits for it, and takes what is due at once, if it is not others' turn."""
         if self._deliver is not None:
             await self._deliver(self.history.newest())
         return self._scheduler.take_nowait() if streak < _STREAK else None
 
-    async def _next(self, streak: int, slot: Slot) -> Due[Ref[Any], Reason] | None:
+    async def _next(self, streak: int, slot: Slot) -> Due[str, Reason] | None:
         """Lets others run if this worker has run for long, and waits for something that is due; None at the end."""
         slot.began = slot.deadline = None
         if streak >= _STREAK:
@@ -209,19 +212,28 @@ class Runner(Generic[K]):
         self._is_debugged = _log.isEnabledFor(logging.DEBUG)
         self._is_talked_about = self._is_heard or self._is_debugged
 
-    def _prepare(self, ref: Ref[Any], reasons: tuple[Reason, ...], slot: Slot, now: float) -> None:
+    def _count(self, due: Due[str, Reason]) -> Request[Any]:
+        """What is due as a request that says how often the object has failed."""
+        ref = self._ref_of(due.key)
+        return Request(ref, due.reasons, due.priority, self._answering.failures.count(ref))
+
+    def _request(self, asked: Request[Any] | Due[str, Reason]) -> Request[Any]:
+        """The request; what is due stands for one to look at an object that has not failed."""
+        return asked if isinstance(asked, Request) else Request(self._ref_of(asked.key), asked.reasons, asked.priority)
+
+    def _prepare(self, due: Due[str, Reason], slot: Slot, now: float) -> None:
         """Says that a look begins, and has an eye on how long it takes, if anybody wants that."""
         if self._watchdog is not None:
             self._watchdog.guard(slot, now)
         try:
-            self._observer.started(self.name, ref, reasons)
+            self._observer.started(self.name, self._ref_of(due.key), due.reasons)
         except Exception as error:  # noqa: BLE001 -- who watches must not disturb
             report_observer(self._observer, error)
 
     def _conclude(
         self,
-        due: Due[Ref[Any], Reason],
-        request: Request[Any],
+        due: Due[str, Reason],
+        asked: Request[Any] | Due[str, Reason],
         given: Action | None,
         error: Exception | None,
         *,
@@ -229,7 +241,8 @@ class Runner(Generic[K]):
         now: float,
     ) -> Outcome[K]:
         """Decides when to look again, if there is anything to decide."""
-        ref, began = due.key, now if slot.began is None else slot.began
+        request = self._request(asked)
+        ref, began = request.ref, now if slot.began is None else slot.began
         action: Action = _AWAIT
         result: Result = "done"
         if error is None and given is not None:
@@ -245,7 +258,7 @@ class Runner(Generic[K]):
         if action.after is not None:
             priority = due.priority if action.priority is None else action.priority
             reason = REQUEUED if error is None else RETRIED
-            self._scheduler.add(ref, after=action.after, priority=priority, reason=reason)
+            self._scheduler.add(due.key, after=action.after, priority=priority, reason=reason)
         return Outcome(
             ref, result, action, error, now - began, due.reasons, request.attempt, max(0.0, began - due.since)
         )
@@ -264,7 +277,7 @@ class Runner(Generic[K]):
 class _Detour:
     """No shortcut at all: nothing begins here, so nothing goes on here either."""
 
-    def begin(self, _: Request[Any], /) -> None:
+    def begin(self, _: str, __: Request[Any] | Due[str, Reason], /) -> None:
         return None
 
     async def reconcile(self, _: Any, __: Any, /) -> Action | None:

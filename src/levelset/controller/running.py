@@ -19,6 +19,7 @@ import msgspec
 
 from levelset.aio import Backoff, Crash, Delays, Restart, Supervisor, Verdict, timing
 from levelset.cache import Cluster, Store
+from levelset.client.kinds import view_of
 from levelset.controller.assembling import Parts, assemble
 from levelset.controller.controller import Controller
 from levelset.controller.following import Following
@@ -94,7 +95,7 @@ def running(
         held=held,
         grace=grace,
         sync_within=sync_within,
-        history=History(history, count=count),
+        history=History(history, count=count, ref_of=view_of(controller.kind).ref_at),
     )
 
 
@@ -156,8 +157,8 @@ class RunningController(Generic[K]):
         return self._running.following
 
     @property
-    def scheduler(self) -> Scheduler[Ref[Any], Reason]:
-        """Where requests wait, for those who report on them."""
+    def scheduler(self) -> Scheduler[str, Reason]:
+        """Where requests wait, by the keys of their objects' refs, for those who report on them."""
         return self._running.desk.scheduler
 
     @property
@@ -189,7 +190,7 @@ class RunningController(Generic[K]):
     def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE, *, priority: int = NORMAL) -> None:
         """Asks for a look at an object; ConfigError if it is of another kind."""
         desk = (self._parts or self._running).desk
-        desk.ask(desk.target.ref(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
+        desk.ask(desk.target.key(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
 
     async def enqueue_all(self) -> None:
         """Asks for a look at all objects, behind everything else."""

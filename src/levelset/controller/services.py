@@ -18,6 +18,7 @@ from levelset.controller.expecting import Expectations
 from levelset.controller.hotloops import HotLoop, HotLoops
 from levelset.controller.peeking import Peeking
 from levelset.controller.recording import Recorder
+from levelset.errors import ConfigError
 from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.state import StateMap, WorkQueue
 
@@ -37,6 +38,10 @@ def _never(_: Ref[Any]) -> bool:
     return False
 
 
+def _unknown(key: str) -> Ref[Any]:
+    raise ConfigError(f"of which kind the object {key} is was not said; give open_services ref_of=")
+
+
 def _nothing(_: Ref[Any]) -> None:
     return None
 
@@ -51,7 +56,8 @@ class Services:
 
     `fence`, if there is one, raises before a write that is no longer allowed. `is_superseded` says whether a newer
     request for an object waits, `wake` asks for another look at it, and `on_hot_loop` is told of what never comes to
-    rest. `peeking` looks into the caches without waiting.
+    rest. `peeking` looks into the caches without waiting. `ref_of` makes the ref of the controller's object that has a
+    key.
     """
 
     cluster: Cluster
@@ -70,6 +76,7 @@ class Services:
     hot_loops: HotLoops = field(default_factory=HotLoops)
     is_superseded: Callable[[Ref[Any]], bool] = _never
     wake: Callable[[Ref[Any]], object] = _nothing
+    ref_of: Callable[[str], Ref[Any]] = _unknown
     on_hot_loop: Callable[[HotLoop], object] = _log_hot_loop
     now: Callable[[], datetime] = wall_clock
     clock: Callable[[], float] = timing.now

@@ -35,10 +35,10 @@ def ask_for(item: Any, target: Target, ask: Asks) -> None:
     """Asks for a ref, or what a request says; ConfigError if it is neither, or of another kind."""
     asked: Any = item
     if isinstance(item, Ref):
-        ask(target.ref(asked), OUTSIDE, NORMAL)
+        ask(target.key(asked), OUTSIDE, NORMAL)
     elif isinstance(item, Request):
         for reason in asked.reasons or (OUTSIDE,):
-            ask(target.ref(asked.ref), reason, asked.priority)
+            ask(target.key(asked.ref), reason, asked.priority)
     else:
         raise ConfigError(f"a source gave {item!r}, which is neither a Ref nor a Request; give its ref")
 
@@ -53,7 +53,7 @@ async def follow_ticks(relation: Every, store: Store[Any], ask: Asks) -> None:
 async def ask_all(store: Store[Any], ask: Asks) -> None:
     """Asks for all objects there are, some at a time."""
     for number, kept in enumerate(store.state().kept, 1):
-        ask(store.view.ref(kept), BULK, LOW)
+        ask(store.view.ref(kept).key, BULK, LOW)
         if number % _SLICE == 0:
             await asyncio.sleep(0)
 

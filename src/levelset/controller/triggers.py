@@ -1,13 +1,13 @@
 """From changes to requests: who must be looked at again because of what has changed, and why.
 
-Each function here makes a listener for the changes of one informer. A listener asks for its refs at once and never
+Each function here makes a listener for the changes of one informer. A listener asks for its objects at once and never
 waits. A change that cannot be understood, or for which the user's function raises, is reported and asks for nobody.
 """
 
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from levelset.cache import Change, Index, Store
@@ -18,8 +18,6 @@ from levelset.controller.selfchanges import SELF_CHANGES, differs
 from levelset.errors import BadName, ConfigError
 from levelset.objects.identity import GroupVersionKind, Ref, parse_api_version, ref_to
 from levelset.objects.kept import Kept, OwnerHead
-from levelset.objects.resource import PartialObjectMetadata
-from levelset.objects.unstructured import Unstructured
 from levelset.schedule import LOW, NORMAL
 from levelset.watching import Predicate
 
@@ -32,9 +30,9 @@ _log = logging.getLogger(__name__)
 
 
 class Asks(Protocol):
-    """Asks for a look at an object."""
+    """Asks for a look at the object with a key, as the `Target` gives it."""
 
-    def __call__(self, ref: Ref[Any], reason: Reason, priority: int, /) -> object:
+    def __call__(self, key: str, reason: Reason, priority: int, /) -> object:
         """Never waits; whoever is asked for already is looked at once."""
         ...
 
@@ -42,7 +40,7 @@ class Asks(Protocol):
 class AsksAll(Protocol):
     """Asks for a look at each of several objects, for the same reason."""
 
-    def __call__(self, refs: Collection[Ref[Any]], reason: Reason, priority: int, /) -> object:
+    def __call__(self, keys: Collection[str], reason: Reason, priority: int, /) -> object:
         """The same as to ask for one after the other."""
         ...
 
@@ -53,6 +51,9 @@ class Target:
 
     A ref without a namespace means the client's `namespace`, as everywhere; for a cluster-scoped kind it has none. A
     ref that was written with another version of the kind is the same object.
+
+    All being of one kind, each is known by the key of its ref inside the controller: a text, of which the ref is made
+    when somebody asks for it.
     """
 
     view: View[Any]
@@ -73,12 +74,15 @@ class Target:
 
     def named(self, name: str, namespace: str | None) -> Ref[Any]:
         """The ref of the object with this name; a namespace says nothing if the kind has none."""
-        return ref_to(self.view.gvk, self._class, name, namespace if self.namespaced else None)
+        return ref_to(self.view.gvk, self.view.own_class, name, namespace if self.namespaced else None)
 
-    @cached_property
-    def _class(self) -> type[Any] | None:
-        view = self.view
-        return None if view.definition is None or view.is_metadata else view.class_
+    def key(self, given: Ref[Any]) -> str:
+        """The key under which the controller knows this object; ConfigError if it is of another kind."""
+        return self.ref(given).key
+
+    def key_of(self, kept: Kept) -> str:
+        """The key of an object of this kind as it is kept; BadName if a ref could not name it."""
+        return self.view.ref(kept).key
 
 
 Concern = tuple[Reason, int]
@@ -94,12 +98,11 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
 
     Objects of a batch that are to be looked at for the same reason, nearly always all, are asked for together.
     """
-    view, weigh, what = target.view, _weighing(target.view, when), f"a change of {target.view.gvk}"
-    gvk, class_ = view.gvk, None if view.class_ in (Unstructured, PartialObjectMetadata) else view.class_
+    weigh, what = _weighing(target.view, when), f"a change of {target.view.gvk}"
     is_usual = when is SELF_CHANGES
 
     def listen(changes: Sequence[Change[Any]]) -> None:
-        concern, refs = _CHANGED, list[Ref[Any]]()
+        concern, keys = _CHANGED, list[str]()
         for change in changes:
             before, after = change.before, change.after
             try:
@@ -110,15 +113,16 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
                     continue
                 else:
                     found = weighed
-                ref = ref_to(gvk, class_, head.name, head.namespace, change.key)  # as the view does; its key is known
+                if not (name := head.name) or "/" in name:  # its key may be another's
+                    target.named(name, head.namespace)  # which says what is wrong with it
             except Exception as error:  # noqa: BLE001 -- one object's mistake concerns no other
                 _report(what, change.key, error)
                 continue
             if found is not concern:
-                ask_all(refs, *concern)
-                concern, refs = found, []
-            refs.append(ref)
-        ask_all(refs, *concern)
+                ask_all(keys, *concern)
+                concern, keys = found, []
+            keys.append(change.key)
+        ask_all(keys, *concern)
 
     return listen
 
@@ -145,13 +149,13 @@ def _weighing(view: View[Any], when: Predicate) -> Callable[[Change[Any]], Conce
 def owners(target: Target, relation: Owns, ask_all: AsksAll) -> Listener:
     """Asks for the owners of what has changed, before and after the change."""
 
-    def find(item: Item[Any]) -> Iterator[Ref[Any]]:
-        head = item.kept
+    def find(item: Item[Any]) -> Iterator[str]:
+        head = item.kept.head
         if target.namespaced and head.namespace is None:
             return  # nothing in a namespace can own what is in none
         for owner in head.owners:
             if (owner.controller or relation.every_owner) and _is_of(owner, target.view.gvk):
-                yield target.named(owner.name, head.namespace)
+                yield target.named(owner.name, head.namespace).key
 
     what = f"an owner of a {view_of(relation.kind).gvk}"
     return _related(find, relation.when, ask_all, what, names_same=_has_same_owners)
@@ -160,8 +164,8 @@ def owners(target: Target, relation: Owns, ask_all: AsksAll) -> Listener:
 def targets(target: Target, relation: Watches, ask_all: AsksAll) -> Listener:
     """Asks for whomever the user's function names for the object before the change, and after it."""
 
-    def find(item: Item[Any]) -> Iterator[Ref[Any]]:
-        return map(target.ref, relation.to(item.object))
+    def find(item: Item[Any]) -> Iterator[str]:
+        return map(target.key, relation.to(item.object))
 
     return _related(find, relation.when, ask_all, f"watches({view_of(relation.kind).gvk}, to=...)")
 
@@ -170,11 +174,11 @@ def referrers(target: Target, relation: References, index: Index[Any], store: St
     """Asks for those that name what has changed, or that share a value with it."""
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
 
-    def find(item: Item[Any]) -> Iterator[Ref[Any]]:
-        head = item.kept
+    def find(item: Item[Any]) -> Iterator[str]:
+        head = item.kept.head
         values = [(gvk.group, gvk.kind, head.namespace, head.name)] if theirs is None else theirs(item.object)
         for value in values:
-            yield from map(target.view.ref, store.by(index, value).kept)
+            yield from map(target.key_of, store.by(index, value).kept)
 
     return _related(find, relation.when, ask_all, f"references({gvk}, ...)")
 
@@ -207,7 +211,7 @@ def _never(_: Kept, __: Kept) -> bool:
 
 
 def _related(
-    find: Callable[[Item[Any]], Iterator[Ref[Any]]],
+    find: Callable[[Item[Any]], Iterator[str]],
     when: Predicate | None,
     ask_all: AsksAll,
     what: str,
@@ -221,7 +225,7 @@ def _related(
         is_whole = change.is_resync or change.is_recreated  # nothing to compare with
         if when is not None and not is_whole and not when.passes(change.old, change.new):
             return
-        found: dict[Ref[Any], None] = {}
+        found: dict[str, None] = {}
         if before is not None and (after is None or not names_same(before, after)):
             _collect(find, Item(before, change.view), found, what)
         if after is not None:
@@ -234,13 +238,11 @@ def _related(
     return _guarded(concern, what)
 
 
-def _collect(
-    find: Callable[[Item[Any]], Iterator[Ref[Any]]], item: Item[Any], found: dict[Ref[Any], None], what: str
-) -> None:
+def _collect(find: Callable[[Item[Any]], Iterator[str]], item: Item[Any], found: dict[str, None], what: str) -> None:
     """Adds what is found for one side of a change; the other side counts also if this one cannot be read."""
     try:
-        for ref in find(item):
-            found[ref] = None
+        for key in find(item):
+            found[key] = None
     except Exception as error:  # noqa: BLE001 -- the function is the user's
         _report(what, item.kept.name, error)
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 from levelset.errors import BadName, ConfigError
 from levelset.objects.patterns import Pattern
 
-__all__ = ["GroupVersionKind", "GroupVersionResource", "Ref", "parse_api_version", "ref_to"]
+__all__ = ["GroupVersionKind", "GroupVersionResource", "Ref", "parse_api_version", "ref_at", "ref_to"]
 
 K_co = TypeVar("K_co", covariant=True)
 
@@ -176,6 +176,12 @@ def ref_to(
     made.__class__ = Ref
     ref: Ref[Any] = made
     return ref
+
+
+def ref_at(gvk: GroupVersionKind, class_: type[Any] | None, key: str) -> Ref[Any]:
+    """The ref of this kind that has this key: a name has no slash, so a key stands for one namespace and name only."""
+    namespace, _, name = key.rpartition("/")
+    return ref_to(gvk, class_, name, namespace, key)
 
 
 def _kind_of(of: Any) -> GroupVersionKind:

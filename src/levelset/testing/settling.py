@@ -57,15 +57,20 @@ def unrest(stage: Stage, *, soon: float = 0.0) -> Iterator[str]:
 
 def _work(running: RunningController[Any], soon: float) -> Iterator[str]:
     scheduler, stats, now = running.scheduler, running.stats(), timing.now()
+    ref_of = running.store.view.ref_at
+
+    def shown(keys: list[str]) -> str:
+        return ", ".join(str(ref_of(key)) for key in keys)
+
     if stats.running:
-        yield f"{running.name} looks at {', '.join(map(str, scheduler.running_keys()))}"
+        yield f"{running.name} looks at {shown(scheduler.running_keys())}"
     if stats.ready:
-        yield f"{running.name} has yet to look at {', '.join(map(str, scheduler.keys()))}"
+        yield f"{running.name} has yet to look at {shown(scheduler.keys())}"
     elif (at := scheduler.next_at()) is not None:
         # A look that the reconciler wishes for later is no unrest; one that waits because something went wrong, is.
         margin = max(running.controller.debounce, soon if stats.troubled else 0.0)
         if at <= now + margin:
-            yield f"{running.name} looks again in {at - now:.3f} s at {', '.join(map(str, scheduler.keys()))}"
+            yield f"{running.name} looks again in {at - now:.3f} s at {shown(scheduler.keys())}"
     services = running.services
     if len(services.work):
         yield f"{running.name} has work in the background"
