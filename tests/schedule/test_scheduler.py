@@ -441,6 +441,21 @@ async def test_a_worker_ends_one_key_and_takes_the_next() -> None:
     assert (found[-1], work.running, len(work)) == (None, 0, 0)
 
 
+async def test_a_worker_goes_on_freely_again_once_nobody_else_has_a_say_in_it() -> None:
+    work: Work = Scheduler(held=True)
+    assert not work._is_free
+    work.release()
+    assert work._is_free
+    waiting, idle = asyncio.create_task(work.take()), asyncio.create_task(work.wait_idle())
+    await asyncio.sleep(0)
+    assert (idle.done(), work._is_free) == (True, False)
+    waiting.cancel()
+    await asyncio.gather(waiting, idle, return_exceptions=True)
+    assert work._is_free
+    work.hold()
+    assert not work._is_free
+
+
 async def test_a_worker_that_goes_on_leaves_what_is_promised_to_others() -> None:
     work: Work = Scheduler()
     work.add("a")

@@ -12,7 +12,8 @@ from tests.aio.clock import run
 
 Step = tuple[str, int]
 
-KINDS = ["add", "add", "crowd", "ask", "later", "start", "cancel", "hold", "release", "tick", "tick", "sleep", "revoke"]
+KINDS = ["add", "add", "crowd", "pair", "pair", "ask", "later", "start", "cancel", "hold", "release"]
+KINDS += ["tick", "tick", "sleep", "revoke", "idle"]
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 4)), max_size=60)
 
 
@@ -22,6 +23,7 @@ class Story:
     def __init__(self, *, is_limited: bool) -> None:
         self.work: Scheduler[int, str] = Scheduler(rate=TokenBucket(5.0, 2) if is_limited else None)
         self.workers: list[asyncio.Task[None]] = []
+        self.idlers: list[asyncio.Task[None]] = []
         self.owed: set[int] = set()
         self.holding: set[int] = set()
 
@@ -57,9 +59,11 @@ class Story:
             case "ask":
                 self.owed.add(number)
                 self.work.ask(number, "somebody", 0)
-            case "crowd":
+            case "crowd" | "pair":
                 self.owed |= {number, number + 1}
-                self.work.ask_all([number, number + 1, number], "somebody", 0)
+                self.work.ask_all([number, number + 1, *([number] if kind == "crowd" else [])], "somebody", 0)
+            case "idle":
+                self.idlers.append(asyncio.create_task(self.work.wait_idle()))
             case "start":
                 self.start()
             case "cancel" if self.workers:
@@ -75,6 +79,8 @@ class Story:
                     self.owed.discard(number)
             case _:
                 await asyncio.sleep(0)
+        work = self.work
+        assert not (work._is_free and (work._line or work._held or work._idlers or work._rate is not None))
 
     async def finish(self) -> None:
         self.work.release()
@@ -84,6 +90,7 @@ class Story:
         self.work.close(drain=True)
         await asyncio.wait(self.workers)
         assert (self.work._given, len(self.work._line), self.work.running) == (0, 0, 0)
+        await asyncio.gather(*self.idlers)
         for task in self.workers:
             with contextlib.suppress(asyncio.CancelledError):
                 task.result()

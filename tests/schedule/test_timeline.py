@@ -1,6 +1,7 @@
 """The rules of the timeline, one by one."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -463,7 +464,7 @@ def test_keys_that_leave_their_place_early_do_not_pile_up() -> None:
         line.cancel("often cancelled")
     assert len(line) == 0
     assert len(line._agenda) <= 130
-    assert sum(len(queue) for _, queue in line._levels) <= 130
+    assert sum(len(queue) for queue in line._levels) <= 130
 
 
 def test_a_request_shows_what_it_is_for() -> None:
@@ -478,3 +479,31 @@ def test_keys_of_a_crowd_that_run_are_held_and_an_urgent_crowd_overtakes() -> No
     assert taken(line, 0.0) == "a"
     assert line.ask_all(["a", "d", "b", "c"], 1.0, NORMAL, "change") == 3
     assert (line.held, [taken(line, 1.0) for _ in range(4)]) == (1, ["d", "b", "c", None])
+
+
+def test_of_a_crowd_with_a_key_that_is_none_those_before_it_are_asked_for() -> None:
+    line: Timeline[Any, str] = Timeline()
+    line.ask("a", 0.0, LOW, "list")
+    with pytest.raises(TypeError):
+        line.ask_all(["a", "b", [], "c"], 1.0, NORMAL, "change")
+    assert ([taken(line, 1.0) for _ in range(3)], line.running, line.ready) == (["a", "b", None], 2, 0)
+
+
+def test_a_crowd_finds_its_level_also_if_that_was_swept_out_meanwhile() -> None:
+    line: Timeline[str, str] = Timeline()
+    line.add("later", at=9.0, now=0.0, priority=99)
+    for level in range(15):  # with one more as many as are kept, all of them empty
+        line.ask(str(level), 0.0, level, "change")
+        line.take(0.0)
+    assert line.ask_all(["later", "b", "c"], 1.0, 50, "change") == 2
+    assert (line.depths(), [taken(line, 1.0) for _ in range(4)]) == ({99: 1, 50: 2}, ["later", "b", "c", None])
+
+
+def test_ended_and_next_in_one_step_says_when_a_key_does_not_run() -> None:
+    line: Timeline[str, str] = Timeline()
+    line.ask_all(["a", "b"], 0.0, NORMAL, "change")
+    with pytest.raises(ValueError, match="a is not running"):
+        line.take(0.0, "a")
+    with pytest.raises(ValueError, match="z is not running"):
+        line.take(0.0, "z")
+    assert (line.ready, line.running, [taken(line, 0.0) for _ in range(3)]) == (2, 0, ["a", "b", None])

@@ -4,18 +4,22 @@ Same order, nothing lost, nothing twice: the model is told the same things and m
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levelset.schedule import Timeline
+from levelset.schedule import Due, Timeline
 
 Step = tuple[str, int, float, int]
 
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["add", "add", "add", "crowd", "later", "later", "take", "take", "done", "cancel", "wait", "back", "drop"]
+            [
+                *("add", "add", "crowd", "some", "some", "later", "later"),
+                *("take", "take", "next", "done", "cancel", "wait", "back", "drop"),
+            ]
         ),
         st.integers(0, 5),
         st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 7.0]),
@@ -142,12 +146,15 @@ class Both:
                 at = self.now + (seconds if kind == "later" else 0.0)
                 new = self.line.add(key, at=at, now=self.now, priority=priority, reason=priority)
                 assert new == self.model.add(key, at, self.now, priority, priority)
-            case "crowd":
-                keys = [key, (key + 2) % 6, key, (key + 3) % 6]
+            case "crowd" | "some":
+                keys = [key, (key + 2) % 6, *([key] if kind == "crowd" else []), (key + 3) % 6]
                 came = self.line.ask_all(keys, self.now, priority, priority)
                 assert came == sum([self.model.add(one, self.now, self.now, priority, priority) for one in keys])
             case "take":
                 self.take()
+            case "next" if key in self.model.running:
+                self.model.done(key, self.now)
+                self.take(self.line.take(self.now, key))
             case "done" if key in self.model.running:
                 self.line.done(key, self.now)
                 self.model.done(key, self.now)
@@ -161,8 +168,9 @@ class Both:
                 pass
         self.compare()
 
-    def take(self) -> bool:
-        due, asked = self.line.take(self.now), self.model.take(self.now)
+    def take(self, taken: Due[int, int] | Literal["next"] | None = "next") -> bool:
+        due = self.line.take(self.now) if taken == "next" else taken
+        asked = self.model.take(self.now)
         assert (due is None) == (asked is None)
         if due is None or asked is None:
             return False

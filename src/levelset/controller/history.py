@@ -106,7 +106,7 @@ class History(Sequence[Outcome[K]], Generic[K]):
 
     def _made(self, laid: list[Any], place: int) -> Outcome[Any]:
         """The outcome of the look at a place, which is made once and stays there."""
-        found: Any = laid[place]
+        found: Outcome[Any] | Ref[Any] | str = laid[place]
         if isinstance(found, Outcome):
             return found
         _, seconds, reasons, waited = laid[place : place + 4 or None]

@@ -1,5 +1,6 @@
 """A request for a key: what everybody who asked for it agreed on, and where it waits."""
 
+import math
 from collections import deque
 from collections.abc import Hashable
 from enum import Enum
@@ -7,7 +8,19 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-__all__ = ["LOW", "NOBODY", "NORMAL", "Appointment", "Due", "Entry", "Nobody", "is_stale"]
+__all__ = [
+    "FARTHEST",
+    "LOW",
+    "NOBODY",
+    "NORMAL",
+    "Appointment",
+    "Due",
+    "Entry",
+    "Nobody",
+    "is_stale",
+    "moment",
+    "sweep",
+]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -16,6 +29,10 @@ NORMAL: Final = 0
 """The priority of a request unless it says otherwise."""
 LOW: Final = -100
 """The priority of what can wait: a first list, a resync."""
+
+
+FARTHEST: Final = 180 * 86400.0
+"""No request waits longer than so many seconds."""
 
 
 class Nobody(Enum):
@@ -63,3 +80,17 @@ Appointment = tuple[float, int, Entry[K, R]]
 def is_stale(entry: Appointment[K, R], agenda: list[Appointment[K, R]]) -> bool:
     """Whether a request has left the agenda, or has another time on it than this entry says."""
     return entry[2].place is not agenda or entry[2].since != entry[0]
+
+
+def sweep(queue: deque[Entry[K, R]]) -> None:
+    """Takes out the entries of requests that have left the queue early."""
+    live = [due for due in queue if due.place is queue]
+    queue.clear()
+    queue.extend(live)
+
+
+def moment(at: float, now: float, debounce: float) -> float:
+    """When a request for a time is due; ValueError if the time is not finite."""
+    if not -math.inf < at < math.inf:
+        raise ValueError(f"cannot schedule at {at}; give a finite time, such as now + 5")
+    return now + debounce if at <= now else min(at, now + FARTHEST)

@@ -35,6 +35,7 @@ class Scheduler(Generic[K, R]):
         "_given",
         "_held",
         "_idlers",
+        "_is_free",
         "_line",
         "_loop",
         "_rate",
@@ -67,6 +68,9 @@ class Scheduler(Generic[K, R]):
         self._given = 0  # turns given to workers that have not run since
         self._timer: asyncio.TimerHandle | None = None
         self._idlers: list[asyncio.Future[None]] = []
+        # Whether nobody else has a say in who is handed out next. It is put out before anybody gets one, and worked out
+        # anew when somebody has none any more: to be out in vain only means that more is asked.
+        self._is_free: bool = not held and rate is None
 
     def __len__(self) -> int:
         """How many requests wait: ready, delayed, or held for a running key."""
@@ -179,12 +183,10 @@ class Scheduler(Generic[K, R]):
 
     def take_after(self, key: K, now: float, /) -> Due[K, R] | None:
         """Ends the run of a key and takes the next that is due at once: `done` and `take_nowait` together."""
-        timeline, given = self._timeline, self._given
-        if self._line or self._held or self._draining or self._idlers or self._rate is not None:
-            return self._take_with_care(key, now)
-        if given and timeline.ready <= given:  # all that is ready is promised, as far as is known
-            return self._take_with_care(key, now)
-        return timeline.take(now, key)  # nobody else has a say in it
+        # Not if all that is ready is promised, as far as is known.
+        if self._is_free and (not self._given or self._timeline.ready > self._given):
+            return self._timeline.take(now, key)
+        return self._take_with_care(key, now)
 
     def cancel(self, key: K) -> bool:
         """Takes back the request for a key; whether there was one. A running key runs on."""
@@ -216,11 +218,13 @@ class Scheduler(Generic[K, R]):
     def hold(self) -> None:
         """Hands nothing out until `release`; requests are still taken in and merged."""
         self._held = True
+        self._is_free = False
 
     def release(self) -> None:
         """Ends a `hold`; what is due goes to the workers that wait."""
         self._held = False
         self._admit()
+        self._reckon()
 
     def close(self, *, drain: bool) -> None:
         """Ends it: requests are ignored from now on, and what waits for its time is dropped.
@@ -229,7 +233,7 @@ class Scheduler(Generic[K, R]):
         Otherwise, or while it is held, workers get Closed at once; this also ends a drain. May be repeated.
         """
         drain = drain and not self._held and (self._draining or not self._closed)
-        self._closed, self._draining = True, drain
+        self._closed, self._draining, self._is_free = True, drain, False
         self._timeline.next_at(self._clock())
         self._timeline.drop_delayed()
         if not drain:
@@ -244,15 +248,18 @@ class Scheduler(Generic[K, R]):
         while not self._is_idle() or (with_delayed and self._timeline.delayed):
             idler: asyncio.Future[None] = self._loop.create_future()
             self._idlers.append(idler)
+            self._is_free = False
             try:
                 await idler
             finally:
                 if idler in self._idlers:
                     self._idlers.remove(idler)
+                self._reckon()
 
     async def _wait_turn(self, *, first: bool) -> bool:
         """Waits in line, or at its head; whether it is this worker's turn, and not the end."""
         waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._is_free = False
         if first:
             self._line.appendleft(waiter)
         else:
@@ -266,6 +273,7 @@ class Scheduler(Generic[K, R]):
             elif waiter in self._line:
                 self._line.remove(waiter)
             self._admit()
+            self._reckon()
             raise
         self._given -= had_turn
         return had_turn
@@ -316,8 +324,9 @@ class Scheduler(Generic[K, R]):
                 waiter.set_result(not is_over)
                 self._given += not is_over
                 turns -= 1
-        # Whoever has a turn comes back here when it takes it up, hence no timer before.
-        if self._line and not self._given:
+        if not self._line:
+            self._reckon()
+        elif not self._given:  # whoever has a turn comes back here when it takes it up, hence no timer before
             self._set_timer(now)
 
     def _set_timer(self, now: float) -> None:
@@ -342,6 +351,10 @@ class Scheduler(Generic[K, R]):
             return False
         self._timeline.next_at(self._clock())
         return not self._timeline.ready
+
+    def _reckon(self) -> None:
+        """Finds out whether anybody has a say in who is handed out next."""
+        self._is_free = not (self._line or self._held or self._draining or self._idlers) and self._rate is None
 
     def _settle(self) -> None:
         """Tells everybody who waits that something has gone."""

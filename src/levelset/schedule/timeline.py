@@ -9,20 +9,18 @@ swept out when such entries are in the majority.
 """
 
 import heapq
-import math
 from collections import deque
-from collections.abc import Hashable, Iterable
-from itertools import count
+from collections.abc import Collection, Hashable
+from itertools import count, repeat
 from typing import Final, Generic, TypeVar
 
-from levelset.schedule.due import NOBODY, NORMAL, Appointment, Due, Entry, Nobody, is_stale
+from levelset.schedule.due import FARTHEST, NOBODY, NORMAL, Appointment, Due, Entry, Nobody, is_stale, moment, sweep
 
 __all__ = ["Timeline"]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
-_FARTHEST: Final = 180 * 86400.0
 _FEW_LEVELS: Final = 16
 _FEW_ENTRIES: Final = 64
 
@@ -64,11 +62,10 @@ class Timeline(Generic[K, R]):
         "held",
         "most_reasons",
         "ready",
-        "running",
     )
 
     def __init__(self, *, debounce: float = 0.0, age: float = 30.0, most_reasons: int = 8) -> None:
-        if not (0 <= debounce <= _FARTHEST and age > 0 and most_reasons > 0):
+        if not (0 <= debounce <= FARTHEST and age > 0 and most_reasons > 0):
             raise ValueError(
                 f"Timeline({debounce=}, {age=}, {most_reasons=}): debounce is 0 seconds to 180 days, the others above 0"
             )
@@ -77,15 +74,13 @@ class Timeline(Generic[K, R]):
         self.most_reasons = most_reasons
         self._entries: dict[K, Entry[K, R]] = {}
         self._queues: dict[int, deque[Entry[K, R]]] = {}
-        self._levels: list[tuple[int, deque[Entry[K, R]]]] = []  # the same queues, the highest priority first
+        self._levels: list[deque[Entry[K, R]]] = []  # the same queues, the highest priority first
         self._agenda: list[Appointment[K, R]] = []
         self._numbers = count()  # those due at the same time come in the order in which they were given that time
         self.ready = 0
         """How many requests can be taken, as of the last call that was told the time."""
         self.held = 0
         """How many requests wait for a running key."""
-        self.running = 0
-        """How many keys were taken and are not done."""
         self._stale_appointments = self._stale_places = 0
         self._gave_way = False
         self._last_reason: R | None = None
@@ -100,6 +95,11 @@ class Timeline(Generic[K, R]):
         """How many requests wait for their time, those for running keys aside."""
         return len(self._agenda) - self._stale_appointments
 
+    @property
+    def running(self) -> int:
+        """How many keys were taken and are not done: all that are neither ready nor delayed."""
+        return len(self._entries) - self.ready - self.delayed
+
     def add(self, key: K, *, at: float, now: float, priority: int = NORMAL, reason: R | None = None) -> bool:
         """Asks for a key at a time; one that is past means now. Whether that is a new request, and not merged into one.
 
@@ -108,7 +108,7 @@ class Timeline(Generic[K, R]):
         """
         if at == now:
             return self.ask(key, now, priority, reason)
-        at = self._moment(at, now)
+        at = moment(at, now, self.debounce)
         return self._ask_at(key, at, now, priority, reason) if at > now else self.ask(key, now, priority, reason)
 
     def ask(self, key: K, now: float, priority: int, reason: R | None, /) -> bool:
@@ -131,25 +131,29 @@ class Timeline(Generic[K, R]):
         self.ready += 1
         return True
 
-    def ask_all(self, keys: Iterable[K], now: float, priority: int, reason: R | None, /) -> int:
-        """Asks for each of these keys now, one after the other; how many of the requests are new."""
+    def ask_all(self, keys: Collection[K], now: float, priority: int, reason: R | None, /) -> int:
+        """Asks for each of these keys now, one after the other; how many of the requests are new.
+
+        Nearly always all are: they are made, entered and put in line without a step of Python's own for each.
+        """
         if self.debounce:
             return sum([self.ask(key, now, priority, reason) for key in keys])
         if self._agenda:
             self._ripen(now)
         reasons = self._last if reason is self._last_reason else self._alone(reason)
-        entries, queue, found = self._entries, self._level(priority), 0
-        for key in keys:
-            new: Entry[K, R] = Entry(key, priority, reasons, now, now, queue)
-            due = entries.setdefault(key, new)
-            if due is new:
-                queue.append(new)
-                self.ready += 1
-                found += 1
-            else:
-                found += self._join(due, new, now)
-                queue = self._level(priority)  # an empty one may have been swept out
-        return found
+        queue, same = self._level(priority), repeat(now)
+        new: list[Entry[K, R]] = [*map(Entry, keys, repeat(priority), repeat(reasons), same, same, repeat(queue))]
+        entered: list[Entry[K, R]] = []
+        try:
+            entered += map(self._entries.setdefault, keys, new)
+        except BaseException:  # of a key that cannot be hashed, say; those before it are asked for
+            self._line_up(entered, new, now)
+            raise
+        if entered != new:
+            return self._line_up(entered, new, now)
+        queue.extend(new)
+        self.ready += len(new)
+        return len(new)
 
     def take(self, now: float, ended: K | Nobody = NOBODY) -> Due[K, R] | None:
         """Hands out the next ready request, whose key then runs until `done`; None if none is ready.
@@ -160,27 +164,24 @@ class Timeline(Generic[K, R]):
             last = self._entries.pop(ended, None)
             if last is None or last.place is not None or last.held is not None:
                 self._end(ended, last, now)
-            else:
-                self.running -= 1
         agenda = self._agenda
         if agenda and agenda[0][0] <= now:
             self._ripen(now)
-        if not self.ready:
+        if not (ready := self.ready):
             return None
         # The first level that has anything, which is all there is most of the time.
-        for _, queue in self._levels:
+        for queue in self._levels:
             if queue:
                 break
         else:
             raise AssertionError("something is ready, and nowhere to be found")
-        if len(queue) == self.ready and not self._stale_places:
+        if len(queue) == ready and not self._stale_places:
             self._gave_way = False
         else:
             queue = self._choose(now)
         due = queue.popleft()
         due.place = None
-        self.ready -= 1
-        self.running += 1
+        self.ready = ready - 1
         return due
 
     def done(self, key: K, now: float) -> None:
@@ -215,8 +216,7 @@ class Timeline(Generic[K, R]):
         if due is None:
             return False
         if due.place is None:
-            was_held = due.held is not None
-            due.held = None
+            was_held, due.held = due.held is not None, None
             self.held -= was_held
             return was_held
         del self._entries[key]
@@ -241,8 +241,8 @@ class Timeline(Generic[K, R]):
 
     def depths(self) -> dict[int, int]:
         """How many requests are ready, by priority: counted anew each time, so for a look now and then."""
-        counts = {priority: sum(due.place is queue for due in queue) for priority, queue in self._levels}
-        return {priority: amount for priority, amount in counts.items() if amount}
+        levels = [(level, sum(due.place is queue for due in queue)) for level, queue in self._queues.items()]
+        return {level: amount for level, amount in sorted(levels, reverse=True) if amount}
 
     def _cancel_all(self, keys: list[K]) -> list[K]:
         for key in keys:
@@ -253,7 +253,7 @@ class Timeline(Generic[K, R]):
         """The level whose turn it is: the highest, or every second time the one in which somebody waits too long."""
         chosen: deque[Entry[K, R]] | None = None
         aged: deque[Entry[K, R]] | None = None
-        for _, queue in self._levels:
+        for queue in self._levels:
             while queue and queue[0].place is not queue:
                 queue.popleft()
                 self._stale_places -= 1
@@ -279,6 +279,17 @@ class Timeline(Generic[K, R]):
         self._place(new, now)
         return True
 
+    def _line_up(self, entered: list[Entry[K, R]], new: list[Entry[K, R]], now: float) -> int:
+        """Puts each request in line that was entered under its key, or merges it into the one that is there."""
+        found = 0
+        for due, one in zip(entered, new, strict=False):
+            if due is one:
+                self._enqueue(one)  # at its level, which may be another queue by now: an empty one is swept out
+                found += 1
+            else:
+                found += self._join(due, one, now)
+        return found
+
     def _join(self, due: Entry[K, R], new: Entry[K, R], now: float) -> bool:
         """Merges a request into the one that its key has, or holds it if the key runs; whether it is a new one then."""
         if due.place is None:
@@ -300,7 +311,6 @@ class Timeline(Generic[K, R]):
             if due is not None:
                 self._entries[key] = due
             raise ValueError(f"{key} is not running; call done once for each request that was taken")
-        self.running -= 1
         if (waiting := due.held) is None:
             return
         due.held = None
@@ -313,16 +323,8 @@ class Timeline(Generic[K, R]):
 
     def _alone(self, reason: R | None) -> tuple[R, ...]:
         """The reasons of a request that has this one; those that follow mostly have the same, and share them."""
-        self._last_reason = reason
-        self._last = () if reason is None else (reason,)
+        self._last_reason, self._last = reason, () if reason is None else (reason,)
         return self._last
-
-    def _moment(self, at: float, now: float) -> float:
-        if not -math.inf < at < math.inf:
-            raise ValueError(f"cannot schedule at {at}; give a finite time, such as now + 5")
-        if at <= now:
-            return now + self.debounce
-        return min(at, now + _FARTHEST)
 
     def _place(self, due: Entry[K, R], now: float) -> None:
         if due.since > now:
@@ -371,10 +373,8 @@ class Timeline(Generic[K, R]):
             heapq.heapify(self._agenda)
             self._stale_appointments = 0
         if _FEW_ENTRIES < self._stale_places > self.ready:
-            for _, queue in self._levels:
-                live = [due for due in queue if due.place is queue]
-                queue.clear()
-                queue.extend(live)
+            for queue in self._levels:
+                sweep(queue)
             self._stale_places = 0
 
     def _ripen(self, now: float) -> None:
@@ -396,5 +396,5 @@ class Timeline(Generic[K, R]):
         if len(self._queues) >= _FEW_LEVELS:
             self._queues = {level: queue for level, queue in self._queues.items() if queue}
         queue = self._queues[priority] = deque()
-        self._levels = sorted(self._queues.items(), reverse=True, key=lambda item: item[0])
+        self._levels = [self._queues[level] for level in sorted(self._queues, reverse=True)]
         return queue
