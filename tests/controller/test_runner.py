@@ -499,6 +499,40 @@ async def test_observers_are_told_and_what_they_raise_disturbs_nobody(caplog: py
     assert "has failed: an observer's bug" in caplog.text
 
 
+class Knower(NullObserver):
+    """Knows a look by the very ref that it was told at its beginning."""
+
+    def __init__(self) -> None:
+        self.begun: list[Ref[Any]] = []
+        self.ended: list[bool] = []
+
+    def started(self, name: str, ref: Ref[Any], reasons: tuple[Reason, ...], /) -> None:
+        self.begun.append(ref)
+
+    def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], seconds: float, /) -> None:
+        self.ended.append(ref is self.begun[-1] is outcome.ref)
+
+
+@pytest.mark.parametrize("look", [sleeping(1.0), raising(ValueError(), None), raising(then=requeue(9))])
+@virtual
+async def test_an_observer_is_told_of_the_end_with_the_ref_of_the_beginning(look: Look) -> None:
+    knower = Knower()
+    async with open_bench(look, observer=knower) as bench:
+        bench.ask("a")
+        await asyncio.sleep(6)
+        assert (bool(knower.ended), all(knower.ended)) == (True, True)
+
+
+@virtual
+async def test_what_is_new_to_the_history_is_taken_in_every_so_many_looks() -> None:
+    async with open_bench(raising(), workers=1) as bench:
+        bench.ask(*map(str, range(2500)))
+        await asyncio.sleep(1)
+        history = bench.runner.history
+        assert (history.total, len(history.fresh) < history.most_fresh + 4 * 64) == (2500, True)
+        assert (len(history), history[-1].ref.name) == (1000, "2499")
+
+
 @virtual
 async def test_failures_are_logged_with_the_object_and_what_is_only_late_is_not(
     caplog: pytest.LogCaptureFixture,

@@ -1,8 +1,11 @@
 """What controllers do, in numbers."""
 
+from bisect import bisect_left
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levelset.client import Call
 from levelset.controller.actions import Action, Outcome
@@ -114,6 +117,22 @@ def test_what_runs_and_why_is_shown():
     assert shown['controller_runtime_active_workers{controller="websites"}'] == 0
     assert shown['levelset_reconcile_reasons_total{controller="websites",reason="related"}'] == 1
     assert shown['workqueue_unfinished_work_seconds{name="websites",controller="websites"}'] == 0
+
+
+@given(st.lists(st.one_of(st.sampled_from((0.0, *BOUNDS, 2000.0)), st.floats(-1.0, 4000.0)), min_size=1))
+def test_each_time_is_counted_where_a_search_for_it_alone_would_put_it(times):
+    numbers, expected = Numbers(), [0] * (len(BOUNDS) + 1)
+    for one in times:
+        expected[bisect_left(BOUNDS, one)] += 1
+    numbers.count([part for one in times for part in (REF.key, one, (CHANGED,), -one)])
+    assert (numbers.worked_counts, numbers.worked) == (expected, sum(times))
+    assert sum(numbers.waited_counts) == len(times)
+
+
+def test_what_did_not_go_well_is_counted_among_keys_of_what_did():
+    numbers = Numbers()
+    numbers.count([part for one in (REF.key, outcome("failed"), outcome("done")) for part in (one, 0.0, (), 0.0)])
+    assert (numbers.results["success"], numbers.results["error"]) == (2, 1)
 
 
 def test_each_reason_counts_whether_looks_share_their_reasons_or_not():

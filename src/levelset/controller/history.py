@@ -38,7 +38,8 @@ class History(Sequence[Outcome[K]], Generic[K]):
         self, most: int = 1000, *, count: Counts | None = None, ref_of: Callable[[Any], Ref[Any]] = _same
     ) -> None:
         self.fresh: list[Any] = []
-        """Those that nobody has seen yet; always the same list, to which a runner may add until there are too many.
+        """Those that nobody has seen yet; always the same list, to which a runner may add, and which it has settled
+        from time to time when there are too many.
 
         Each look takes four places: its outcome, its seconds, its reasons, and how long it had waited. For one after
         which nothing is to be done, as nearly always, its object stands for the outcome, which is made for who asks.

@@ -22,7 +22,7 @@ from levelset.objects.identity import Ref
 from levelset.schedule import Due
 from levelset.state import StateMap
 
-__all__ = ["Duties", "GaveUp", "Invocation", "Reconcile", "Vanished"]
+__all__ = ["Begins", "Duties", "GaveUp", "Invocation", "Reconcile", "Vanished"]
 
 K = TypeVar("K")
 
@@ -32,6 +32,8 @@ Reconcile = Callable[[K, Context], Awaitable[Action | None]]
 """Brings the world nearer to what an object says, and says when to look again."""
 Vanished = Callable[[Ref[K], Context], Awaitable[object]]
 """Is called for an object that is no longer there."""
+Begins = Callable[[str, Request[Any] | Due[str, Reason]], Context | None]
+"""Begins a look at the object with a key, because of what was asked for, if there is nothing to wait for."""
 GaveUp = Callable[[K, GiveUp, Context], Awaitable[object]]
 """Is called when a reconciler has given up; to set a condition, say."""
 
@@ -53,19 +55,17 @@ class Invocation(Generic[K]):
 
     __slots__ = (
         "_answering",
+        "_begin",
         "_duties",
         "_finalizer",
-        "_is_involved",
         "_kind",
         "_reconcile",
         "_refused",
         "_services",
-        "_share",
         "_source",
         "_stale",
         "_states",
         "_store",
-        "_table",
         "_unseen",
     )
 
@@ -86,37 +86,27 @@ class Invocation(Generic[K]):
         )
         self._finalizer = duties.finalizer
         self._states = duties.states
-        self._is_involved = duties.finalizer is not None or bool(duties.states)
         self._services = services
         self._store = store
-        self._table, self._share = store.table, store.share
         self._answering = answering
         self._source = source
         self._unseen = _NOTHING if source is None else source.writes.ledger
         self._stale = answering.stale
         self._refused = services.conflicts.stale
+        self._begin: Begins = _never if duties.finalizer is not None or duties.states else self._beginning()
 
     @property
     def reconcile(self) -> Reconcile[K]:
         """The user's function; one of which it cannot be seen that it gives something to wait for is checked."""
         return self._reconcile
 
-    def begin(self, key: str, asked: Request[K] | Due[str, Reason]) -> Context | None:
-        """The context of a look that has nothing to wait for but the user's function; None for all others.
+    @property
+    def begin(self) -> Begins:
+        """Gives the context of a look that has nothing to wait for but the user's function; None for all others.
 
         That saves a coroutine around that function. Such a look goes on with `reconcile`, and after GiveUp `give_up`.
         """
-        if self._is_involved or (self._unseen and self._has_unseen(key)):
-            return None
-        if (self._stale or self._refused) and self._is_stale(self._services.ref_of(key)):
-            return None
-        kept = self._table.kept.get(key)
-        if kept is None:
-            return None  # `look` says what that means
-        try:
-            return Context(self._share(key, kept), asked, self._services)
-        except BadObject:
-            return None  # as above
+        return self._begin
 
     async def give_up(self, ctx: Context, error: GiveUp) -> None:
         """Records that the user's function has given up, and tells the one who wants to know."""
@@ -143,6 +133,30 @@ class Invocation(Generic[K]):
         except GiveUp as error:
             await self.give_up(ctx, error)
             raise
+
+    def _beginning(self) -> Begins:
+        """The function `begin`: called for every look, and so one that has what it needs at hand."""
+        unseen, stale, refused, needs_care = self._unseen, self._stale, self._refused, self._needs_care
+        table, share, services = self._store.table, self._store.share, self._services
+
+        def begin(key: str, asked: Request[Any] | Due[str, Reason]) -> Context | None:
+            if (unseen or stale or refused) and needs_care(key):
+                return None
+            kept = table.kept.get(key)
+            if kept is None:
+                return None  # `look` says what that means
+            try:
+                return Context(share(key, kept), asked, services)
+            except BadObject:
+                return None  # as above
+
+        return begin
+
+    def _needs_care(self, key: str) -> bool:
+        """Whether the store may not show our own writes to this object, or somebody else has just written first."""
+        if self._unseen and self._has_unseen(key):
+            return True
+        return bool(self._stale or self._refused) and self._is_stale(self._services.ref_of(key))
 
     async def _read_with_care(self, ref: Ref[K]) -> K | None:
         """The object from the store, if that shows our own writes and nobody else has just written first."""
@@ -198,6 +212,10 @@ class Invocation(Generic[K]):
                 return action
             case "ignore":
                 return None
+
+
+def _never(_: str, __: Request[Any] | Due[str, Reason]) -> None:
+    return None
 
 
 def _begun(function: Reconcile[Any], obj: Any, ctx: Context) -> Awaitable[Action | None]:

@@ -34,8 +34,9 @@ Looks = Callable[[Request[Any]], Awaitable[Action | None]]
 class Shortcut(Protocol):
     """Looks that need nothing around the user's function: begun at once, with a context that is handed on."""
 
-    def begin(self, key: str, asked: Request[Any] | Due[str, Reason], /) -> Any:
-        """The context of such a look; None if this one is no such look."""
+    @property
+    def begin(self) -> Callable[[str, Request[Any] | Due[str, Reason]], Any]:
+        """Gives the context of such a look at the object with a key; None if this one is no such look."""
         ...
 
     @property
@@ -90,7 +91,8 @@ class Runner(Generic[K]):
         self._clock = timing.clock_of(asyncio.get_running_loop())
         self._timeout = timeout
         self._watchdog = None if timeout is None else Watchdog(timeout)
-        self._is_guarded = timeout is not None or hears(observer, "started")
+        self._is_announced = hears(observer, "started")
+        self._is_guarded = timeout is not None or self._is_announced
         self._is_heard = self._is_talked_about = hears(observer, "finished")
         self._is_debugged = False
         self._slots: list[Slot] = []
@@ -101,7 +103,7 @@ class Runner(Generic[K]):
         slot, clock, now, streak = self._open_slot(), self._clock, 0.0, 0
         begin, reconcile, look = self._shortcut.begin, self._shortcut.reconcile, self._look
         take_after, troubled, is_guarded = self._scheduler.take_after, self._answering.troubled, self._is_guarded
-        fresh, most_fresh, is_plain = self.history.fresh, self.history.most_fresh, self._deliver is None
+        fresh, longest = self.history.fresh, _STREAK if self._deliver is None else 0
         due: Due[str, Reason] | None = None
         while True:
             if due is None:
@@ -112,32 +114,31 @@ class Runner(Generic[K]):
             streak += 1
             key = due.key
             slot.began = began = now
-            asked = self._count(due) if troubled else due
-            action: Action | None = None
+            asked: Request[Any] | Due[str, Reason] = self._count(due) if troubled else due
             ctx = error = None
             try:
                 if is_guarded:
-                    self._prepare(due, slot, began)
+                    asked = self._prepare(asked, slot, began)
                 try:
                     ctx = begin(key, asked)
                     action = await (look(self._request(asked)) if ctx is None else reconcile(ctx.object, ctx))
                     if slot.has_expired:
                         slot.settle()
                 except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- none of them ends the worker
-                    error = await self._explain(raised, ctx, slot)
+                    action, error = None, await self._explain(raised, ctx, slot)
                 now = clock()
-                if action is None and error is None and not troubled:
-                    # What the history makes an outcome of, for who asks.
+                if action is None and error is None and asked is due:
+                    # What the history makes an outcome of, for who asks: of an object that had not failed either.
                     fresh += (key, now - began, due.reasons, began - due.since if began > due.since else 0.0)
                 else:
                     end = self._conclude(due, asked, action, error, slot=slot, now=now)
                     fresh += (end, end.seconds, end.reasons, end.waited)
-                if len(fresh) >= most_fresh or self._is_talked_about:
-                    self._spread()
+                if self._is_talked_about:
+                    self._tell(self.history.newest())
             except BaseException:
                 self._end(key, slot)
                 raise
-            if is_plain and streak < _STREAK:
+            if streak < longest:
                 due = take_after(key, now)
             else:
                 self._end(key, slot)
@@ -157,14 +158,8 @@ class Runner(Generic[K]):
         slot.began = slot.deadline = None
         self._scheduler.done(key)
 
-    def _spread(self) -> None:
-        """Tells the observer and the log what came of a look, and the history that there is much to take in."""
-        if self._is_talked_about:
-            self._tell(self.history.newest())
-        if len(self.history.fresh) >= self.history.most_fresh:
-            self.history.settle()
-
     def _tell(self, outcome: Outcome[Any]) -> None:
+        """Tells the observer and the log what came of a look."""
         try:
             self._observer.finished(self.name, outcome.ref, outcome, outcome.seconds)
         except Exception as raised:  # noqa: BLE001 -- who watches must not disturb
@@ -179,8 +174,13 @@ class Runner(Generic[K]):
         return self._scheduler.take_nowait() if streak < _STREAK else None
 
     async def _next(self, streak: int, slot: Slot) -> Due[str, Reason] | None:
-        """Lets others run if this worker has run for long, and waits for something that is due; None at the end."""
+        """Lets others run if this worker has run for long, and waits for something that is due; None at the end.
+
+        The history takes in what is new, if that is much by now: every so many looks is soon enough for that.
+        """
         slot.began = slot.deadline = None
+        if len(self.history.fresh) >= self.history.most_fresh:
+            self.history.settle()
         if streak >= _STREAK:
             await asyncio.sleep(0)
         try:
@@ -221,14 +221,23 @@ class Runner(Generic[K]):
         """The request; what is due stands for one to look at an object that has not failed."""
         return asked if isinstance(asked, Request) else Request(self._ref_of(asked.key), asked.reasons, asked.priority)
 
-    def _prepare(self, due: Due[str, Reason], slot: Slot, now: float) -> None:
-        """Says that a look begins, and has an eye on how long it takes, if anybody wants that."""
+    def _prepare(
+        self, asked: Request[Any] | Due[str, Reason], slot: Slot, now: float
+    ) -> Request[Any] | Due[str, Reason]:
+        """Says that a look begins, and has an eye on how long it takes, if anybody wants that.
+
+        Who is told of the beginning may know the look by its ref until the end: that is the same one then.
+        """
         if self._watchdog is not None:
             self._watchdog.guard(slot, now)
+        if not self._is_announced:
+            return asked
+        request = self._request(asked)
         try:
-            self._observer.started(self.name, self._ref_of(due.key), due.reasons)
+            self._observer.started(self.name, request.ref, request.reasons)
         except Exception as error:  # noqa: BLE001 -- who watches must not disturb
             report_observer(self._observer, error)
+        return request
 
     def _conclude(
         self,
@@ -277,7 +286,7 @@ class Runner(Generic[K]):
 class _Detour:
     """No shortcut at all: nothing begins here, so nothing goes on here either."""
 
-    def begin(self, _: str, __: Request[Any] | Due[str, Reason], /) -> None:
+    def begin(self, _: str, __: Request[Any] | Due[str, Reason]) -> None:
         return None
 
     async def reconcile(self, _: Any, __: Any, /) -> Action | None:
