@@ -187,6 +187,7 @@ class Both:
         assert len(line) == len(line.keys()) == len(model.waiting) + len(model.held)
         assert sum(line.depths().values()) == ready
         assert set(line.running_keys()) == model.running
+        assert not line._only or [one.place is line._only for one in line._only] == [True] * ready
 
     def finish(self) -> None:
         """Takes what is left: both must agree to the last key, and then hold nothing."""

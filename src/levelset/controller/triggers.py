@@ -104,10 +104,15 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
     def listen(changes: Sequence[Change[Any]]) -> None:
         concern, keys = _CHANGED, list[str]()
         for change in changes:
-            before, after = change.before, change.after
+            before = change.before
             try:
-                head = after or change.kept
-                if is_usual and before is not None and before.generation != head.generation and not change.is_initial:
+                head = (change.after or change.kept).head
+                if (
+                    is_usual
+                    and before is not None
+                    and before.head.generation != head.generation
+                    and not change.is_initial
+                ):
                     found = _CHANGED  # as nearly always: what `weigh` would say, without a call
                 elif (weighed := weigh(change)) is None:
                     continue

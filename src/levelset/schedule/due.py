@@ -82,11 +82,12 @@ def is_stale(entry: Appointment[K, R], agenda: list[Appointment[K, R]]) -> bool:
     return entry[2].place is not agenda or entry[2].since != entry[0]
 
 
-def sweep(queue: deque[Entry[K, R]]) -> None:
-    """Takes out the entries of requests that have left the queue early."""
-    live = [due for due in queue if due.place is queue]
-    queue.clear()
-    queue.extend(live)
+def sweep(queues: list[deque[Entry[K, R]]]) -> None:
+    """Takes out the entries of requests that have left their queue early."""
+    for queue in queues:
+        live = [due for due in queue if due.place is queue]
+        queue.clear()
+        queue.extend(live)
 
 
 def moment(at: float, now: float, debounce: float) -> float:

@@ -54,6 +54,7 @@ class Timeline(Generic[K, R]):
         "_last_reason",
         "_levels",
         "_numbers",
+        "_only",
         "_queues",
         "_stale_appointments",
         "_stale_places",
@@ -75,6 +76,8 @@ class Timeline(Generic[K, R]):
         self._entries: dict[K, Entry[K, R]] = {}
         self._queues: dict[int, deque[Entry[K, R]]] = {}
         self._levels: list[deque[Entry[K, R]]] = []  # the same queues, the highest priority first
+        # The queue in which all that is ready waits, and nothing else, as nearly always; None if that is not known.
+        self._only: deque[Entry[K, R]] | None = None
         self._agenda: list[Appointment[K, R]] = []
         self._numbers = count()  # those due at the same time come in the order in which they were given that time
         self.ready = 0
@@ -106,8 +109,6 @@ class Timeline(Generic[K, R]):
         A merged request has the earliest time, the highest priority, and the reasons of both. Times beyond 180 days are
         cut to that; ValueError if the time is not finite.
         """
-        if at == now:
-            return self.ask(key, now, priority, reason)
         at = moment(at, now, self.debounce)
         return self._ask_at(key, at, now, priority, reason) if at > now else self.ask(key, now, priority, reason)
 
@@ -129,6 +130,8 @@ class Timeline(Generic[K, R]):
             return self._join(due, new, now)
         queue.append(new)
         self.ready += 1
+        if queue is not self._only:
+            self._only = None
         return True
 
     def ask_all(self, keys: Collection[K], now: float, priority: int, reason: R | None, /) -> int:
@@ -153,6 +156,8 @@ class Timeline(Generic[K, R]):
             return self._line_up(entered, new, now)
         queue.extend(new)
         self.ready += len(new)
+        if queue is not self._only:
+            self._only = None
         return len(new)
 
     def take(self, now: float, ended: K | Nobody = NOBODY) -> Due[K, R] | None:
@@ -167,21 +172,12 @@ class Timeline(Generic[K, R]):
         agenda = self._agenda
         if agenda and agenda[0][0] <= now:
             self._ripen(now)
-        if not (ready := self.ready):
+        queue = self._only or self._choose(now)
+        if queue is None:
             return None
-        # The first level that has anything, which is all there is most of the time.
-        for queue in self._levels:
-            if queue:
-                break
-        else:
-            raise AssertionError("something is ready, and nowhere to be found")
-        if len(queue) == ready and not self._stale_places:
-            self._gave_way = False
-        else:
-            queue = self._choose(now)
         due = queue.popleft()
         due.place = None
-        self.ready = ready - 1
+        self.ready -= 1
         return due
 
     def done(self, key: K, now: float) -> None:
@@ -249,8 +245,10 @@ class Timeline(Generic[K, R]):
             self.cancel(key)
         return keys
 
-    def _choose(self, now: float) -> "deque[Entry[K, R]]":
+    def _choose(self, now: float) -> "deque[Entry[K, R]] | None":
         """The level whose turn it is: the highest, or every second time the one in which somebody waits too long."""
+        if not self.ready:
+            return None
         chosen: deque[Entry[K, R]] | None = None
         aged: deque[Entry[K, R]] | None = None
         for queue in self._levels:
@@ -263,9 +261,10 @@ class Timeline(Generic[K, R]):
                 elif queue[0].since + self.age <= now and (aged is None or queue[0].since < aged[0].since):
                     aged = queue
         self._gave_way = aged is not None and not self._gave_way
-        if self._gave_way:
-            chosen = aged
+        chosen = aged if self._gave_way else chosen
         assert chosen is not None, "something is ready"
+        if len(chosen) == self.ready and not self._stale_places:
+            self._only = chosen
         return chosen
 
     def _ask_at(self, key: K, at: float, now: float, priority: int, reason: R | None) -> bool:
@@ -337,6 +336,8 @@ class Timeline(Generic[K, R]):
         due.place = queue = self._level(due.priority)
         queue.append(due)
         self.ready += 1
+        if queue is not self._only:
+            self._only = None
 
     def _merge(self, due: Entry[K, R], at: float, now: float, priority: int) -> None:
         """The earliest time and the highest priority win; the place follows."""
@@ -363,6 +364,7 @@ class Timeline(Generic[K, R]):
         else:
             self._stale_places += 1
             self.ready -= 1
+            self._only = None
         due.place = None
         self._sweep()
 
@@ -373,17 +375,15 @@ class Timeline(Generic[K, R]):
             heapq.heapify(self._agenda)
             self._stale_appointments = 0
         if _FEW_ENTRIES < self._stale_places > self.ready:
-            for queue in self._levels:
-                sweep(queue)
+            sweep(self._levels)
             self._stale_places = 0
 
     def _ripen(self, now: float) -> None:
         """Moves what has become due to the ready ones, the earliest first."""
         agenda = self._agenda
         while agenda and agenda[0][0] <= now:
-            entry = heapq.heappop(agenda)
-            due = entry[2]
-            if due.place is not agenda or due.since != entry[0]:
+            at, _, due = heapq.heappop(agenda)
+            if due.place is not agenda or due.since != at:
                 self._stale_appointments -= 1
             else:
                 self._enqueue(due)
