@@ -78,6 +78,8 @@ class Target:
 
     def key(self, given: Ref[Any]) -> str:
         """The key under which the controller knows this object; ConfigError if it is of another kind."""
+        if given.gvk is self.view.gvk and (given.namespace is not None) is self.namespaced:
+            return given.key  # as nearly all are: those that `ref` gives back as they are
         return self.ref(given).key
 
     def key_of(self, kept: Kept) -> str:
