@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ __all__ = [
     "SOURCES",
     "TESTS",
     "exceptions",
-    "functions",
     "module_name",
     "relative",
     "rooms",
@@ -26,8 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "levelset"
 SOURCES = sorted([*PACKAGE.rglob("*.py"), *ROOT.glob("systems/*/src/**/*.py")])
 TESTS = sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("systems/*/tests/**/*.py")])
-
-type_of_function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def relative(path: Path) -> str:
@@ -47,25 +43,9 @@ def rooms() -> list[str]:
     return sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 
 
-@cache
 def tree(path: Path) -> ast.Module:
-    """The parsed file; read once per run."""
+    """The parsed file. What tests ask of many files is in `sources.py`, where each is read once."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
-
-
-def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every function of a file, also nested ones, with its dotted name inside the file."""
-    yield from _functions(tree(path), "")
-
-
-def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for child in ast.iter_child_nodes(node):
-        name = prefix
-        if isinstance(child, (*type_of_function, ast.ClassDef)):
-            name = f"{prefix}.{child.name}".lstrip(".")
-        if isinstance(child, type_of_function):
-            yield name, child
-        yield from _functions(child, name)
 
 
 @cache

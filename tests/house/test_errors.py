@@ -1,13 +1,13 @@
 """The tree of errors that people read is the tree that they catch."""
 
-import ast
 import inspect
 import re
 
 import pytest
 
 from levelset import errors
-from tests.house.files import SOURCES, exceptions, tree
+from tests.house.files import SOURCES, exceptions
+from tests.house.sources import source
 
 LINE = re.compile(r"(?P<indent>[│ ]*)(?:[├└]── )?(?P<name>[A-Z]\w+)")
 CLASSES = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.LevelsetError)]
@@ -35,10 +35,7 @@ def real() -> set[tuple[str, str | None]]:
 
 def called() -> set[str]:
     """Names of errors that some function of the house makes."""
-    nodes = [node for path in SOURCES for node in ast.walk(tree(path)) if isinstance(node, ast.Call | ast.Raise)]
-    names = {node.func if isinstance(node, ast.Call) else node.exc for node in nodes}
-    found = {name.id for name in names if isinstance(name, ast.Name)}
-    return found | {name.attr for name in names if isinstance(name, ast.Attribute)}
+    return {name for path in SOURCES for name in source(path).made}
 
 
 def test_the_tree_in_the_docstring_is_the_real_tree() -> None:

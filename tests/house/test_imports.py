@@ -4,14 +4,14 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.house.files import PACKAGE, ROOT, SOURCES, exceptions, functions, module_name, rooms, tree
+from tests.house.files import PACKAGE, ROOT, SOURCES, exceptions, module_name, rooms, tree
+from tests.house.sources import source
 
 # Behind extras: a bare install has none of these.
 EXTRAS = ["click", "cryptography", "opentelemetry", "rich", "uvloop"]
@@ -47,17 +47,6 @@ def probes() -> list[dict[str, Any]]:
     return [json.loads(python(PROBE)) for _ in range(5)]
 
 
-def imports(node: ast.AST, path: Path) -> Iterator[str]:
-    """The dotted names of what one import statement asks for, relative ones resolved."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        package = module_name(path).split(".")
-        package = package if path.name == "__init__.py" else package[:-1]
-        base = package[: len(package) - node.level + 1] if node.level else []
-        yield ".".join([*base, *([node.module] if node.module else [])])
-
-
 def test_the_import_contracts_are_kept() -> None:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     outcome = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
@@ -70,12 +59,11 @@ def test_nothing_inside_the_house_imports_from_its_own_front_door() -> None:
     for path in SOURCES:
         if not path.is_relative_to(PACKAGE):
             continue
-        for node in ast.walk(tree(path)):
-            if "levelset" not in imports(node, path):
+        for asked in source(path).imports:
+            if "levelset" not in asked.modules:
                 continue
-            names = {alias.name for alias in getattr(node, "names", [])}
-            if isinstance(node, ast.Import) or (path != PACKAGE / "__init__.py" and names - fine):
-                found.append(f"{module_name(path)}:{getattr(node, 'lineno', 0)}")
+            if asked.plain or (path != PACKAGE / "__init__.py" and asked.names - fine):
+                found.append(f"{module_name(path)}:{asked.line}")
     assert found == []
 
 
@@ -83,9 +71,9 @@ def test_imports_inside_functions_have_a_reason() -> None:
     found = {
         f"{module_name(path)}: {name}"
         for path in SOURCES
-        for _, function in functions(path)
-        for node in ast.walk(function)
-        for name in imports(node, path)
+        for asked in source(path).imports
+        if asked.in_function
+        for name in asked.modules
     }
     assert sorted(found) == sorted(exceptions()["import_in_function"])
 

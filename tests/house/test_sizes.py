@@ -10,19 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.files import SOURCES, TESTS, exceptions, functions, relative
+from tests.house.files import SOURCES, TESTS, exceptions, relative
+from tests.house.sources import lengths
 
 FILE, FUNCTION, MOST = 400, 60, 25
 TEST_FILE, TEST = 600, 40
 
 
-def lengths(paths: list[Path]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for path in paths:
-        for name, node in functions(path):
-            assert node.end_lineno is not None
-            found[f"{relative(path)}:{name}"] = node.end_lineno - node.lineno + 1
-    return found
+def lengths_of(paths: list[Path]) -> dict[str, int]:
+    return {f"{relative(path)}:{name}": length for path in paths for name, length in lengths(path).items()}
 
 
 def test_no_file_is_long_without_a_reason() -> None:
@@ -33,13 +29,13 @@ def test_no_file_is_long_without_a_reason() -> None:
 
 
 def test_no_function_is_long_without_a_reason() -> None:
-    long = {name: count for name, count in lengths(SOURCES).items() if count > FUNCTION}
-    long |= {name: count for name, count in lengths(TESTS).items() if count > TEST}
+    long = {name: count for name, count in lengths_of(SOURCES).items() if count > FUNCTION}
+    long |= {name: count for name, count in lengths_of(TESTS).items() if count > TEST}
     assert sorted(long) == sorted(exceptions()["function_length"]), long
 
 
 def test_nine_functions_of_ten_are_short() -> None:
-    counts = sorted(lengths(SOURCES).values())
+    counts = sorted(lengths_of(SOURCES).values())
     assert statistics.quantiles(counts, n=10, method="inclusive")[-1] <= MOST
 
 

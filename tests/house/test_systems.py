@@ -1,15 +1,14 @@
 """The systems on top use what every user has: the rooms by their windows, and never one another."""
 
-import ast
 import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.house.files import PACKAGE, SOURCES, module_name, relative, rooms, tree
-from tests.house.test_exports import offered, order
-from tests.house.test_imports import imports
+from tests.house.files import PACKAGE, SOURCES, module_name, relative, rooms
+from tests.house.sources import source
+from tests.house.test_exports import order
 
 SYSTEMS = [path for path in SOURCES if not path.is_relative_to(PACKAGE)]
 WINDOWS = {"levelset", "levelset.errors", *(f"levelset.{room}" for room in rooms())}
@@ -23,7 +22,7 @@ MAY_USE = {
 
 def used(path: Path) -> set[str]:
     """The modules that a file asks for."""
-    return {name for node in ast.walk(tree(path)) for name in imports(node, path)}
+    return {name for asked in source(path).imports for name in asked.modules}
 
 
 def test_there_are_systems() -> None:
@@ -45,7 +44,7 @@ def test_systems_know_only_those_below_them(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=relative)
 def test_a_module_of_a_system_says_what_it_is_and_what_it_offers(path: Path) -> None:
-    first = (ast.get_docstring(tree(path)) or "").split("\n", 1)[0]
+    first = source(path).summary
     assert re.fullmatch(r"[A-Za-z`].{11,}\.", first), first
     if path.name == "__main__.py":
         return
@@ -53,4 +52,4 @@ def test_a_module_of_a_system_says_what_it_is_and_what_it_offers(path: Path) -> 
     names: list[str] = list(module.__all__)
     assert names == sorted(names, key=order)
     assert sorted(name for name in names if not hasattr(module, name)) == []
-    assert sorted(offered(path) - set(names)) == []
+    assert sorted(source(path).offered - set(names)) == []
