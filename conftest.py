@@ -9,7 +9,9 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-__all__ = ["blocking_guard", "pytest_collection_finish", "pytest_configure"]
+__all__ = ["blocking_guard", "pytest_collection_finish", "pytest_configure", "pytest_plugins"]
+
+pytest_plugins = ["tests.watchdog"]
 
 
 def pytest_configure() -> None:
@@ -33,8 +35,7 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     """Takes all modules and all tests out of the garbage collector's sight: they stay until the end anyway.
 
-    It would go through them anew whenever a test makes many objects. For the same reason it starts less often than it
-    does in a program that has to keep small.
+    It would go through them anew whenever a test makes many objects, and for them it starts less often than usual.
     """
     gc.collect()
     gc.freeze()

@@ -15,6 +15,7 @@ import pytest
 from blockbuster import BlockingError
 
 from tests.house.files import ROOT
+from tests.watchdog import NAME, WATCHDOG, Settings, Watchdog
 
 
 async def test_a_test_that_sleeps_on_the_event_loop_fails() -> None:
@@ -103,6 +104,30 @@ def test_the_order_of_tests_is_random(pytestconfig: pytest.Config) -> None:
 def test_every_test_has_a_limit_in_seconds(pytestconfig: pytest.Config) -> None:
     assert pytestconfig.pluginmanager.hasplugin("timeout")
     assert 0 < float(pytestconfig.getini("timeout")) <= 20
+
+
+def test_a_test_that_takes_longer_ends_the_run(request: pytest.FixtureRequest) -> None:
+    ended: list[tuple[pytest.Item, Settings]] = []
+    watchdog, limit = Watchdog(lambda *told: ended.append(told)), Settings(20, "thread", False, False)
+    watchdog.watch(request.node, limit)
+    watchdog.look(time.monotonic() + 19)
+    assert ended == []
+    watchdog.look(time.monotonic() + 20)
+    assert ended == [(request.node, limit)]
+
+
+def test_a_test_that_is_over_has_no_limit_any_more(request: pytest.FixtureRequest) -> None:
+    ended: list[tuple[pytest.Item, Settings]] = []
+    watchdog = Watchdog(lambda *told: ended.append(told))
+    watchdog.watch(request.node, Settings(20, "thread", False, False))
+    watchdog.let_go()
+    watchdog.look(time.monotonic() + 20)
+    assert ended == []
+
+
+def test_somebody_watches_the_limits(request: pytest.FixtureRequest) -> None:
+    assert [thread.name for thread in threading.enumerate()].count(NAME) == 1
+    assert WATCHDOG.watched is request.node
 
 
 def test_the_shared_fixtures_stay_few() -> None:
