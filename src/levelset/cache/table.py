@@ -53,29 +53,30 @@ class Table:
 
         What is nothing new is no change: the same version, or an older one.
         """
-        held, indexes, add, size, nameless, version = self.kept, self._indexes, changes.append, 0, 0, None
+        held, indexes, add, size, nameless, latest = self.kept, self._indexes, changes.append, 0, 0, None
         for kept in objects:
-            name, namespace, version = kept.name, kept.namespace, kept.resource_version
+            name, namespace = kept.name, kept.namespace
             if not name:
                 nameless += 1
                 continue
             key = f"{namespace}/{name}" if namespace else name
             before = held.get(key)
-            if before is not None:
-                other = before.resource_version
+            if before is None:
+                size += len(kept.raw)
+            else:
+                new, old = kept.resource_version, before.resource_version
                 # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
-                is_doubtful = version <= other if len(version) == len(other) else len(version) < len(other)
+                is_doubtful = new <= old if len(new) == len(old) else len(new) < len(old)
                 if is_doubtful and before.uid == kept.uid and not _is_newer(kept, before):
                     continue
                 size += len(kept.raw) - len(before.raw)
-            held[key] = kept
-            version = head.resource_version
+            held[key] = latest = kept
             add(Change(key, before, kept, view))
             if indexes:
                 for indexed in indexes.values():
                     indexed.put(key, kept)
-        if version is not None:
-            self.resource_version = version
+        if latest is not None:
+            self.resource_version = latest.resource_version
         self.size += size
         return nameless
 

@@ -71,8 +71,7 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     def ref(self, kept: Kept) -> Ref[K_co]:
         """The reference to a kept object of this kind."""
-        head = kept.head
-        return ref_to(self.gvk, self.own_class, head.name, head.namespace)
+        return ref_to(self.gvk, self.own_class, kept.name, kept.namespace)
 
     def ref_at(self, key: str) -> Ref[K_co]:
         """The reference to the object of this kind that has this key: `default/blog`, or `blog`."""

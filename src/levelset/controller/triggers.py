@@ -108,13 +108,8 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
         for change in changes:
             before = change.before
             try:
-                head = (change.after or change.kept).head
-                if (
-                    is_usual
-                    and before is not None
-                    and before.head.generation != head.generation
-                    and not change.is_initial
-                ):
+                head = change.after or change.kept
+                if is_usual and before is not None and before.generation != head.generation and not change.is_initial:
                     found = _CHANGED  # as nearly always: what `weigh` would say, without a call
                 elif (weighed := weigh(change)) is None:
                     continue
@@ -157,7 +152,7 @@ def owners(target: Target, relation: Owns, ask_all: AsksAll) -> Listener:
     """Asks for the owners of what has changed, before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
-        head = item.kept.head
+        head = item.kept
         if target.namespaced and head.namespace is None:
             return  # nothing in a namespace can own what is in none
         for owner in head.owners:
@@ -182,7 +177,7 @@ def referrers(target: Target, relation: References, index: Index[Any], store: St
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
 
     def find(item: Item[Any]) -> Iterator[str]:
-        head = item.kept.head
+        head = item.kept
         values = [(gvk.group, gvk.kind, head.namespace, head.name)] if theirs is None else theirs(item.object)
         for value in values:
             yield from map(target.key_of, store.by(index, value).kept)
