@@ -182,6 +182,65 @@ def site_of_any_class(name: str, version: int = 1) -> Kept:
     return keep((text % (name, version)).encode())
 
 
+def versions_of(memo: Memo[Any], name: str) -> list[str]:
+    return [one.metadata.resource_version for _, one in memo.entries() if one.name == name]
+
+
+def read_often(memo: Memo[Any], name: str, kept: Kept) -> None:
+    """Reads it until it is one of those that are read often, and no longer in line."""
+    for _ in range(2):
+        memo.read(name, kept)
+    for number in range(8):
+        memo.read(f"other{number}", site_of_any_class(f"other{number}"))
+    assert versions_of(memo, name) == [kept.resource_version]
+
+
+def test_a_version_goes_also_if_another_class_has_read_the_next_one_first() -> None:
+    memo, other = Memo(VIEW, 1000), Memo(METADATA, 1000)
+    read_often(memo, "a", site_of_any_class("a", 1))
+    newer = site_of_any_class("a", 2)
+    other.read("a", newer)
+    memo.read("a", newer)
+    assert versions_of(memo, "a") == ["2"]
+
+
+def test_a_version_goes_also_if_the_next_one_cannot_be_read() -> None:
+    memo = Memo(VIEW, 1000)
+    read_often(memo, "a", site_of_any_class("a", 1))
+    with pytest.raises(BadObject):
+        memo.read("a", keep(b'{"metadata":{"name":"a","resourceVersion":"2"},"spec":7}'))
+    assert versions_of(memo, "a") == []
+
+
+def test_who_goes_forgets_what_others_still_keep() -> None:
+    often, once = site_of_any_class("a"), site_of_any_class("b")
+    memo = Memo(VIEW, 1000)
+    read_often(memo, "a", often)
+    memo.read("b", once)
+    assert (decoded_of(often) and decoded_of(once)) != []
+    del memo
+    assert (decoded_of(often), decoded_of(once)) == ([], [])
+
+
+def test_an_object_that_reads_itself_while_it_is_decoded_does_no_harm() -> None:
+    reading: list[bool] = []
+
+    class Reader(Object, api="example.dev/v1", kind="Site"):
+        def __post_init__(self) -> None:
+            if not reading:
+                reading.append(True)
+                for _ in range(2):
+                    memo.read(self.metadata.name, kept[self.metadata.name])
+                reading.clear()
+
+    memo: Memo[Any] = Memo(view_of(Reader), 4)
+    kept = {f"s{number}": site_of_any_class(f"s{number}") for number in range(30)}
+    for name in [f"s{number * 7 % 30}" for number in range(300) for _ in range(2)]:
+        assert memo.read(name, kept[name]).metadata.name == name
+        assert len(memo) <= 4
+        assert all(isinstance(made, Reader) for _, made in memo.entries())
+
+
 class _Tables:
     """Two tables with the same objects, each read with two classes."""
 

@@ -75,19 +75,24 @@ class Memo(Generic[K]):
     )
 
     def __init__(self, view: View[K], limit: int) -> None:
-        self._class: type[Any] = view.class_
-        self.limit = limit if issubclass(self._class, Object) else 0
-        self._view = view
-        self._decode: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else view.read
         # The first of a plain dict is found ever more slowly, the more of its first ones have been dropped.
         self._often: OrderedDict[str, Kept] = OrderedDict()
         # Those that were read for the first time, or the first time since they were forgotten, the first to go first.
         self._line: deque[Kept] = deque()
+        self._class: type[Any] = view.class_
+        self.limit = limit if issubclass(self._class, Object) else 0
+        self._view = view
+        self._decode: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else view.read
         self._few = _FEW
         # Marks those that were forgotten of late, and those before them.
         self._forgotten = self._earlier = _Forgotten(self._class)
         self._left = self.limit  # so many more are read for the first time until it is their turn to be those before
         self._room = min(_FEW, self.limit)  # so many may stand in line
+
+    def __del__(self) -> None:
+        # The kept objects may live on in another table, and nobody else would ever clear what it has put there.
+        for kept in (*self._often.values(), *self._line):
+            self._forget(kept)
 
     def __len__(self) -> int:
         return len(self._often) + len(self._line)
@@ -107,6 +112,9 @@ class Memo(Generic[K]):
                 made = found.made
                 return made
         elif self._room:  # as in a storm of changes, and so without a call
+            if self._often and key in self._often:  # its former version
+                self._forget(self._often.pop(key))
+                self._shrink()
             raw = kept.raw
             try:
                 made = self._decode(raw)
@@ -114,6 +122,8 @@ class Memo(Generic[K]):
                 made = self._read_again(key, raw, error)
             else:
                 made.__dict__[ORIGIN] = raw
+            if kept.made is not None:
+                return self._share_again(key, kept)  # its own class has read it in the meantime
             set_made(kept, made)
             line = self._line
             line.append(kept)
@@ -124,9 +134,6 @@ class Memo(Generic[K]):
                 else:
                     self._leave_line(first)
                     self._shrink()
-            if self._often and key in self._often:  # its former version
-                self._forget(self._often.pop(key))
-                self._shrink()
             self._left -= 1
             if not self._left:
                 self._forget_forgotten()
@@ -144,9 +151,14 @@ class Memo(Generic[K]):
         """What `share` does for all but the usual cases."""
         if not self.limit:
             return self._decoded(key, kept)
+        former = self._often.get(key)
+        if former is not None and former is not kept:
+            self._forget(self._often.pop(key))
         state, made = self._state(kept), self._made(kept)
         if made is None:
             made = self._decoded(key, kept)
+            if self._state(kept) is not state:
+                return self._share_again(key, kept)  # as above
             self._line.append(kept)
             if state is self._forgotten or state is self._earlier:
                 self._note(kept, _Again(made))

@@ -56,9 +56,9 @@ class Store(Generic[K]):
     """The last seen objects of a kind, read with one class.
 
     Typed objects are frozen and shared: reading the same object twice gives the same one as long as it has not changed
-    and is among the last few that were read, or the last `remembered` that were read more than once. What a class
-    cannot read raises BadObject when it is looked at, and disturbs nobody else. Lists come in the order in which the
-    objects came.
+    and is among the last few versions that were read, or the last `remembered` that were read more than once. What a
+    class cannot read raises BadObject when it is looked at, and disturbs nobody else. Lists come in the order in which
+    the objects came.
     """
 
     __slots__ = ("_gvk", "_memo", "_readiness", "_report", "_share", "_table", "view")

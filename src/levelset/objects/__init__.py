@@ -27,7 +27,7 @@ from levelset.objects.declarations import (
 )
 from levelset.objects.definition import Column, Definition, Scale, Scope, define, definition_of, plural_of
 from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version
-from levelset.objects.kept import Head, Kept, OwnerHead, keep, read_head, without_managed_fields
+from levelset.objects.kept import Head, Kept, OwnerHead, keep, kept_of, read_head, without_managed_fields
 from levelset.objects.meta import (
     Condition,
     DeleteOptions,
@@ -122,6 +122,7 @@ __all__ = [
     "is_condition_true",
     "is_owned_by",
     "keep",
+    "kept_of",
     "origin_of",
     "owner_reference",
     "parse_api_version",
