@@ -1,7 +1,9 @@
 """Workers: so many at once, never two at one object, and whatever happens in a look ends that look only."""
 
 import asyncio
+import gc
 import logging
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -80,6 +82,7 @@ async def open_bench(
     observer: Observer | None = None,
     held: bool = False,
     deliver: Callable[[Outcome[Any]], Awaitable[None]] | None = None,
+    history: int = 1000,
 ) -> AsyncGenerator[Bench, None]:
     scheduler: Scheduler[str, Reason] = Scheduler(held=held)
     backoff = Backoff(first=5.0, factor=2.0, cap=300.0, jitter=0.0, quiet=None)
@@ -93,7 +96,7 @@ async def open_bench(
         name="bench",
         answering=Answering(conflicts=Conflicts(), store=store(Web)[0], backoff=backoff),
         observer=NullObserver() if observer is None else observer,
-        history=History(ref_of=WEBS),
+        history=History(history, ref_of=WEBS),
         ref_of=WEBS,
         timeout=limit,
         deliver=deliver,
@@ -531,6 +534,23 @@ async def test_what_is_new_to_the_history_is_taken_in_every_so_many_looks() -> N
         history = bench.runner.history
         assert (history.total, len(history.fresh) < history.most_fresh + 4 * 64) == (2500, True)
         assert (len(history), history[-1].ref.name) == (1000, "2499")
+
+
+@virtual
+async def test_no_more_errors_than_asked_for_are_held_on_to_however_long_looks_take() -> None:
+    errors: weakref.WeakSet[Exception] = weakref.WeakSet()
+
+    async def look(_: Request[Any]) -> Action | None:
+        await asyncio.sleep(60)
+        error = Retry("not yet", seconds=86400.0)  # which is not logged, and so not held on to there
+        errors.add(error)
+        raise error
+
+    async with open_bench(look, workers=1, history=1) as bench:
+        bench.ask(*map(str, range(30)))
+        await asyncio.sleep(20 * 60 + 1)
+        gc.collect()
+        assert (bench.runner.history.total, 1 <= len(errors) <= 2) == (20, True)
 
 
 @virtual

@@ -131,7 +131,8 @@ class Runner(Generic[K]):
                     # What the history makes an outcome of, for who asks: of an object that had not failed either.
                     fresh += (key, now - began, due.reasons, began - due.since if began > due.since else 0.0)
                 else:
-                    end = self._conclude(due, asked, action, error, slot=slot, now=now)
+                    known = asked if ctx is None else ctx.asked  # the request, if the user's function has asked for it
+                    end = self._conclude(due, known, action, error, slot=slot, now=now)
                     fresh += (end, end.seconds, end.reasons, end.waited)
                 if self._is_talked_about:
                     self._tell(self.history.newest())
@@ -179,8 +180,7 @@ class Runner(Generic[K]):
         The history takes in what is new, if that is much by now: every so many looks is soon enough for that.
         """
         slot.began = slot.deadline = None
-        if len(self.history.fresh) >= self.history.most_fresh:
-            self.history.settle()
+        self._settle_many()
         if streak >= _STREAK:
             await asyncio.sleep(0)
         try:
@@ -189,6 +189,10 @@ class Runner(Generic[K]):
             return None
         self._notice_log()
         return due
+
+    def _settle_many(self) -> None:
+        if len(self.history.fresh) >= self.history.most_fresh:
+            self.history.settle()
 
     async def _explain(self, error: BaseException, ctx: Any, slot: Slot) -> Exception:
         """The failure of a look; raises the cancellation of the worker itself."""
@@ -250,6 +254,7 @@ class Runner(Generic[K]):
         now: float,
     ) -> Outcome[K]:
         """Decides when to look again, if there is anything to decide."""
+        self._settle_many()  # an outcome may hold an error, and with it all that its look had: no more than asked for
         request = self._request(asked)
         ref, began = request.ref, now if slot.began is None else slot.began
         action: Action = _AWAIT
