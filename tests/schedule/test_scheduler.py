@@ -298,6 +298,19 @@ async def test_closing_while_it_is_held_hands_nothing_out() -> None:
         await taking
 
 
+async def test_holding_stops_a_drain_until_it_is_released() -> None:
+    work = filled()
+    taking = asyncio.create_task(work.take())
+    await ticks()
+    work.add("a")
+    work.close(drain=True)
+    work.hold()
+    await timing.sleep(5.0)
+    assert not taking.done()
+    work.release()
+    assert (await taking).key == "a"
+
+
 async def test_closing_races_with_a_turn_without_deadlock() -> None:
     work = filled()
     tasks = [asyncio.create_task(work.take()) for _ in range(3)]

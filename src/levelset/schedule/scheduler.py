@@ -313,7 +313,7 @@ class Scheduler(Generic[K, R]):
 
     def _admit(self) -> None:
         """Gives turns, as far as there are keys for them, or sends everybody home if there will be none."""
-        if not self._line or (self._held and not self._closed):
+        if not self._line or (self._held and not self._is_over()):
             return
         now = self._clock()
         turns = self._unpromised(now)
