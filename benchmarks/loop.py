@@ -7,6 +7,7 @@ server judges when all is done, and counts the writes.
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ HERE = Path(__file__).parent
 CLIENTS = HERE.parent / ".venv-clients"
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"}
 PATIENCE = 1200.0
+STORMS = 9
 
 
 def are_there(*peers: str) -> bool:
@@ -99,16 +101,19 @@ def inside(what: str) -> dict[str, float]:
     return told
 
 
-def events(count: int) -> dict[str, Any]:
-    """One change of each object, so that none of them can be merged with another."""
+def events(count: int) -> list[float]:
+    """So many changes of each object, one after the other: events for each second of CPU time, by storm.
+
+    Each storm changes every object once, so that none of its events can be merged with another.
+    """
     with serving(count) as (server, port):
         peer = HERE / "loop_peers" / "events_peer.py"
-        process = spawn(sys.executable, str(peer), str(port), TOKEN, str(count), last=True)
+        process = spawn(sys.executable, str(peer), str(port), TOKEN, str(count), str(STORMS), last=True)
         read(process, "watching")
-        say(server, f"storm {count}")
-        told = read(process, "watched")
+        say(server, f"storm {STORMS * count}")
+        storms = [read(process, "watched") for _ in range(STORMS)]
         finish(process)
-    return told
+    return sorted(told["number"] / told["cpu"] for told in storms)
 
 
 def operators() -> dict[str, tuple[str, ...]]:
@@ -175,10 +180,10 @@ def main() -> None:
     options = parser.parse_args()
     print("| what | measured | goal |\n|---|---|---|")
     row("no-op reconciles", f"{inside('dispatch')['per_second']:,.0f}/s and core", ">= 250,000")
-    told = events(5_000 if options.quick else 100_000)
+    storms = events(5_000 if options.quick else 100_000)
     row(
         "watch event to a reconcile with the typed object",
-        f"{told['number'] / told['cpu']:,.0f}/s and core",
+        f"{statistics.median(storms):,.0f}/s and core, the middle of {STORMS} storms ({storms[0]:,.0f} to {storms[-1]:,.0f})",
         ">= 60,000",
     )
     late = inside("latency")
