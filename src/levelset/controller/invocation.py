@@ -154,8 +154,7 @@ class Invocation(Generic[K]):
 
     def _needs_care(self, key: str) -> bool:
         """Whether the store may not show our own writes to this object, or somebody else has just written first."""
-        source = self._source
-        if self._unseen and source is not None and source.writes.unseen(key, source.find):
+        if self._unseen and self._has_unseen(key):
             return True
         return bool(self._stale or self._refused) and self._is_stale(self._services.ref_of(key))
 

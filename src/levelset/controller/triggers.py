@@ -108,15 +108,15 @@ def self_changes(target: Target, when: Predicate, ask_all: AsksAll) -> Listener:
         for change in changes:
             before = change.before
             try:
-                head = change.after or change.kept
-                if is_usual and before is not None and before.generation != head.generation and not change.is_initial:
+                kept = change.after or change.kept
+                if is_usual and before is not None and before.generation != kept.generation and not change.is_initial:
                     found = _CHANGED  # as nearly always: what `weigh` would say, without a call
                 elif (weighed := weigh(change)) is None:
                     continue
                 else:
                     found = weighed
-                if not (name := head.name) or "/" in name:  # its key may be another's
-                    target.named(name, head.namespace)  # which says what is wrong with it
+                if not (name := kept.name) or "/" in name:  # its key may be another's
+                    target.named(name, kept.namespace)  # which says what is wrong with it
             except Exception as error:  # noqa: BLE001 -- one object's mistake concerns no other
                 _report(what, change.key, error)
                 continue
@@ -152,12 +152,12 @@ def owners(target: Target, relation: Owns, ask_all: AsksAll) -> Listener:
     """Asks for the owners of what has changed, before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
-        head = item.kept
-        if target.namespaced and head.namespace is None:
+        kept = item.kept
+        if target.namespaced and kept.namespace is None:
             return  # nothing in a namespace can own what is in none
-        for owner in head.owners:
+        for owner in kept.owners:
             if (owner.controller or relation.every_owner) and _is_of(owner, target.view.gvk):
-                yield target.named(owner.name, head.namespace).key
+                yield target.named(owner.name, kept.namespace).key
 
     what = f"an owner of a {view_of(relation.kind).gvk}"
     return _related(find, relation.when, ask_all, what, names_same=_has_same_owners)
@@ -177,8 +177,8 @@ def referrers(target: Target, relation: References, index: Index[Any], store: St
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
 
     def find(item: Item[Any]) -> Iterator[str]:
-        head = item.kept
-        values = [(gvk.group, gvk.kind, head.namespace, head.name)] if theirs is None else theirs(item.object)
+        kept = item.kept
+        values = [(gvk.group, gvk.kind, kept.namespace, kept.name)] if theirs is None else theirs(item.object)
         for value in values:
             yield from map(target.key_of, store.by(index, value).kept)
 
