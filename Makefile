@@ -65,7 +65,7 @@ kinds: .venv/pyproject.installed ## write the classes of the built-in kinds anew
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.generate_kinds
 
 docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
-	@$(PY) -m pytest tests/house/test_snippets.py tests/house/test_links.py
+	@$(PY) -m pytest tests/project/test_snippets.py tests/project/test_links.py
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .venv-bench .venv-clients .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

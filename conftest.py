@@ -51,9 +51,9 @@ def blocking_guard() -> Iterator[BlockBuster]:
     """
     with blockbuster_ctx() as guard:
         # What runs there appends to a log, unsynced or on a disk that is quick; `storage/sqlite_log.py` sees to it.
-        guard.functions["sqlite3.Connection.execute"].can_block_in("levelset/storage/sqlite_writer.py", "run_here")
+        guard.functions["sqlite3.Connection.execute"].can_block_in("levelset/storage/group_commit.py", "run_here")
         # And here the loop waits for a thread to do so, for a millisecond or two at most.
-        guard.functions["threading.Lock.acquire"].can_block_in("levelset/storage/sqlite_writer.py", "wait")
+        guard.functions["threading.Lock.acquire"].can_block_in("levelset/storage/group_commit.py", "wait")
         # A module that another thread is loading is waited for, as it would be loaded here.
         guard.functions["threading.Lock.acquire"].can_block_in("<frozen importlib._bootstrap>", "acquire")
         yield guard

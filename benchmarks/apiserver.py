@@ -100,7 +100,7 @@ def told(got: Load) -> str:
 INSIDE = """
 import asyncio, json, time
 from levelset.apiserver.server import ApiServer
-from levelset.web import Headers, Request, Response
+from levelset.http import Headers, Request, Response
 async def main():
     server = ApiServer(tls=False)
     await server.start(listen=False)

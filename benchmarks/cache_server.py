@@ -13,7 +13,7 @@ from typing import Any
 import payloads
 from apiserver_load import TOKEN
 from levelset.apiserver import ApiServer
-from levelset.apiserver.feeds import feeds_of
+from levelset.apiserver.verbs.watch_feeds import feeds_of
 from levelset.storage import MemoryStorage
 
 NAMESPACES = 97
@@ -68,7 +68,7 @@ def is_ahead(server: ApiServer) -> bool:
 
 
 async def define(server: ApiServer) -> None:
-    from levelset.web import Headers, Request
+    from levelset.http import Headers, Request
 
     headers = Headers({"content-type": "application/json"})
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

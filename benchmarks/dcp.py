@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from levelset import Client, ObjectMeta, Ref, open_local
-from levelset.controller import Outcome, RunningController
+from levelset.runtime.controller import Outcome, RunningController
 from levelset_dcp.engines import InMemoryEngine
 from levelset_dcp.kinds import Container, ContainerSpec, Executable, ExecutableSpec
 from levelset_dcp.system import Options, dcp_system

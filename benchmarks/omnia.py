@@ -16,7 +16,7 @@ from levelset_local import Options as LocalOptions
 from levelset_local import local_system
 from levelset_omnia import omnia_system
 from levelset_omnia.kinds import AgentRuntime
-from levelset_omnia.naming import DEFAULT_AGENT_IMAGE
+from levelset_omnia.well_known import DEFAULT_AGENT_IMAGE
 
 # The least that a probe takes for an agent: no framework, no threads, one answer for everybody.
 PROGRAM = """

@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from levelset.apiserver.schemas import builtin_kind, check_structural, compile_schema
+from levelset.apiserver.schema import builtin_kind, check_structural, compile_schema
 
 TEXT = {"type": "string"}
 NAME = {"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}

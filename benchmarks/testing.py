@@ -16,11 +16,11 @@ from types import ModuleType
 from typing import Any
 
 from levelset import MergePatch, ObjectMeta, Ref
-from levelset.exploring import explore
 from levelset.testing import Cluster, open_cluster, run
+from levelset.testing.explore import explore
 
 WEBSITE = Path(__file__).parent.parent / "examples" / "03_website.py"
-PLUGIN = "levelset.testing.plugin"
+PLUGIN = "levelset.testing.pytest_plugin"
 
 EMPTY = """
 import pytest

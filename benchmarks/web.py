@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from levelset.web import Authority, Limits, Request, Response, Server, Sink
+from levelset.http import Authority, Limits, Request, Response, Server, Sink
 
 OBJECT = json.dumps({"kind": "Widget", "metadata": {"name": "one"}, "spec": {"text": "x" * 1430}}).encode()
 LINE = b'{"type":"MODIFIED","object":' + OBJECT + b"}\n"

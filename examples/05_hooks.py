@@ -1,7 +1,7 @@
 """Fills in what may be left out of a Website, refuses what cannot work, and serves its old version too."""
 
 from levelset import Context, Controller, Denied, Resource, Spec, Status, run
-from levelset.webhook import Review, converts, defaults, validates
+from levelset.runtime.webhook import Review, converts, defaults, validates
 
 
 class WebsiteSpec(Spec):

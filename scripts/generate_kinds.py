@@ -18,16 +18,14 @@ from typing import Any
 from scripts.kinds_tables import COMMON, COUNTS, ENUMS, NEEDED, NULL_LISTS, PARTS, SENTENCES, SHORT_NAMES, TITLES
 from scripts.kinds_windows import enums, late_module
 
-from levelset.apiserver.builtins import builtin_kinds
-from levelset.apiserver.served import Served
-from levelset.codegen import models_layout as layout
-from levelset.codegen.models_definitions import WELL_KNOWN, Definitions, short
-from levelset.codegen.models_kind import kind_of, name_keywords
-from levelset.codegen.models_module import Home, Kind, Module
-from levelset.codegen.models_reading import Place
-from levelset.codegen.models_tree import ListOf, Member, Named, Role, Shape, Type, Word
-from levelset.codegen.models_wording import export_order, quoted
-from levelset.codegen.models_writing import write_module
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.codegen.models import source_text as layout
+from levelset.codegen.models.module_plan import Home, Kind, Module, kind_of, name_keywords
+from levelset.codegen.models.module_writer import write_module
+from levelset.codegen.models.openapi_definitions import WELL_KNOWN, Definitions, short
+from levelset.codegen.models.schema_reader import ListOf, Member, Named, Place, Role, Shape, Type, Word
+from levelset.codegen.models.source_text import export_order, quoted
 
 ROOT = Path(__file__).parent.parent / "src" / "levelset"
 DATA = ROOT / "apiserver" / "data"
@@ -60,7 +58,7 @@ class Data:
     versions: Mapping[str, Tree]
     prefixes: Mapping[str, str]
     schemas: Mapping[str, Tree]
-    served: Mapping[tuple[str, str], Served]
+    served: Mapping[tuple[str, str], ServedResource]
 
 
 def read_data() -> Data:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from levelset.apiserver.builtins import TABLE
+from levelset.apiserver.registry.builtin.kind_table import TABLE
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "levelset" / "apiserver" / "data" / "protobuf.json"
 ABOUT: Final = "From the protobuf definitions of Kubernetes; Apache License 2.0; Copyright The Kubernetes Authors."

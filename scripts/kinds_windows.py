@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from scripts.kinds_tables import ENUMS
 
-from levelset.codegen import models_layout as layout
-from levelset.codegen.models_wording import export_order, quoted
-from levelset.codegen.models_writing import import_order
+from levelset.codegen.models import source_text as layout
+from levelset.codegen.models.module_writer import import_order
+from levelset.codegen.models.source_text import export_order, quoted
 
 __all__ = ["enums", "late_module"]
 

@@ -7,9 +7,9 @@ from typing import Any
 from meter import EVENTS, KIND, PORT, TOKEN, Meter
 
 import models_levelset
-from levelset.cache import Change, Cluster, Index, by_label
 from levelset.client import Client, Config, Token
 from levelset.objects import GroupVersionKind
+from levelset.runtime.cache import Change, Cluster, Index, by_label
 
 
 async def main() -> None:

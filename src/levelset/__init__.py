@@ -68,7 +68,6 @@ from levelset.objects import (
 
 if TYPE_CHECKING:
     from levelset.aio import merge
-    from levelset.cache import Change, Cluster, Index, Store, by_label, by_namespace, by_owner, store
     from levelset.client import (
         Client,
         Config,
@@ -79,7 +78,9 @@ if TYPE_CHECKING:
         load_config,
         retry_on_conflict,
     )
-    from levelset.controller import (
+    from levelset.objects import FieldSelector, LabelSelector
+    from levelset.runtime.cache import Change, Cluster, Index, Store, by_label, by_namespace, by_owner, store
+    from levelset.runtime.controller import (
         Action,
         Context,
         Controller,
@@ -97,10 +98,9 @@ if TYPE_CHECKING:
         source,
         watches,
     )
-    from levelset.manager import LeaderElection, Manager, System, open_local, run
-    from levelset.objects import FieldSelector, LabelSelector
-    from levelset.state import StateMap
-    from levelset.watching import (
+    from levelset.runtime.manager import LeaderElection, Manager, System, open_local, run
+    from levelset.runtime.state import StateMap
+    from levelset.runtime.watch import (
         Apply,
         Delete,
         Event,
@@ -115,7 +115,7 @@ if TYPE_CHECKING:
         watch,
         without_fields,
     )
-    from levelset.webhook import Review, converts, defaults, validates
+    from levelset.runtime.webhook import Review, converts, defaults, validates
 
 __all__ = [
     "Action",
@@ -236,19 +236,19 @@ __all__ = [
 # a program that only reads and writes objects needs none of them.
 _ROOMS: Final = {
     "levelset.aio": "merge",
-    "levelset.cache": "Change Cluster Index Store by_label by_namespace by_owner store",
+    "levelset.runtime.cache": "Change Cluster Index Store by_label by_namespace by_owner store",
     "levelset.client": "Client Config JsonPatch MergePatch OnlyMetadata StrategicPatch load_config retry_on_conflict",
-    "levelset.controller": (
+    "levelset.runtime.controller": (
         "Action Context Controller Outcome Reason Request await_change drive every matches owns references remembers "
         "requeue source watches"
     ),
-    "levelset.manager": "LeaderElection Manager System open_local run",
+    "levelset.runtime.manager": "LeaderElection Manager System open_local run",
     "levelset.objects": "FieldSelector LabelSelector",
-    "levelset.state": "StateMap",
-    "levelset.watching": (
+    "levelset.runtime.state": "StateMap",
+    "levelset.runtime.watch": (
         "Apply Delete Event Init InitApply InitDone all_of any_of by not_ transforming watch without_fields"
     ),
-    "levelset.webhook": "Review converts defaults validates",
+    "levelset.runtime.webhook": "Review converts defaults validates",
 }
 _LATE: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from levelset.testing.clock import VirtualLoop, run
+from levelset.testing.virtual_time import VirtualLoop, run
 
 __all__ = ["VirtualLoop", "VirtualPolicy", "run"]
 

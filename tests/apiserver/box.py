@@ -6,10 +6,10 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from levelset.apiserver.preloading import read_data
+from levelset.apiserver.package_data import read_data
 from levelset.apiserver.server import ApiServer
+from levelset.http import Headers, Request, Response, iterate
 from levelset.storage import MemoryStorage, Storage
-from levelset.web import Headers, Request, Response, iterate
 
 __all__ = ["CONFIGMAPS", "Box", "configmap", "open_box", "widgets"]
 

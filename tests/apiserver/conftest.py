@@ -2,7 +2,7 @@
 
 import pytest
 
-from levelset.apiserver.preloading import read_data
+from levelset.apiserver.package_data import read_data
 
 __all__ = ["data_files"]
 

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
 
-from levelset.web import Headers, Request
+from levelset.http import Headers, Request
 
 __all__ = ["CANARY", "DEFINITION", "OBJECTS", "requests"]
 

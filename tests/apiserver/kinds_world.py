@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver import writing
-from levelset.apiserver.definition_cleanup import Cleanup
-from levelset.apiserver.kinds import Kinds
-from levelset.apiserver.objects import served_tree
-from levelset.apiserver.schemas import preload
-from levelset.apiserver.served import Served
-from levelset.apiserver.world import World
+from levelset.apiserver.controllers.crd_cleanup import Cleanup
+from levelset.apiserver.registry.storage_codec import served_tree
+from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.schema import preload
+from levelset.apiserver.server import Kinds
+from levelset.apiserver.verbs import create_and_update
 from levelset.errors import Invalid
 from levelset.patch import builtin_shape
 from levelset.storage import MemoryStorage, Storage
@@ -45,7 +45,7 @@ class KindsWorld:
             await made.create(("", "v1", "namespaces"), {}, name="default")
         return made
 
-    def served(self, path: tuple[str, str, str]) -> Served:
+    def served(self, path: tuple[str, str, str]) -> ServedResource:
         found = self.kinds.catalog.find(*path)
         assert found is not None
         return found
@@ -53,12 +53,12 @@ class KindsWorld:
     async def create(self, path: tuple[str, str, str], tree: dict[str, Any], *, name: str = "a") -> dict[str, Any]:
         served = self.served(path)
         whole = {"apiVersion": served.api_version, "kind": served.kind, "metadata": {"name": name}, **tree}
-        return (await writing.create(self.world, served, self._namespace(served), whole)).tree
+        return (await create_and_update.create(self.world, served, self._namespace(served), whole)).tree
 
     async def update(self, path: tuple[str, str, str], tree: dict[str, Any]) -> dict[str, Any]:
         served = self.served(path)
         name = tree["metadata"]["name"]
-        return (await writing.update(self.world, served, self._namespace(served), name, tree)).tree
+        return (await create_and_update.update(self.world, served, self._namespace(served), name, tree)).tree
 
     async def get(self, path: tuple[str, str, str], name: str = "a") -> dict[str, Any] | None:
         served = self.served(path)
@@ -80,7 +80,7 @@ class KindsWorld:
     async def define(self, tree: dict[str, Any]) -> dict[str, Any]:
         return await self.create(CRDS, tree, name=tree["metadata"]["name"])
 
-    def _namespace(self, served: Served) -> str | None:
+    def _namespace(self, served: ServedResource) -> str | None:
         return "default" if served.namespaced else None
 
 

@@ -1,7 +1,6 @@
 """Writes protobuf by the numbers of fields, as Go clients send it."""
 
-from levelset.apiserver.protobuf import MAGIC
-from levelset.apiserver.protowire import write_bytes, write_varint
+from levelset.apiserver.wire.protobuf import MAGIC, write_bytes, write_varint
 
 __all__ = ["envelope", "message", "meta"]
 

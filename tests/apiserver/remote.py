@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from levelset.web import Authority, Request, Response, Server
+from levelset.http import Authority, Request, Response, Server
 
 __all__ = ["Webhook", "configuration", "hook", "open_webhook", "patch"]
 

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from levelset.apiserver.preloading import read_data
+from levelset.apiserver.package_data import read_data
 from levelset.apiserver.server import ApiServer
-from levelset.web import Headers, Peer, Request, Response
+from levelset.http import Headers, Peer, Request, Response
 
 __all__ = ["RBAC", "Town", "binding", "open_town", "role", "rule"]
 

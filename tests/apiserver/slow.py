@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from levelset.apiserver.conversion import NeedsConversion
-from levelset.apiserver.served import Served
+from levelset.apiserver.registry.conversion import NeedsConversion
+from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.errors import ServerFailed
 from levelset.objects import decode_tree, encode_tree
 from levelset.storage import Item
@@ -34,9 +34,9 @@ class Slow:
             self.known[one.data, one.wanted] = one.data.replace(b"example.com/v2", one.wanted.encode())
 
 
-def served(converter: Slow) -> Served:
+def served(converter: Slow) -> ServedResource:
     """Widgets in v1, stored in v2."""
-    made = Served("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v2", custom=True)
+    made = ServedResource("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v2", custom=True)
     return replace(made, convert=converter, awaits=True, since=10**9)
 
 

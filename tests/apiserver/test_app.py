@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.access import Access, Caller
 from levelset.apiserver.app import App, Page
-from levelset.apiserver.builtins import builtin_kinds
-from levelset.apiserver.catalog import Catalog
-from levelset.apiserver.world import World
+from levelset.apiserver.authn.authenticator import Access, Caller
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.server_state import World
+from levelset.http import Headers, Request, Response
 from levelset.storage import MemoryStorage
-from levelset.web import Headers, Request, Response
 
 CONFIGMAPS = "/api/v1/namespaces/x/configmaps"
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from levelset.apiserver.audit import AuditLog
-from levelset.apiserver.callers import Caller
+from levelset.apiserver.audit_log import AuditLog
+from levelset.apiserver.authn.users import Caller
 from levelset.apiserver.server import ApiServer
-from levelset.web import Headers, Limits, Peer, Request, Response
+from levelset.http import Headers, Limits, Peer, Request, Response
 from tests.apiserver.box import widgets
 from tests.apiserver.clock import VirtualLoop
 from tests.apiserver.roles import Town, open_town, rule

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.discovery import DiscoveryPages
-from levelset.web import Headers, Request, Response
+from levelset.http import Headers, Request, Response
 from tests.apiserver.kinds_world import KindsWorld, definition, load_data
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"

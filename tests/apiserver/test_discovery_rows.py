@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from levelset.apiserver.discovery_rows import parts_of, resource_rows
-from levelset.apiserver.served import ScalePaths, Served
+from levelset.apiserver.discovery import parts_of, resource_rows
+from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
 
-WIDGETS = Served("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", custom=True)
+WIDGETS = ServedResource("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", custom=True)
 
 
 def test_a_row_has_no_empty_lists() -> None:

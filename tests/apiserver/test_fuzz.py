@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from levelset.apiserver.server import ApiServer
+from levelset.http import Headers, Request, Response, iterate
 from levelset.storage import MemoryStorage
-from levelset.web import Headers, Request, Response, iterate
 from tests.apiserver.clock import VirtualLoop
 from tests.apiserver.fuzz import CANARY, DEFINITION, OBJECTS, requests
 

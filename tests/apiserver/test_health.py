@@ -1,5 +1,5 @@
 from levelset.apiserver.health import Health
-from levelset.web import Request
+from levelset.http import Request
 
 
 def ask(health: Health, path: str, query: str = "", method: str = "GET") -> tuple[int, bytes]:

@@ -1,9 +1,9 @@
 import pytest
 
-from levelset.apiserver.addresses import read_address
-from levelset.apiserver.builtins import builtin_kinds
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.routes import Route, Routes
-from levelset.web import Request
+from levelset.apiserver.wire.request_paths import read_address
+from levelset.http import Request
 
 SERVED = next(iter(builtin_kinds()))
 PATHS = [

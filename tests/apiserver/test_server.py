@@ -7,8 +7,8 @@ import pytest
 
 from levelset.apiserver.server import ApiServer
 from levelset.errors import ConfigError
+from levelset.http import Headers, Peer, Request, Response
 from levelset.storage import MemoryStorage
-from levelset.web import Headers, Peer, Request, Response
 from tests.apiserver.box import CONFIGMAPS, configmap, open_box
 
 

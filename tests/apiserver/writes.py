@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from levelset.apiserver.builtins import builtin_kinds
-from levelset.apiserver.catalog import Catalog
-from levelset.apiserver.schemas import compile_schema, preload
-from levelset.apiserver.served import Rules, ScalePaths, Served
-from levelset.apiserver.world import World
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.served_resource import Rules, ScalePaths, ServedResource
+from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.schema import compile_schema, preload
 from levelset.patch import builtin_shape, resource_shape
 from levelset.storage import Change, Item, MemoryStorage, Page, Storage, Watch
 from levelset.storage.history import Limits
-from levelset.storage.ledger import planned_delete, planned_put
-from levelset.storage.reading import LedgerReads
+from levelset.storage.mvcc import LedgerReads, planned_delete, planned_put
 
 __all__ = ["NOW", "HeldStorage", "SlowStorage", "configmaps", "make_served", "make_world", "preload_kinds", "widget"]
 
@@ -52,7 +51,7 @@ def preload_kinds() -> None:
     builtin_shape("", "v1", "ConfigMap")
 
 
-def make_served(**changes: Any) -> Served:
+def make_served(**changes: Any) -> ServedResource:
     """The kind Widget of example.com/v1, with a status and a scale."""
     schema, shape = compile_schema(SCHEMA), resource_shape(SCHEMA)
     words: dict[str, Any] = {
@@ -64,10 +63,10 @@ def make_served(**changes: Any) -> Served:
         "rules": Rules(),
         **changes,
     }
-    return Served("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", **words)
+    return ServedResource("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", **words)
 
 
-def make_world(served: Served | None = None, *, storage: Storage | None = None) -> tuple[World, Served]:
+def make_world(served: ServedResource | None = None, *, storage: Storage | None = None) -> tuple[World, ServedResource]:
     """A world with the namespace x in which it is always the same moment, and the kind Widget in it."""
     kind = make_served() if served is None else served
     kept = MemoryStorage() if storage is None else storage
@@ -77,7 +76,7 @@ def make_world(served: Served | None = None, *, storage: Storage | None = None) 
     return world, kind
 
 
-def configmaps(world: World) -> Served:
+def configmaps(world: World) -> ServedResource:
     """The kind ConfigMap."""
     found = world.catalog.find("", "v1", "configmaps")
     assert found is not None

@@ -3,7 +3,7 @@
 import pytest
 
 from levelset.cel import Budget, CompileError, CostExceeded, Declarations, EvaluationError, compile_rule
-from levelset.cel.converting import converter
+from levelset.cel.json_values import converter
 from tests.cel.evaluating import VARIABLES, evaluate
 
 DEEP = [

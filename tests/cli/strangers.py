@@ -1,7 +1,7 @@
 """An operator that makes objects of a kind that is somebody else's, and has webhooks and two versions of its own."""
 
 from levelset import Context, Controller, Resource, Spec, owns
-from levelset.webhook import converts, validates
+from levelset.runtime.webhook import converts, validates
 from tests.cli.operator import NewSite
 
 __all__ = ["OldSign", "Sign", "SignSpec", "controllers", "make_controllers", "make_trouble", "webhooks"]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from levelset.cli.check import blocking_calls, orphans
 from levelset.cli.commands import levelset
-from levelset.cli.linting import blocking_calls, orphans
 
 MODULE = "tests.cli.operator:controllers"
 

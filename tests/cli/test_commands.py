@@ -40,7 +40,7 @@ def test_the_help_loads_no_command() -> None:
     code = "import sys, levelset.cli.commands as c; c.levelset(['--help'], standalone_mode=False); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert [
-        one for one in ("levelset.apiserver", "levelset.manager", "levelset.cli.serve") if f" {one} " in loaded
+        one for one in ("levelset.apiserver", "levelset.runtime.manager", "levelset.cli.serve") if f" {one} " in loaded
     ] == []
 
 

@@ -111,7 +111,7 @@ def test_code_that_cannot_be_loaded_at_first_is_refused(tmp_path: Path) -> None:
 
 
 def test_webhooks_are_asked_and_loaded_anew_too(tmp_path: Path) -> None:
-    more = "\nfrom levelset.webhook import defaults\n\n"
+    more = "\nfrom levelset.runtime.webhook import defaults\n\n"
     more += "hooks = [defaults(Site, lambda one: one, name='fill.sites.example.dev')]"
     (tmp_path / "site.py").write_text(CODE.format(word="first", more="") + more)
     with developing(tmp_path, "site.py") as process:

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from levelset import Client
 from levelset.apiserver import ApiServer
-from levelset.apiserver.kubeconfig import Contact, write_kubeconfig
-from levelset.cli.defining import define
+from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
+from levelset.cli.dev import define
 from levelset.cli.doctor import doctor
-from levelset.cli.gathering import gather
+from levelset.cli.targets import gather
 from tests.cli.servers import NOWHERE, strange
 
 HERE = "tests.cli.operator"

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli.explore import explore, read_budget
-from levelset.cli.refusing import Refused
+from levelset.cli.output import Refused
 
-BROKEN = "tests.exploring.broken:forgetful"
+BROKEN = "tests.testing.explore.broken:forgetful"
 
 
 def invoke(*arguments: str) -> Result:
@@ -64,12 +64,12 @@ def test_a_replay_speaks_json_to_programs_too() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tests.exploring.broken:no_exploration"], "which is no Exploration; name Explorations"),
-        (["tests.exploring.broken:nothing"], "has no nothing; there is forgetful, hopeless"),
+        (["tests.testing.explore.broken:no_exploration"], "which is no Exploration; name Explorations"),
+        (["tests.testing.explore.broken:nothing"], "has no nothing; there is forgetful, hopeless"),
         (["no_such_module_at_all"], "there is no module no_such_module_at_all"),
         ([BROKEN, "--budget", "many"], "--budget many: give a number of plans such as 200, or a time such as 30s"),
         ([BROKEN, "--replay", "nonsense"], "'nonsense' is no plan: there is no 'nonsense', only crash-before"),
-        (["tests.exploring.broken:two", "--replay", "undisturbed"], "holds 2 explorations (forgetful, hopeless)"),
+        (["tests.testing.explore.broken:two", "--replay", "undisturbed"], "holds 2 explorations (forgetful, hopeless)"),
     ],
 )
 def test_what_is_not_understood_is_refused_with_what_would_be(words: list[str], said: str) -> None:
@@ -90,7 +90,7 @@ def test_a_budget_is_plans_or_seconds() -> None:
         read_budget("s")
 
 
-TWO = "tests.exploring.broken:two"
+TWO = "tests.testing.explore.broken:two"
 
 
 def test_of_several_one_is_chosen_by_its_name_and_so_does_the_command_that_replays() -> None:

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from levelset.apiserver import ApiServer
-from levelset.apiserver.kubeconfig import Contact, write_kubeconfig
+from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
 from levelset.cli.commands import levelset
-from levelset.cli.installing import read_manifests
+from levelset.cli.install import read_manifests
 from tests.cli.servers import strange
 
 MODULE = "tests.cli.operator:controllers"

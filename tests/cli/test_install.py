@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from levelset import Client
 from levelset.apiserver import ApiServer
-from levelset.apiserver.kubeconfig import Contact, write_kubeconfig
+from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
 from levelset.cli.commands import levelset
-from levelset.cli.installing import in_order, read_manifests
+from levelset.cli.install import in_order, read_manifests
 from levelset.errors import ConfigError, NotFound
 from tests.cli.operator import Site, SiteSpec
 

@@ -12,8 +12,8 @@ import pytest
 
 from levelset import Client, GroupVersionKind, MergePatch, Ref
 from levelset.apiserver import ApiServer
-from levelset.apiserver.kubeconfig import Contact, write_kubeconfig
-from levelset.cli.rollouts import is_rolled_out, rollout_of
+from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
+from levelset.cli.install import is_rolled_out, rollout_of
 from tests.cli.test_install import type_
 
 DEPLOYMENT = """

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from levelset.apiserver.kubeconfig import read_kubeconfig
+from levelset.apiserver.kubeconfig_file import read_kubeconfig
 
 START = """
 import click

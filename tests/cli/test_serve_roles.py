@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from levelset.apiserver.kubeconfig import Contact, read_kubeconfig
+from levelset.apiserver.kubeconfig_file import Contact, read_kubeconfig
 from tests.cli.test_serve import run, serving, stop
 
 MAPS = "/api/v1/namespaces/default/configmaps"

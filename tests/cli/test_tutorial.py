@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.files import ROOT
-from tests.house.markdown import Block, blocks
+from tests.project.files import ROOT
+from tests.project.markdown import Block, blocks
 
 PAGE = ROOT / "docs" / "tutorial.md"
 COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()"]

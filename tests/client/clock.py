@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from levelset.testing.clock import run
+from levelset.testing.virtual_time import run
 
 __all__ = ["virtual"]
 

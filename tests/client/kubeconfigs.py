@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from levelset.client.config import Config
-from levelset.client.contexts import config_of
-from levelset.client.kubeconfig import read_kubeconfig
+from levelset.client.config.config import Config
+from levelset.client.config.kubeconfig import config_of, read_kubeconfig
 
 __all__ = ["PEM", "encoded", "kubeconfig", "load", "write"]
 

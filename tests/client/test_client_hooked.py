@@ -1,6 +1,6 @@
 """A client with one more hook."""
 
-from levelset.client.calls import Call
+from levelset.client.transport.interface import Call
 from tests.apiserver.clock import virtual
 from tests.client.world import ConfigMap, open_client, recording
 

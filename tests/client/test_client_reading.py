@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from levelset.client.calls import Call
 from levelset.client.client import Client
-from levelset.client.items import Items
-from levelset.client.kinds import OnlyMetadata
+from levelset.client.lists import Items
+from levelset.client.object_types import OnlyMetadata
 from levelset.client.patches import MergePatch
+from levelset.client.transport.interface import Call
 from levelset.errors import BadObject, BadSelector, ConfigError, Expired, NotFound, UnknownKind
 from levelset.objects import GroupVersionKind, LabelSelector, PartialObjectMetadata, Ref, Resource, Spec, Unstructured
 from tests.client.world import (

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from levelset.client.calls import Call
-from levelset.client.drafting import draft_of
-from levelset.client.kinds import OnlyMetadata
+from levelset.client.object_types import OnlyMetadata
 from levelset.client.patches import JsonPatch, MergePatch, StrategicPatch
+from levelset.client.request_body import draft_of
+from levelset.client.transport.interface import Call
 from levelset.errors import (
     AlreadyExists,
     ApplyConflict,

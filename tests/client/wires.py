@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from levelset.client.calls import Answer, Call
-from levelset.client.config import Config
-from levelset.client.pool import PoolLimits
-from levelset.client.sockets import SocketTransport
+from levelset.client.config.config import Config
+from levelset.client.transport.interface import Answer, Call
+from levelset.client.transport.pool import PoolLimits
+from levelset.client.transport.sockets import SocketTransport
 
 __all__ = ["Caller", "RawServer", "Talk", "ask", "listen", "post", "raw_server", "read", "transport_to", "turn_until"]
 

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from levelset.apiserver import ApiServer
-from levelset.apiserver.preloading import read_data
-from levelset.client.calls import Answer, Call, Hook, Send
+from levelset.apiserver.package_data import read_data
 from levelset.client.client import Client
+from levelset.client.transport.interface import Answer, Call, Hook, Send
+from levelset.http import Headers
 from levelset.objects import GroupVersionKind, Object, Resource, Scale, Spec, Status
-from levelset.web import Headers
 
 __all__ = [
     "CONFIG_MAP",

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from levelset.cache import Cluster, Index
 from levelset.client import Client, MergePatch, OnlyMetadata
 from levelset.objects import ObjectMeta, replace
-from levelset.watching import Apply, Delete, InitApply, InitDone, watch
+from levelset.runtime.cache import Cluster, Index
+from levelset.runtime.watch import Apply, Delete, InitApply, InitDone, watch
 from tests.cluster.kinds import ConfigMap, WidgetSpec
 
 WITHIN = 30.0

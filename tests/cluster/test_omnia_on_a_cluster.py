@@ -7,8 +7,8 @@ from levelset.codegen import crd_of
 from levelset.errors import AlreadyExists
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import Service
-from levelset.manager import Manager
 from levelset.objects import GroupVersionKind, Ref, find_condition
+from levelset.runtime.manager import Manager
 from levelset_omnia import omnia_system
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from levelset.codegen.models import models_from_crd
+from levelset.codegen.models.from_crd import models_from_crd
 
 __all__ = ["NAMES", "document", "load", "modules", "sources"]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from levelset.objects.yamltext import read_yaml, write_yaml
+from levelset.objects.yaml_codec import read_yaml, write_yaml
 
 __all__ = ["render_chart"]
 

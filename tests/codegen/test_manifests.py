@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from levelset.codegen.dockerfile import docker_files
-from levelset.codegen.helm import helm_chart
+from levelset.codegen.helm_chart import helm_chart
 from levelset.codegen.installation import Installation, installation_of
 from levelset.codegen.manifests import documents_of, kustomize_tree, manifests_of, split_image
-from levelset.codegen.permissions import permit
-from levelset.controller import Controller
+from levelset.codegen.rbac import permit
 from levelset.errors import ConfigError
-from levelset.objects.yamltext import read_yaml
-from levelset.webhook import converts, validates
+from levelset.objects.yaml_codec import read_yaml
+from levelset.runtime.controller import Controller
+from levelset.runtime.webhook import converts, validates
 from tests.apiserver.clock import virtual
 from tests.client.world import open_client
 from tests.codegen.comparing import check_files

@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 
 from levelset.client import MergePatch
-from levelset.codegen.codereading import Deed, deeds_of
-from levelset.codegen.permissions import Permission, merge_rules, permit, read_permissions, resource_of
-from levelset.codegen.rbac import infer_permissions, roles_of
-from levelset.controller import Context, Controller, owns, references, watches
+from levelset.codegen.rbac import (
+    Deed,
+    Permission,
+    deeds_of,
+    infer_permissions,
+    merge_rules,
+    permit,
+    read_permissions,
+    resource_of,
+    roles_of,
+)
 from levelset.errors import ConfigError
 from levelset.objects import GroupVersionKind, Object, Resource, Spec, write_manifests
+from levelset.runtime.controller import Context, Controller, owns, references, watches
 from tests.codegen.comparing import check_text
 from tests.codegen.shopping import Shop
 from tests.stories.examples import load

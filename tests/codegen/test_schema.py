@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NewType, TypeVar
 import msgspec
 import pytest
 
-from levelset.apiserver.schemas import check_structural
+from levelset.apiserver.schema import check_structural
 from levelset.codegen.schema import schema_of
 from levelset.errors import ConfigError
 from levelset.objects import (

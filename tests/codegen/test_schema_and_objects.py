@@ -4,13 +4,13 @@ import enum
 from datetime import datetime
 from typing import Annotated, Any
 
-from levelset.apiserver.schemas import check_structural, compile_schema
+from levelset.apiserver.schema import check_structural, compile_schema
 from levelset.codegen.crd import crd_of
 from levelset.codegen.schema import schema_of
 from levelset.kinds.batch_v1 import CronJob
 from levelset.kinds.core_v1 import Pod, PodTemplateSpec, Service
 from levelset.objects import Condition, Meta, Model, Quantity, Resource, Spec, Status, decode, encode_tree, to_tree
-from levelset.webhook import make_samples
+from levelset.runtime.webhook import make_samples
 from tests.apiserver.clock import virtual
 from tests.client.world import open_client
 

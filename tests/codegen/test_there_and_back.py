@@ -2,10 +2,9 @@
 
 import pytest
 
-from levelset.apiserver.schemas import check_structural
-from levelset.codegen.breaking import compare_definitions
+from levelset.apiserver.schema import check_structural
+from levelset.codegen.breaking_changes import compare_definitions, compare_schemas
 from levelset.codegen.schema import schema_of
-from levelset.codegen.schemachanges import compare_schemas
 from levelset.objects import Object
 from tests.codegen.public_crds import NAMES, document, modules
 

@@ -8,8 +8,8 @@ from typing import Any
 from levelset.apiserver import ApiServer
 from levelset.client import Client
 from levelset.dashboard import Dashboard, Sight
+from levelset.http import Headers, Request, Response, read_all
 from levelset.objects import Unstructured
-from levelset.web import Headers, Request, Response, read_all
 from tests.client.world import website_crd
 
 __all__ = ["TOKEN", "ask", "get", "open_client", "open_dashboard", "tree"]

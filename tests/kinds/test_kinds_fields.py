@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from levelset.apiserver.builtins import builtin_kinds
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.objects import Atomic, ListMap, ListSet, Model, declarations_of, definition_of
 from levelset.patch import Shape, builtin_shape
 from tests.kinds.builtin import KINDS, definitions, kind_class, reference, schema_of_kind

@@ -149,7 +149,7 @@ def test_a_pod_is_no_deployment():
 
 
 def test_whoever_needs_a_class_does_not_pay_for_selectors_and_dataclasses():
-    late = ["dataclasses", "levelset.objects.fieldselectors", "levelset.objects.selectors", "yaml", "asyncio"]
+    late = ["dataclasses", "levelset.objects.field_selectors", "levelset.objects.label_selectors", "yaml", "asyncio"]
     code = f"import sys, levelset.kinds.apps_v1 as a; a.Deployment; print([n for n in {late} if n in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert told.stdout == "[]\n"

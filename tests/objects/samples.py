@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from levelset.objects.declarations import ListMap, Rule
-from levelset.objects.definition import Column, Scale
+from levelset.objects.field_markers import ListMap, Rule
+from levelset.objects.kind_definition import Column, Scale
 from levelset.objects.meta import Condition
 from levelset.objects.model import Meta, Model, Spec, Status
 from levelset.objects.resource import Object, Resource

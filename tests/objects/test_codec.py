@@ -22,7 +22,7 @@ from levelset.objects.model import Spec, replace
 from levelset.objects.quantity import Quantity
 from levelset.objects.resource import Resource, origin_of
 from levelset.objects.scheme import Scheme
-from levelset.objects.times import MicroTime
+from levelset.objects.timestamps import MicroTime
 from levelset.objects.unstructured import Unstructured
 from tests.objects.samples import Port, Website, WebsiteStatus, blog
 from tests.objects.trees_strategy import maps, trees

@@ -6,8 +6,8 @@ import pytest
 
 from levelset.errors import ConfigError
 from levelset.objects.codec import decode, encode
-from levelset.objects.identity import Ref
 from levelset.objects.model import replace
+from levelset.objects.ref import Ref
 from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, origin_of
 from tests.objects.samples import Region, Settings, Website, WebsiteSpec, WebsiteStatus, blog
 

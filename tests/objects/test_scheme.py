@@ -1,8 +1,8 @@
 import pytest
 
 from levelset.errors import KindClash
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource
 from levelset.objects.model import Spec
+from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 from levelset.objects.resource import Resource
 from levelset.objects.scheme import Scheme
 from tests.objects.samples import Region, Settings, Website

@@ -1,7 +1,7 @@
 import pytest
 
 from levelset.errors import BadName, BadObject
-from levelset.objects.identity import Ref
+from levelset.objects.ref import Ref
 from levelset.objects.unstructured import Unstructured
 from tests.objects.samples import Website
 

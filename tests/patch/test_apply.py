@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from levelset.errors import ApplyConflict, BadPatch, FieldConflict
-from levelset.objects.trees import copy_tree
+from levelset.objects.json_tree import copy_tree
 from levelset.patch import builtin_shape
 from levelset.patch.apply import apply
-from levelset.patch.shapes import ANYTHING, Shape
+from levelset.patch.merge_schema import ANYTHING, Shape
 from tests.patch.trees_strategy import deep
 from tests.patch.widgets import MAIN, START, STATUS, VERSION, WIDGET, World, widget
 

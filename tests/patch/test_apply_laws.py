@@ -10,15 +10,13 @@ from hypothesis import strategies as some
 
 from levelset.errors import ApplyConflict, BadPatch
 from levelset.objects import encode_tree
-from levelset.objects.trees import copy_tree
+from levelset.objects.json_tree import copy_tree
 from levelset.patch import apply as apply_module
 from levelset.patch.apply import apply, first_managed
-from levelset.patch.comparing import compare
-from levelset.patch.fieldset import EMPTY, FieldSet
-from levelset.patch.managers import entry_time, parse_managed
-from levelset.patch.shapes import ANYTHING, Shape
-from levelset.patch.specified import fields_of
-from levelset.patch.tracking import managed_fields
+from levelset.patch.field_sets import EMPTY, FieldSet
+from levelset.patch.managed_fields import entry_time, managed_fields, parse_managed
+from levelset.patch.merge_schema import ANYTHING, Shape
+from levelset.patch.object_fields import compare, fields_of
 from tests.patch.trees_strategy import maps, scalars, trees
 from tests.patch.widgets import MAIN, START, VERSION, WIDGET, World, specs, widget
 

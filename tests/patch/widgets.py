@@ -6,10 +6,9 @@ from typing import Any
 from hypothesis import strategies as some
 
 from levelset.patch.apply import apply
-from levelset.patch.fieldset import EMPTY, FieldSet
-from levelset.patch.fieldsv1 import parse_fields
-from levelset.patch.shapes import Shape, resource_shape
-from levelset.patch.tracking import Applied, track_update
+from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields
+from levelset.patch.managed_fields import Applied, track_update
+from levelset.patch.merge_schema import Shape, resource_shape
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "object", "additionalProperties": TEXT}

@@ -9,7 +9,7 @@ import os
 import sys
 
 from levelset.storage import SqliteStorage
-from levelset.storage.sqlite_log import Log
+from levelset.storage.sqlite_wal import Log
 
 
 async def storm(path: str, durability: str) -> None:

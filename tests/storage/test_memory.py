@@ -5,7 +5,7 @@ import pytest
 
 from levelset.errors import Expired, Malformed, NotFound, ServerFailed
 from levelset.storage import MemoryStorage, Mismatch, NowaitReader, NowaitWriter, Storage
-from levelset.testing.contracts import STORAGE_CONTRACT, Check, check_storage
+from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check, check_storage
 
 
 @pytest.mark.parametrize("check", STORAGE_CONTRACT, ids=lambda check: check.__name__)

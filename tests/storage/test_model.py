@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from levelset.errors import Expired
 from levelset.storage import MemoryStorage, Mismatch, SqliteStorage
-from levelset.storage.watching import LedgerWatch
+from levelset.storage.mvcc import LedgerWatch
 
 T = TypeVar("T")
 keys = st.sampled_from(

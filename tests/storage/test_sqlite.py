@@ -12,9 +12,9 @@ import pytest
 from levelset.errors import ConfigError, Expired, ServerFailed
 from levelset.storage import Mismatch, NowaitReader, NowaitWriter, SqliteStorage
 from levelset.storage.interface import Change
-from levelset.storage.sqlite_file import write_group
-from levelset.storage.sqlite_log import Log
-from levelset.testing.contracts import STORAGE_CONTRACT, Check
+from levelset.storage.sqlite import write_group
+from levelset.storage.sqlite_wal import Log
+from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check
 
 
 @pytest.fixture

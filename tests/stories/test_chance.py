@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from levelset import Change, Client, Cluster, Controller
-from levelset.testing.choosing import WRITES
-from levelset.testing.faults import conflict, delayed_watch
+from levelset.testing.faults import WRITES, conflict, delayed_watch
 from tests.apiserver.clock import virtual
 from tests.stories.fleets import Fleet, Fleets, Ship, fleet, named_ships, numbered_ships, ships_of
 from tests.stories.operating import operating, until

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from levelset import Client, Controller
-from levelset.testing.choosing import WRITES
-from levelset.testing.faults import conflict, delayed_watch
+from levelset.testing.faults import WRITES, conflict, delayed_watch
 from tests.apiserver.clock import virtual
 from tests.stories.fleets import Fleet, Fleets, fleet, named_ships, numbered_ships, ships_of
 from tests.stories.network import CutOff

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from levelset import Client, Cluster, Conflict, Object, ObjectMeta
-from levelset.testing.choosing import WRITES
-from levelset.testing.faults import conflict, delayed_watch
+from levelset.testing.faults import WRITES, conflict, delayed_watch
 from tests.apiserver.clock import virtual
 from tests.stories.network import CutOff
 from tests.stories.world import open_world

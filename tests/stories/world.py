@@ -13,13 +13,13 @@ from typing import Any
 
 from levelset.aio import timing
 from levelset.apiserver import ApiServer
-from levelset.apiserver.preloading import read_data
+from levelset.apiserver.package_data import read_data
 from levelset.client import Client, Hook
 from levelset.errors import Unreachable
+from levelset.http import Request, Response
 from levelset.objects import Unstructured
-from levelset.objects.definition import definition_of
+from levelset.objects.kind_definition import definition_of
 from levelset.storage import MemoryStorage
-from levelset.web import Request, Response
 
 __all__ = ["World", "Written", "open_world"]
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tests.house.files import ROOT
-from tests.house.markdown import blocks
-from tests.testing.test_plugin import ALONE
+from tests.project.files import ROOT
+from tests.project.markdown import blocks
+from tests.testing.test_pytest_plugin import ALONE
 
 pytest_plugins = ["pytester"]
 

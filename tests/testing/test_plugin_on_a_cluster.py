@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from levelset.apiserver import ApiServer, Contact, write_kubeconfig
-from tests.testing.test_plugin import ALONE, HEAD
+from tests.testing.test_pytest_plugin import ALONE, HEAD
 
 pytest_plugins = ["pytester"]
 

@@ -11,7 +11,7 @@ from levelset.aio.broadcast import Broadcast, Lagged, Slow, Subscription
 from levelset.aio.channel import Channel, Closed, WouldBlock
 from levelset.aio.debounce import Debouncer, Leading, Trailing
 from levelset.aio.streams import Stream, merge
-from levelset.aio.supervise import Crash, Crashed, Restart, Supervisor, Unstopped, Verdict
+from levelset.aio.supervisor import Crash, Crashed, Restart, Supervisor, Unstopped, Verdict
 
 __all__ = [
     "Backoff",

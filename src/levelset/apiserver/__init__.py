@@ -1,15 +1,15 @@
 """The embedded API server: it answers as a Kubernetes API server does, in what it carries."""
 
-from levelset.apiserver.access import Access, Caller
-from levelset.apiserver.admission import Admitter
-from levelset.apiserver.audit import AuditLog
-from levelset.apiserver.flow import Shares
-from levelset.apiserver.kubeconfig import Contact, read_kubeconfig, write_kubeconfig
-from levelset.apiserver.log_sources import Asked, LogSource
-from levelset.apiserver.remote_targets import Targets
-from levelset.apiserver.served import Column, Rules, ScalePaths, Served
+from levelset.apiserver.admission.chain import Admitter
+from levelset.apiserver.audit_log import AuditLog
+from levelset.apiserver.authn.authenticator import Access, Caller
+from levelset.apiserver.kubeconfig_file import Contact, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.priority_and_fairness import Shares
+from levelset.apiserver.resources.served_resource import Column, Rules, ScalePaths, ServedResource
+from levelset.apiserver.resources.server_state import World
 from levelset.apiserver.server import ApiServer
-from levelset.apiserver.world import World
+from levelset.apiserver.verbs.subresources.pod_logs import Asked, LogSource
+from levelset.apiserver.wire.webhook_targets import Targets
 
 __all__ = [
     "Access",
@@ -23,7 +23,7 @@ __all__ = [
     "LogSource",
     "Rules",
     "ScalePaths",
-    "Served",
+    "ServedResource",
     "Shares",
     "Targets",
     "World",

@@ -4,9 +4,9 @@ import argparse
 import asyncio
 import signal
 
+from levelset.aio.event_loop import run
 from levelset.apiserver.server import ApiServer
 from levelset.storage import MemoryStorage, SqliteStorage
-from levelset.web.loops import run
 
 __all__ = ["main"]
 

@@ -15,21 +15,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from levelset.apiserver import handlers
-from levelset.apiserver.access import is_public
-from levelset.apiserver.addresses import Address, read_address
-from levelset.apiserver.attempts import attempt_at, attempt_path, forbidden_attempt
-from levelset.apiserver.audit import AuditLog
-from levelset.apiserver.callers import Caller
-from levelset.apiserver.flow import Flow
-from levelset.apiserver.handlers import Answer, Call, find_action, warning_text
-from levelset.apiserver.heavy_bodies import HEAVY, MOST_VALUES, Lightening, has_too_many, is_heavy
-from levelset.apiserver.instant import Prompt, run_promptly
-from levelset.apiserver.negotiation import media_type
-from levelset.apiserver.protobuf import PROTOBUF
-from levelset.apiserver.rendering import JSON_HEADERS
-from levelset.apiserver.routes import Route, Routes
-from levelset.apiserver.statuses import (
+from levelset.apiserver import routes as handlers
+from levelset.apiserver.audit_log import AuditLog
+from levelset.apiserver.authn.authenticator import is_public
+from levelset.apiserver.authn.request_attributes import attempt_at, attempt_path, forbidden_attempt
+from levelset.apiserver.authn.users import Caller
+from levelset.apiserver.eager_coroutines import Prompt, run_promptly
+from levelset.apiserver.priority_and_fairness import Flow
+from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.routes import Answer, Call, Route, Routes, find_action, warning_text
+from levelset.apiserver.verbs.response_format import JSON_HEADERS
+from levelset.apiserver.wire.large_bodies import HEAVY, MOST_VALUES, Lightening, has_too_many, is_heavy
+from levelset.apiserver.wire.negotiation import media_type
+from levelset.apiserver.wire.protobuf import PROTOBUF
+from levelset.apiserver.wire.request_paths import Address, read_address
+from levelset.apiserver.wire.status_errors import (
     as_api_error,
     no_such_resource,
     page_not_found,
@@ -37,9 +37,8 @@ from levelset.apiserver.statuses import (
     too_large,
     too_many_values,
 )
-from levelset.apiserver.world import World
 from levelset.errors import ApiError, BadRequest, ServerFailed
-from levelset.web import Request, Response
+from levelset.http import Request, Response
 
 __all__ = ["App", "Page"]
 
@@ -60,7 +59,7 @@ _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "
 
 
 class App:
-    """Everything behind the server edge; `handle` is a `levelset.web.Handler`."""
+    """Everything behind the server edge; `handle` is a `levelset.http.Handler`."""
 
     def __init__(self, world: World, *, pages: Sequence[Page] = ()) -> None:
         self._world = world

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable
 
-from levelset.apiserver.statuses import method_not_allowed
-from levelset.apiserver.world import World
+from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.wire.status_errors import method_not_allowed
+from levelset.http import Request, Response
 from levelset.objects import encode_tree
-from levelset.web import Request, Response
 
 __all__ = ["PATH", "Compaction"]
 

@@ -2,19 +2,165 @@
 
 The documents are made when somebody asks and kept until the catalog changes. In the plain form there is a list of
 groups and a list of resources per version; in the aggregated one, two documents tell everything.
+
+The rows of discovery: what a client is told about one resource and each of its subresources.
+
+Aggregated discovery: all groups, versions and resources in one document.
+
+Which Kubernetes this server behaves like: what `/version` says.
 """
 
-from collections.abc import Callable
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from levelset.apiserver.aggregated import aggregated_groups
-from levelset.apiserver.catalog import Catalog
-from levelset.apiserver.discovery_rows import resource_rows
-from levelset.apiserver.documents import DocumentCache, accepts, check_reading
-from levelset.apiserver.served import Object
-from levelset.apiserver.versioninfo import VERSION
-from levelset.web import Request, Response
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.served_resource import Object, ServedResource
+from levelset.apiserver.schema import builtin_resources
+from levelset.apiserver.wire.document_cache import DocumentCache, accepts, check_reading
+from levelset.http import Request, Response
 
-__all__ = ["DiscoveryPages"]
+__all__ = ["VERSION", "DiscoveryPages", "Part", "aggregated_groups", "parts_of", "resource_rows", "shown_verbs"]
+
+# What is said of a custom resource while its definition is being deleted.
+WHILE_TERMINATING = ("delete", "deletecollection", "get", "list", "watch")
+CHANGING = ("get", "patch", "update")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A subresource: its name, the kind that it takes and gives, and its verbs."""
+
+    name: str
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+
+
+def resource_rows(served: ServedResource) -> list[Object]:
+    """The row of a resource and those of its subresources."""
+    return [_row(served), *(_part_row(served, part) for part in parts_of(served))]
+
+
+def shown_verbs(served: ServedResource) -> list[str]:
+    """The verbs that a client is told of, sorted."""
+    return sorted(WHILE_TERMINATING if served.terminating else served.verbs)
+
+
+def parts_of(served: ServedResource) -> list[Part]:
+    """The subresources of a resource, in the order of their names."""
+    found: list[Part] = []
+    if served.status:
+        found.append(Part("status", *served.gvk, CHANGING))
+    if served.scale is not None:
+        found.append(Part("scale", "autoscaling", "v1", "Scale", CHANGING))
+    if served.logs is not None:
+        found.append(Part("log", *served.gvk, ("get",)))
+    resource = None if served.custom else builtin_resources(served.group, served.version).get(served.plural)
+    for name in served.subresources:
+        data = None if resource is None else resource.subresources.get(name)
+        if data is None:
+            found.append(Part(name, *served.gvk, ("get",)))
+        else:
+            found.append(Part(name, data.group, data.version, data.kind, data.verbs))
+    return sorted(found, key=lambda part: part.name)
+
+
+def _row(served: ServedResource) -> Object:
+    row: Object = {
+        "name": served.plural,
+        "singularName": served.singular,
+        "namespaced": served.namespaced,
+        "kind": served.kind,
+        "verbs": shown_verbs(served),
+    }
+    if served.short_names:
+        row["shortNames"] = list(served.short_names)
+    if served.categories:
+        row["categories"] = list(served.categories)
+    if "get" in served.verbs:
+        row["storageVersionHash"] = _storage_hash(served)
+    return row
+
+
+def _part_row(served: ServedResource, part: Part) -> Object:
+    row: Object = {"name": f"{served.plural}/{part.name}", "singularName": "", "namespaced": served.namespaced}
+    if (part.group, part.version) != (served.group, served.version):
+        row |= {"group": part.group, "version": part.version}
+    return {**row, "kind": part.kind, "verbs": list(part.verbs)}
+
+
+def _storage_hash(served: ServedResource) -> str:
+    """Changes exactly if objects are stored in another version: a sign for tools that migrate storage."""
+    stored = f"{served.storage_api_version}/{served.kind}"
+    return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
+
+
+def aggregated_groups(catalog: Catalog, form: str, *, core: bool) -> Object:
+    """The document of the core group, or that of all others, in the given version of the form."""
+    groups = [group for group in catalog.groups() if (not group) == core]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{form}",
+        "metadata": {},
+        "items": [_aggregated_group(catalog, group) for group in groups],
+    }
+
+
+def _aggregated_group(catalog: Catalog, group: str) -> Object:
+    metadata: Object = {"name": group} if group else {}
+    versions = [_version(catalog, group, version) for version in catalog.versions(group)]
+    return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
+
+
+def _version(catalog: Catalog, group: str, version: str) -> Object:
+    resources = [_resource(served) for served in catalog.resources(group, version)]
+    return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _resource(served: ServedResource) -> Object:
+    row: Object = {
+        "resource": served.plural,
+        "responseKind": _kind(*served.gvk),
+        "scope": "Namespaced" if served.namespaced else "Cluster",
+        "singularResource": served.singular,
+        "verbs": shown_verbs(served),
+    }
+    if served.short_names:
+        row["shortNames"] = list(served.short_names)
+    if served.categories:
+        row["categories"] = list(served.categories)
+    parts = parts_of(served)
+    if parts:
+        row["subresources"] = [
+            {
+                "subresource": part.name,
+                "responseKind": _kind(part.group, part.version, part.kind),
+                "verbs": list(part.verbs),
+            }
+            for part in parts
+        ]
+    return row
+
+
+def _kind(group: str, version: str, kind: str) -> Object:
+    return {"group": group, "version": version, "kind": kind}
+
+
+VERSION: Mapping[str, str] = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.0+levelset",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
+
 
 AGGREGATED = {
     "v2": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",

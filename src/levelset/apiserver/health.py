@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from levelset.web import Request, Response
+from levelset.http import Request, Response
 
 __all__ = ["Health"]
 

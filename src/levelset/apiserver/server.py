@@ -4,35 +4,199 @@
 async with ApiServer() as server:
     print(server.url, server.token)
 ```
+
+All kinds of one server, put together: the catalog with the built-in kinds, and what keeps it up to date.
+
+Puts the parts of the server together: what is served, who answers, and what works in the background.
 """
 
 import asyncio
 import secrets
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Any, Final, Self, cast
 
-from levelset.apiserver.access import Access
-from levelset.apiserver.admission import Admitter, Chain
+from levelset.apiserver.admission.chain import Admitter, Chain
+from levelset.apiserver.admission.policies.policy_index import Policies
+from levelset.apiserver.admission.webhooks import RemoteHooks
 from levelset.apiserver.app import App
-from levelset.apiserver.assembly import Parts, assemble
-from levelset.apiserver.audit import AuditLog
-from levelset.apiserver.callers import MASTERS, OWNER, Caller
-from levelset.apiserver.feeds import feeds_of
-from levelset.apiserver.flow import Flow, Shares
-from levelset.apiserver.inflight import InFlight
-from levelset.apiserver.log_sources import LogSource, answer_logs
-from levelset.apiserver.remote_targets import Targets
-from levelset.apiserver.services import RANGE
-from levelset.apiserver.world import Tree, World, utc_now
+from levelset.apiserver.audit_log import AuditLog
+from levelset.apiserver.authn.authenticator import Access
+from levelset.apiserver.authn.service_account_tokens import Accounts
+from levelset.apiserver.authn.users import MASTERS, OWNER, Caller
+from levelset.apiserver.authz.rbac import Rbac
+from levelset.apiserver.compaction import Compaction
+from levelset.apiserver.controllers.bootstrap_roles import restore_roles
+from levelset.apiserver.controllers.crd_cleanup import Cleanup
+from levelset.apiserver.controllers.event_expiry import EventExpiry
+from levelset.apiserver.controllers.garbage_collector import GarbageCollector
+from levelset.apiserver.controllers.namespaces import Namespaces
+from levelset.apiserver.controllers.policy_status import PolicyStatus
+from levelset.apiserver.controllers.role_aggregation import RoleAggregation
+from levelset.apiserver.discovery import DiscoveryPages
+from levelset.apiserver.health import Health
+from levelset.apiserver.openapi.endpoint import OpenApiPages
+from levelset.apiserver.package_data import wait_data
+from levelset.apiserver.priority_and_fairness import Flow, InFlight, Shares
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.registry.builtin.services import RANGE, Services
+from levelset.apiserver.registry.conversion_webhook import RemoteConversion
+from levelset.apiserver.registry.crd import definitions
+from levelset.apiserver.registry.crd.definitions import Definitions
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.server_state import Tree, World, utc_now
+from levelset.apiserver.verbs.subresources.eviction import Evictions
+from levelset.apiserver.verbs.subresources.namespace_finalize import finalize
+from levelset.apiserver.verbs.subresources.pod_logs import LogSource, answer_logs, refuse_logs
+from levelset.apiserver.verbs.subresources.token_request import TokenRequests
+from levelset.apiserver.verbs.watch_feeds import feeds_of
+from levelset.apiserver.wire.webhook_targets import Targets
 from levelset.errors import ConfigError
+from levelset.http import Authority, Failure, Handler, Limits, Peer, Request, Response, Server, to_status
 from levelset.storage import MemoryStorage, Storage
-from levelset.web import Authority, Failure, Handler, Limits, Peer, Request, Response, Server, to_status
 
-__all__ = ["ApiServer"]
+__all__ = ["ApiServer", "Kinds", "Parts", "assemble"]
+
+
+class Kinds:
+    """The catalog of a server with its definitions and services; `load` once, before the first request."""
+
+    def __init__(self, *, now: Callable[[], datetime] = utc_now, service_addresses: str = RANGE) -> None:
+        self.services = Services(service_addresses)
+        self.definitions = Definitions(now=now)
+        special = {
+            ("", "Service"): self.services.rules,
+            (definitions.GROUP, definitions.KIND): self.definitions.rules,
+        }
+        self.catalog = Catalog(builtin_kinds(special))
+
+    def serve_logs(self, group: str, kind: str, handler: Callable[..., Any]) -> None:
+        """Has the `log` subresource of a kind answered by `handler(world, served, namespace, name, request)`."""
+        served = self.catalog.kinds(group, kind)
+        if served is None or served.custom:
+            self.definitions.serve_logs(group, kind, handler)
+        else:
+            self.catalog.change(remove=[served], add=[replace(served, logs=handler)])
+
+    async def load(self, world: World) -> None:
+        """Takes in what is stored, and from then on follows every write to this world."""
+        await self.services.load(world)
+        await self.definitions.load(world)
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    """The parts of a server that are not its edge."""
+
+    world: World
+    app: App
+    health: Health
+    kinds: Kinds
+    garbage: GarbageCollector
+    namespaces: Namespaces
+    expiry: EventExpiry
+    accounts: Accounts
+    webhooks: RemoteHooks
+    policies: Policies
+    policy_status: PolicyStatus
+    rbac: Rbac | None = None
+    aggregation: RoleAggregation | None = None
+    cleanup: Cleanup | None = field(default=None, init=False)
+    _cleaning: asyncio.Task[None] | None = field(default=None, init=False)
+
+    async def start(self) -> None:
+        """Takes in what is stored, and brings to life what works in the background."""
+        await wait_data()
+        await self.kinds.load(self.world)
+        self.cleanup = Cleanup(self.world, self.kinds.definitions)
+        self._cleaning = asyncio.create_task(self.cleanup.run(), name="cleanup of definitions")
+        await self.garbage.start()
+        await self.namespaces.start()
+        await self.expiry.start()
+        await self.accounts.load()
+        await self.webhooks.start()
+        await self.policies.start()
+        self.policy_status.start()
+        if self.rbac is not None and self.aggregation is not None:
+            await self.rbac.load(self.world)
+            await restore_roles(self.world)
+            self.aggregation.start()
+
+    async def stop(self) -> None:
+        """Ends what works in the background."""
+        if self.aggregation is not None:
+            await self.aggregation.stop()
+        await self.policy_status.stop()
+        await self.expiry.stop()
+        await self.namespaces.stop()
+        await self.garbage.stop()
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+            await asyncio.gather(self._cleaning, return_exceptions=True)
+            self._cleaning = None
+        self.webhooks.targets.close()
+
+    async def wait_idle(self) -> None:
+        """Waits until nothing in the background has anything left to do."""
+        roles = () if self.aggregation is None else (self.aggregation.worker,)
+        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker, self.policy_status.worker, *roles)
+        while True:
+            if self.cleanup is not None:
+                await self.cleanup.settle()
+            busy = [worker for worker in workers if not worker.is_idle]
+            if not busy:
+                return
+            for worker in busy:
+                await worker.wait_idle()
+
+
+def assemble(
+    storage: Storage,
+    *,
+    access: Access,
+    now: Callable[[], datetime],
+    random: Random,
+    rbac: bool = False,
+    targets: Targets | None = None,
+    service_addresses: str = RANGE,
+) -> Parts:
+    """A server's inside on top of a storage; with `rbac`, roles decide what those may do who are not masters."""
+    kinds, called = Kinds(now=now, service_addresses=service_addresses), targets or Targets()
+    kinds.serve_logs("", "Pod", refuse_logs)
+    kinds.definitions.remote = lambda webhook: RemoteConversion(webhook, called, random)
+    world = World(storage, kinds.catalog, access=access, now=now, random=random)
+    world.special["", "namespaces", "finalize"] = finalize
+    world.accounts = accounts = Accounts(world)
+    access.accounts = accounts.caller
+    world.special["", "serviceaccounts", "token"] = TokenRequests(accounts).answer
+    world.special["", "pods", "eviction"] = Evictions().answer
+    if rbac:
+        world.rbac = Rbac()
+        access.allows, access.admits_anonymous = world.rbac.allows, True
+    health = Health()
+    discovery, openapi, compaction = DiscoveryPages(world.catalog), OpenApiPages(world.catalog), Compaction(world)
+    app = App(world, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
+    world.policies = policies = Policies(world)
+    return Parts(
+        world=world,
+        app=app,
+        health=health,
+        kinds=kinds,
+        garbage=GarbageCollector(world),
+        namespaces=Namespaces(world),
+        expiry=EventExpiry(world),
+        accounts=accounts,
+        webhooks=RemoteHooks(world, called),
+        policies=policies,
+        policy_status=PolicyStatus(world, policies),
+        rbac=world.rbac,
+        aggregation=None if world.rbac is None else RoleAggregation(world, world.rbac),
+    )
+
 
 _IN_FLIGHT: Final = 400
 

@@ -8,15 +8,13 @@ program({"self": {"replicas": 3, "max": 5}})  # True
 `compile_rules` does so for all rules of a schema (x-kubernetes-validations).
 """
 
-from levelset.cel.faults import CompileError, CostExceeded, EvaluationError, Issue
-from levelset.cel.library.authorizing import Authorizer, Decide, Decision, PathCheck, ResourceCheck
-from levelset.cel.plain import plain_value
-from levelset.cel.policies import APPLIED, PATCHES, policy_declarations
+from levelset.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
+from levelset.cel.json_values import plain_value
+from levelset.cel.lexer import RESERVED
+from levelset.cel.library.authorizer import Authorizer, Decide, Decision, PathCheck, ResourceCheck
+from levelset.cel.policy_environment import APPLIED, PATCHES, policy_declarations
 from levelset.cel.program import CALL_LIMIT, OBJECT_LIMIT, Budget, Declarations, Program, compile_rule
-from levelset.cel.rulenodes import OMITTED, Finding
-from levelset.cel.rules import Rules, compile_rules
-from levelset.cel.schemas import declared_type, escape
-from levelset.cel.tokens import RESERVED
+from levelset.cel.schema_types import declared_type, escape
 from levelset.cel.types import (
     BOOL,
     BYTES,
@@ -35,6 +33,7 @@ from levelset.cel.types import (
     object_of,
     optional_of,
 )
+from levelset.cel.validation_rules import OMITTED, Finding, Rules, compile_rules
 from levelset.cel.values import Made
 
 __all__ = [

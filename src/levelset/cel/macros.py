@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from levelset.cel.faults import CompileError, Issue
-from levelset.cel.tree import Bind, Call, Fold, Ident, ListOf, Literal, Node, OptMap, Select
+from levelset.cel.errors import CompileError, Issue
+from levelset.cel.syntax_tree import Bind, Call, Fold, Ident, ListOf, Literal, Node, OptMap, Select
 
 __all__ = ["expand"]
 

@@ -4,23 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from levelset.cel import calls, loops
-from levelset.cel.checking import check
-from levelset.cel.costing import estimate
-from levelset.cel.faults import CompileError, CostExceeded, EvaluationError, Issue
-from levelset.cel.generating import FAILURES, Generator
+from levelset.cel import compiler
+from levelset.cel.checker import check, check_literals
+from levelset.cel.compiler import FAILURES, Generator
+from levelset.cel.cost_estimate import estimate
+from levelset.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
 from levelset.cel.library.functions import FUNCTIONS
-from levelset.cel.literals import check_literals
-from levelset.cel.parsing import parse
-from levelset.cel.tree import Ident, Node
+from levelset.cel.parser import parse
+from levelset.cel.syntax_tree import Ident, Node, walk
 from levelset.cel.types import BOOL, Type
-from levelset.cel.walking import walk
 
 __all__ = ["CALL_LIMIT", "OBJECT_LIMIT", "Budget", "Declarations", "Program", "compile_rule"]
 
 CALL_LIMIT = 1_000_000  # steps of one evaluation
 OBJECT_LIMIT = 10_000_000  # steps of all evaluations for one object
-_WRITERS = (calls.call, loops.fold)  # imported so that they are known to the generator
+_WRITERS = (compiler.call, compiler.fold)  # imported so that they are known to the generator
 
 
 def _no_struct(_: str) -> Type | None:
@@ -48,8 +46,8 @@ class Budget:
 class Program:
     """A compiled expression: call it with the values of its variables.
 
-    Values are trees of JSON as they come; see `levelset.cel.schemas` for those that need another form first. A program
-    keeps nothing between calls. Raises EvaluationError if there is no result, CostExceeded if it takes too long.
+    Values are JSON trees; see `levelset.cel.schema_types` for those that need another form first. A program keeps no
+    state between calls. Raises EvaluationError if there is no result, CostExceeded if it takes too long.
     """
 
     __slots__ = ("_run", "_weight", "cost", "names", "text", "type", "uses")

@@ -9,7 +9,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
-from levelset.cel.faults import EvaluationError
+from levelset.cel.errors import EvaluationError
 from levelset.objects.quantity import Quantity
 
 __all__ = [

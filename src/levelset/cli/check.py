@@ -1,18 +1,288 @@
-"""`levelset check`: looks for what would go wrong, in the code and in the manifests, before a cluster does."""
+"""`levelset check`: looks for what would go wrong, in the code and in the manifests, before a cluster does.
 
+Reads source code for what goes wrong in a controller: calls that block the loop, and children that nobody removes.
+
+Only the text is read, nothing is run. A line that ends with `# levelset: ignore` is passed over.
+
+The questions of `levelset check`: definitions, permissions, code, and what a change would break.
+"""
+
+import ast
 import asyncio
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal
 
 import click
 
-from levelset.cli import checking
-from levelset.cli.gathering import gather
-from levelset.cli.linting import Complaint
-from levelset.cli.progress import working
-from levelset.cli.refusing import speaking
-from levelset.cli.showing import output_option, show_json
+from levelset.apiserver import ApiServer
+from levelset.cli.install import read_manifests
+from levelset.cli.output import output_option, show_json, speaking, working
+from levelset.cli.targets import Gathered, gather
+from levelset.client import Client
+from levelset.codegen.breaking_changes import compare_releases
+from levelset.codegen.crd import crds_of
+from levelset.codegen.rbac import Permission, infer_permissions, read_permissions
+from levelset.errors import ApiError, ConfigError, LevelsetError
+from levelset.objects import Object
+from levelset.objects.kind_definition import definition_of
 
-__all__ = ["check"]
+__all__ = [
+    "BLOCKING",
+    "Complaint",
+    "Level",
+    "blocking_calls",
+    "check",
+    "check_code",
+    "check_definitions",
+    "check_permissions",
+    "check_released",
+    "definitions_of",
+    "orphans",
+]
+
+Level = Literal["error", "warning"]
+
+BLOCKING: Final[Mapping[str, str]] = {
+    "time.sleep": "await asyncio.sleep(...), or return requeue(seconds) and let others work",
+    "open": "await asyncio.to_thread(...)",
+    "input": "nothing waits at a terminal in a controller",
+    "os.system": "await asyncio.create_subprocess_exec(...)",
+    "os.popen": "await asyncio.create_subprocess_exec(...)",
+    "os.waitpid": "await asyncio.create_subprocess_exec(...)",
+    "subprocess.run": "await asyncio.create_subprocess_exec(...)",
+    "subprocess.call": "await asyncio.create_subprocess_exec(...)",
+    "subprocess.check_call": "await asyncio.create_subprocess_exec(...)",
+    "subprocess.check_output": "await asyncio.create_subprocess_exec(...)",
+    "subprocess.Popen": "await asyncio.create_subprocess_exec(...)",
+    "socket.create_connection": "await asyncio.open_connection(...)",
+    "socket.getaddrinfo": "await loop.getaddrinfo(...)",
+    "socket.gethostbyname": "await loop.getaddrinfo(...)",
+    "urllib.request.urlopen": "an async HTTP client, or await asyncio.to_thread(...)",
+    "sqlite3.connect": "await asyncio.to_thread(...)",
+    "shutil.rmtree": "await asyncio.to_thread(...)",
+    "shutil.copytree": "await asyncio.to_thread(...)",
+}
+"""Calls that stop the whole loop, by their full names, and what to write instead."""
+
+_MODULES: Final = {
+    "requests": "an async HTTP client, or await asyncio.to_thread(...)",
+    "httpx": "httpx.AsyncClient, or await asyncio.to_thread(...)",
+}
+_WORDS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options", "request", "Client", "Session"})
+_IGNORE: Final = "# levelset: ignore"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Complaint:
+    """One thing that is wrong: where, what, and what to do next."""
+
+    file: str
+    line: int
+    level: Level
+    problem: str
+    next: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+        return f"{place}{self.level}: {self.problem}; {self.next}"
+
+
+def blocking_calls(source: str, file: str) -> list[Complaint]:
+    """The calls inside async functions that would stop everything else while they last."""
+    tree = ast.parse(source, file)
+    names, lines = _imported(tree), source.splitlines()
+    found: list[Complaint] = []
+    for function in ast.walk(tree):
+        if isinstance(function, ast.AsyncFunctionDef):
+            for call in _own_calls(function):
+                name = _full_name(call.func, names)
+                advice = _advice(name)
+                if advice is not None and _IGNORE not in lines[call.lineno - 1]:
+                    problem = f"{name}() in async {function.name} stops the whole loop"
+                    found.append(Complaint(file, call.lineno, "error", problem, f"write {advice}"))
+    return sorted(set(found))
+
+
+def orphans(source: str, file: str, functions: frozenset[str]) -> list[Complaint]:
+    """The children that these functions make without an owner: nobody removes them with their object."""
+    tree = ast.parse(source, file)
+    lines = source.splitlines()
+    found: list[Complaint] = []
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.AsyncFunctionDef) or function.name not in functions:
+            continue
+        for call in _own_calls(function):
+            made = call.func
+            if not isinstance(made, ast.Attribute) or made.attr not in {"apply", "create"}:
+                continue
+            if not isinstance(made.value, ast.Name) or made.value.id not in {"ctx", "context"}:
+                continue
+            if not any(one.arg in {"owner", None} for one in call.keywords) and _IGNORE not in lines[call.lineno - 1]:
+                problem = f"ctx.{made.attr} in {function.name} makes a child without an owner, and there is no cleanup"
+                found.append(
+                    Complaint(file, call.lineno, "warning", problem, "give owner=, or the Controller a cleanup=")
+                )
+    return found
+
+
+def _advice(name: str) -> str | None:
+    if name in BLOCKING:
+        return BLOCKING[name]
+    module, _, word = name.partition(".")
+    return _MODULES[module] if module in _MODULES and word in _WORDS else None
+
+
+def _own_calls(function: ast.AsyncFunctionDef) -> Iterator[ast.Call]:
+    """The calls that run as part of a function: not those of functions inside it, which may run in a thread."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+def _imported(tree: ast.AST) -> dict[str, str]:
+    """What the names of a module stand for: `sleep` for `time.sleep` after `from time import sleep`."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                names[one.asname or one.name.partition(".")[0]] = one.name if one.asname else one.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+    return names
+
+
+def _full_name(node: ast.expr, names: Mapping[str, str]) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([names.get(node.id, node.id), *reversed(parts)])
+
+
+def definitions_of(found: Gathered) -> tuple[list[dict[str, Any]], list[Complaint]]:
+    """The definitions of a project's kinds, and a complaint for each that cannot be made."""
+    names: dict[str, list[type[Object]]] = {}
+    for kind in found.own_kinds:
+        definition = definition_of(kind)
+        names.setdefault(f"{definition.plural}.{definition.gvk.group}", []).append(kind)
+    made: list[dict[str, Any]] = []
+    complaints: list[Complaint] = []
+    for kinds in names.values():
+        try:
+            made += crds_of(kinds, hubs=found.hubs)
+        except LevelsetError as error:
+            complaints.append(
+                Complaint(_file_of(kinds[0]), _line_of(kinds[0]), "error", str(error), "change the class")
+            )
+    return made, complaints
+
+
+async def check_definitions(definitions: Sequence[dict[str, Any]]) -> list[Complaint]:
+    """What an API server says to the definitions: one is started for this, in memory."""
+    found: list[Complaint] = []
+    server = ApiServer()
+    await server.start(listen=False)
+    try:
+        async with await Client.connect(server) as client:
+            for one in definitions:
+                try:
+                    await client.create(one, dry_run=True)
+                except ApiError as error:
+                    name = one["metadata"]["name"]
+                    found.append(
+                        Complaint(name, 0, "error", f"no server takes it: {error.message}", "change the class")
+                    )
+    finally:
+        await server.stop()
+    return found
+
+
+def check_released(definitions: Sequence[dict[str, Any]], released: Path) -> list[Complaint]:
+    """What would break objects that were stored under the definitions that have been released."""
+    before = [one for one in read_manifests(released) if one["kind"] == "CustomResourceDefinition"]
+    if not before:
+        raise ConfigError(f"{released} holds no CustomResourceDefinition, so nothing can be compared with it")
+    return [
+        Complaint(
+            one.definition,
+            0,
+            "error" if one.is_breaking else "warning",
+            " ".join(part for part in (one.version, one.path, one.problem) if part) + f": {one.why}",
+            one.advice,
+        )
+        for one in compare_releases(before, definitions)
+    ]
+
+
+def check_permissions(found: Gathered, manifests: Path) -> list[Complaint]:
+    """What the controllers need and the Roles in the manifests do not allow."""
+    rules = read_permissions(read_manifests(manifests))
+    return [
+        Complaint(
+            str(manifests), 0, "error", f"no Role allows {verb} {_shown(one)} ({one.why})", "levelset generate rbac"
+        )
+        for one in infer_permissions(found.controllers, extras=found.permissions)
+        for verb in one.verbs
+        if not any(_allows(rule, one, verb) for rule in rules)
+    ]
+
+
+def check_code(found: Gathered) -> Iterator[Complaint]:
+    """What is wrong in the modules of the controllers and webhooks."""
+    without = {
+        one.reconcile.__name__
+        for one in found.controllers
+        if one.cleanup is None and hasattr(one.reconcile, "__name__")
+    }
+    for module in _modules_of(found):
+        source, file = inspect.getsource(module), _shown_file(module)
+        yield from blocking_calls(source, file)
+        yield from orphans(source, file, frozenset(without))
+
+
+def _modules_of(found: Gathered) -> list[ModuleType]:
+    modules = {one.__name__: one for one in found.modules}
+    for controller in found.controllers:
+        home = inspect.getmodule(controller.reconcile)
+        if home is not None:
+            modules.setdefault(home.__name__, home)
+    return [one for one in modules.values() if getattr(one, "__file__", None)]
+
+
+def _allows(rule: Permission, one: Permission, verb: str) -> bool:
+    return all(rule.allows(verb, one.group, one.resource, name, one.namespace) for name in one.names or ("",))
+
+
+def _shown(one: Permission) -> str:
+    return f"{one.resource}.{one.group}" if one.group else one.resource
+
+
+def _file_of(kind: type[Any]) -> str:
+    module = inspect.getmodule(kind)
+    return kind.__module__ if module is None else _shown_file(module)
+
+
+def _line_of(kind: type[Any]) -> int:
+    try:
+        return inspect.getsourcelines(kind)[1]
+    except (OSError, TypeError):
+        return 0
+
+
+def _shown_file(module: ModuleType) -> str:
+    path = Path(module.__file__ or module.__name__)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 @click.command()
@@ -51,11 +321,11 @@ def check(targets: tuple[str, ...], released: Path | None, manifests: Path | Non
 
 def _check(targets: tuple[str, ...], released: Path | None, manifests: Path | None) -> list[Complaint]:
     project = gather(targets)
-    definitions, found = checking.definitions_of(project)
-    found += asyncio.run(checking.check_definitions(definitions))
-    found += checking.check_code(project)
+    definitions, found = definitions_of(project)
+    found += asyncio.run(check_definitions(definitions))
+    found += check_code(project)
     if released is not None:
-        found += checking.check_released(definitions, released)
+        found += check_released(definitions, released)
     if manifests is not None:
-        found += checking.check_permissions(project, manifests)
+        found += check_permissions(project, manifests)
     return found

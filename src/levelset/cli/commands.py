@@ -5,14 +5,14 @@ from typing import Final
 
 import click
 
-from levelset.cli.showing import heading, output_option, show_json
+from levelset.cli.output import heading, output_option, show_json
 from levelset.cli.tour import STOPS
 
 __all__ = ["COMMANDS", "Table", "levelset", "tour", "version"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "init": ("levelset.cli.create:init", "Makes a project with one kind, its controller and its tests."),
-    "create": ("levelset.cli.create:create", "Adds a kind or webhooks to a project."),
+    "init": ("levelset.cli.scaffold.create:init", "Makes a project with one kind, its controller and its tests."),
+    "create": ("levelset.cli.scaffold.create:create", "Adds a kind or webhooks to a project."),
     "serve": ("levelset.cli.serve:serve", "Runs a Kubernetes API server on this machine until it is stopped."),
     "compact": ("levelset.cli.compact:compact", "Makes a running server forget its history of changes up to now."),
     "up": ("levelset.cli.up:up", "Runs an API server and all controllers of a project, until they are told to stop."),
@@ -37,9 +37,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "levelset.cli.completion:completion",
         "Prints what makes a shell complete this command.",
     ),
-    "status": ("levelset.cli.asking:status", "Shows the controllers, queues, watches and last errors of what runs."),
-    "why": ("levelset.cli.asking:why", "Shows the last looks at an object: why, and what came of it."),
-    "trigger": ("levelset.cli.asking:trigger", "Has a running controller look at an object now."),
+    "status": ("levelset.cli.status:status", "Shows the controllers, queues, watches and last errors of what runs."),
+    "why": ("levelset.cli.status:why", "Shows the last looks at an object: why, and what came of it."),
+    "trigger": ("levelset.cli.status:trigger", "Has a running controller look at an object now."),
 }
 """Where each command is, and its help in a line: `levelset --help` loads none of them."""
 

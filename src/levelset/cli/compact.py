@@ -9,10 +9,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from levelset.apiserver.kubeconfig import Contact, read_kubeconfig
-from levelset.cli.progress import working
-from levelset.cli.refusing import speaking
-from levelset.cli.showing import output_option, show_json
+from levelset.apiserver.kubeconfig_file import Contact, read_kubeconfig
+from levelset.cli.output import output_option, show_json, speaking, working
 
 __all__ = ["compact"]
 

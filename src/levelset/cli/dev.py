@@ -2,33 +2,119 @@
 
 The server and the objects stay. Definitions that have changed are applied, and the difference is printed. Code that
 cannot be loaded is said so with file and line, and what ran before goes on.
+
+Has a server serve the kinds of a project as their classes are now, and tells what that changes.
+
+The source files that a program was loaded from, and whether one has been saved since.
 """
 
 import asyncio
+import difflib
 import importlib
+import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from levelset.cli.defining import define
-from levelset.cli.gathering import Gathered, gather_controllers
-from levelset.cli.progress import working
-from levelset.cli.refusing import speaking
-from levelset.cli.sources import Stamp, code_below, forget_modules, modules_below, stamps, touched
+from levelset.cli.output import speaking, working
+from levelset.cli.targets import Gathered, gather_controllers
 from levelset.client.client import Client
+from levelset.codegen.crd import crds_of
 from levelset.errors import ConfigError, LevelsetError
-from levelset.manager import Manager
-from levelset.manager.locally import open_box
-from levelset.manager.logs import set_up_logs
-from levelset.webhook import Hook
+from levelset.objects import Ref, Unstructured
+from levelset.objects.yaml_codec import write_yaml
+from levelset.runtime.manager import Manager
+from levelset.runtime.manager.crd_install import DEFINITION, is_established
+from levelset.runtime.manager.local_server import open_box
+from levelset.runtime.manager.logs import set_up_logs
+from levelset.runtime.webhook import Hook
 
-__all__ = ["Workshop", "dev"]
+__all__ = ["Stamp", "Workshop", "code_below", "define", "dev", "forget_modules", "modules_below", "stamps", "touched"]
+
+_MANAGER: Final = "levelset"
+
+
+async def define(client: Client, found: Gathered) -> Sequence[str]:
+    """Applies the definitions that differ from what is served; gives the differences, line by line.
+
+    Also those of kinds that are somebody else's: this server has nobody else.
+    """
+    told: list[str] = []
+    # In a thread, since it reads the classes' source files.
+    for wanted in await asyncio.to_thread(crds_of, found.followed_kinds, hubs=found.hubs):
+        ref: Ref[Unstructured] = Ref(DEFINITION, wanted["metadata"]["name"])
+        there = await client.find(ref)
+        applied = await client.apply(wanted, force=True, manager=_MANAGER)
+        await client.wait(ref, is_established)
+        if there is None:
+            told.append(f"serves      {ref.name}")
+        else:
+            told += _difference(ref.name, there.tree, applied.tree)
+    return told
+
+
+def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    old, new = (write_yaml([one["spec"]]).splitlines() for one in (before, after))
+    lines = list(difflib.unified_diff(old, new, f"{name} (served before)", f"{name} (as it is now)", lineterm="", n=2))
+    return [f"  {line}" for line in lines]
+
+
+Stamp = tuple[int, int]
+"""When a file was written, in nanoseconds, and its size."""
+
+_FOREIGN: Final = frozenset({"site-packages", "dist-packages"})
+
+
+def modules_below(folder: Path, modules: Mapping[str, ModuleType] | None = None) -> dict[str, Path]:
+    """The loaded modules whose files are in a folder or below it, by name; what was installed there is not meant."""
+    found: dict[str, Path] = {}
+    for name, module in dict(sys.modules if modules is None else modules).items():
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not file or not file.endswith(".py"):
+            continue
+        path = Path(file).resolve()
+        if path.is_relative_to(folder) and not _FOREIGN.intersection(path.parts):
+            found[name] = path
+    return found
+
+
+def code_below(folder: Path) -> list[Path]:
+    """All Python files in a folder and below it, loaded or not; what is hidden, installed or cached is not meant."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [one for one in folders if not one.startswith((".", "_")) and one not in _FOREIGN]
+        found += [Path(place, one) for one in files if one.endswith(".py")]
+    return found
+
+
+def stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
+    """When each file was written, and its size; a file that is not there just now has none."""
+    found: dict[Path, Stamp] = {}
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        found[path] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def touched(before: Mapping[Path, Stamp], after: Mapping[Path, Stamp]) -> list[Path]:
+    """The files that were written or made between two looks; one that vanished may be in the middle of being saved."""
+    return sorted(path for path, stamp in after.items() if before.get(path) != stamp)
+
+
+def forget_modules(folder: Path) -> dict[str, ModuleType]:
+    """Has all modules below a folder be imported anew the next time; gives those that were there, to put them back."""
+    names = modules_below(folder)
+    return {name: sys.modules.pop(name) for name in names}
+
 
 _EVERY: Final = 0.25
 _GRACE: Final = 5.0

@@ -10,16 +10,13 @@ from typing import Any
 
 import click
 
-from levelset.cli.loading import load
-from levelset.cli.progress import working
-from levelset.cli.refusing import Failed, Refused, speaking
-from levelset.cli.showing import output_option, show_json, show_table
-from levelset.exploring import Exploration, Plan, Played, Report, junit
-from levelset.exploring import explore as play_all
-from levelset.exploring import replay as play
-from levelset.exploring.exploration import name_of
-from levelset.exploring.reports import COMMAND
-from levelset.exploring.stories import tell
+from levelset.cli.output import Failed, Refused, output_option, show_json, show_table, speaking, working
+from levelset.cli.targets import load
+from levelset.testing.explore import Exploration, Plan, Played, Report, junit
+from levelset.testing.explore import explore as play_all
+from levelset.testing.explore import replay as play
+from levelset.testing.explore.exploration import name_of
+from levelset.testing.explore.report import COMMAND, tell
 
 __all__ = ["explore", "read_budget"]
 

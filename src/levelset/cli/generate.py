@@ -1,27 +1,97 @@
-"""`levelset generate crds|rbac|manifests|helm|models`: files out of types, and types out of files."""
+"""`levelset generate crds|rbac|manifests|helm|models`: files out of types, and types out of files.
+
+Writes generated files: only those that changed, with a line for each; or says which are out of date.
+
+Asks a cluster for the OpenAPI document of a group and version, and makes classes of it.
+"""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from levelset.cli.fetching import fetch_models
-from levelset.cli.gathering import gather
-from levelset.cli.installing import read_manifests
-from levelset.cli.keeping import keep
-from levelset.cli.progress import working
-from levelset.cli.refusing import Refused, speaking
-from levelset.cli.showing import output_option
-from levelset.client import Client
+from levelset.cli.install import read_manifests
+from levelset.cli.output import Failed, Refused, output_option, show_json, speaking, working
+from levelset.cli.targets import gather
+from levelset.client import Call, Client
 from levelset.codegen.crd import crds_of
-from levelset.codegen.helm import helm_chart
+from levelset.codegen.helm_chart import helm_chart
 from levelset.codegen.installation import Installation, installation_of
 from levelset.codegen.manifests import documents_of, kustomize_tree, manifests_of, write_file
-from levelset.codegen.models import models_from_crd
+from levelset.codegen.models.from_crd import models_from_crd
+from levelset.codegen.models.from_openapi import models_from_openapi
+from levelset.errors import ConfigError, NotFound, ServerFailed
+from levelset.objects.json_tree import is_map
 
-__all__ = ["crds", "generate", "helm", "manifests", "models", "rbac"]
+__all__ = ["crds", "fetch_models", "generate", "helm", "keep", "manifests", "models", "rbac"]
+
+
+def keep(folder: Path, files: Mapping[str, str], *, check: bool, output: str = "text") -> None:
+    """Has the folder hold these files; with `check` it writes nothing, and fails if one is missing or another."""
+    stale = [path for path, text in files.items() if _read(folder / path) != text]
+    word = "out of date" if check else "wrote"
+    told = {str(folder / path): word if path in stale else "as it was" for path in files}
+    if not check:
+        for path in stale:
+            _write(folder / path, files[path])
+    if output == "json":
+        show_json([{"file": path, "state": state} for path, state in told.items()])
+    elif not check:
+        for path, state in told.items():
+            click.echo(f"{state}  {path}")
+    elif not stale:
+        click.echo(f"{len(files)} files are up to date")
+    if check and stale:
+        names = ", ".join(str(folder / path) for path in stale)
+        raise Failed(f"out of date: {names}; run the same command without --check")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Failed(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"{path} cannot be written: {error.strerror}") from error
+
+
+async def fetch_models(client: Client, api: str, *, descriptions: bool = True) -> Mapping[str, str]:
+    """The module for a group and version, by file name; ConfigError if the cluster does not serve it."""
+    group, _, version = api.rpartition("/")
+    path = f"apis/{api}" if group else f"api/{version}"
+    if not version:
+        raise ConfigError(f"{api!r} is no group and version; write for example apps/v1, or v1 for the core group")
+    try:
+        document = await _get(client, f"/openapi/v3/{path}")
+        told: dict[str, Any] = await _get(client, f"/{path}")
+        resources: list[Any] = told.get("resources") or []
+    except NotFound as error:
+        raise ConfigError(f"this cluster does not serve {api}; kubectl api-versions lists what it serves") from error
+    return models_from_openapi(document, group=group, version=version, resources=resources, descriptions=descriptions)
+
+
+async def _get(client: Client, path: str) -> Any:
+    headers = {"accept": "application/json"}
+    answer = await client.send(Call(method="GET", path=path, headers=headers, words=f"ask {path}"))
+    try:
+        document: Any = json.loads(answer.body)
+    except ValueError:
+        document = None
+    if not is_map(document):
+        raise ServerFailed(f"ask {path}: the answer is no document ({len(answer.body)} bytes); is this an API server?")
+    return document
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,19 +1,35 @@
-"""`levelset run module:controllers`: runs controllers on a cluster, or on a server of their own."""
+"""`levelset run module:controllers`: runs controllers on a cluster, or on a server of their own.
+
+The page that a command serves beside what it runs: which port was asked for, and the part that serves it.
+"""
 
 from functools import partial
 from typing import Any
 
 import click
 
-from levelset.cli.gathering import gather_controllers
-from levelset.cli.looking import open_dashboard
-from levelset.cli.progress import working
-from levelset.cli.refusing import speaking
-from levelset.cli.showing import output_option
-from levelset.manager import LeaderElection
-from levelset.manager import run as run_all
+from levelset.cli.output import output_option, speaking, working
+from levelset.cli.targets import gather_controllers
+from levelset.runtime.manager import LeaderElection, System
+from levelset.runtime.manager import run as run_all
 
-__all__ = ["run"]
+__all__ = ["open_dashboard", "read_dashboard", "run"]
+
+
+def read_dashboard(_: click.Context, option: click.Parameter, value: str) -> int | None:
+    """The port that `--dashboard` names, 0 for any free one; None if no page is wanted."""
+    if value.lower() == "no":
+        return None
+    if not (value.isascii() and value.isdecimal() and len(value) <= 5 and int(value) <= 65535):
+        raise click.BadParameter(f"{value}: give a port up to 65535, 0 for any free one, or no", param=option)
+    return int(value)
+
+
+def open_dashboard(port: int) -> System:
+    """The part to run with the others."""
+    from levelset.dashboard import dashboard  # noqa: PLC0415  # late: other commands do without
+
+    return dashboard(port)
 
 
 @click.command()

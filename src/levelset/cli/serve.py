@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from levelset.cli.progress import working
-from levelset.cli.refusing import Refused
-from levelset.cli.showing import output_option, show_line
+from levelset.cli.output import Refused, output_option, show_line, working
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
-    from levelset.apiserver.audit import AuditLog
+    from levelset.apiserver.audit_log import AuditLog
 
 __all__ = ["serve"]
 
@@ -60,7 +58,7 @@ def serve(
     With --output json it says where it is in a line of JSON, as soon as it is ready.
     """
     # Late: most of it takes a while to load, and the help needs none of it.
-    from levelset.web.loops import run  # noqa: PLC0415
+    from levelset.aio.event_loop import run  # noqa: PLC0415
 
     began = time.perf_counter()
     try:
@@ -83,10 +81,10 @@ class _Wanted(NamedTuple):
 
 
 async def _serve(wanted: _Wanted, began: float) -> None:
-    from levelset.apiserver.kubeconfig import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
-    from levelset.apiserver.remote_targets import Targets  # noqa: PLC0415
+    from levelset.apiserver.data_directory import check_data, open_data, secrets_of  # noqa: PLC0415
+    from levelset.apiserver.kubeconfig_file import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
-    from levelset.apiserver.stores import check_data, open_data, secrets_of  # noqa: PLC0415
+    from levelset.apiserver.wire.webhook_targets import Targets  # noqa: PLC0415
 
     data, port, kubeconfig = wanted.data, wanted.port, wanted.kubeconfig
     # Before anything is made or changed.
@@ -128,7 +126,7 @@ def _tell(wanted: _Wanted, url: str, milliseconds: float) -> None:
 
 def _audit_log(path: str | None) -> "AuditLog | None":
     """The log, which goes on in a new file when a SIGHUP says that the old one was moved away."""
-    from levelset.apiserver.audit import AuditLog  # noqa: PLC0415  # as above
+    from levelset.apiserver.audit_log import AuditLog  # noqa: PLC0415  # as above
 
     if path is None:
         return None
@@ -139,7 +137,7 @@ def _audit_log(path: str | None) -> "AuditLog | None":
 
 def _check_port(port: int) -> None:
     """Makes sure that the port is free; the server says so too, but the data file is open by then."""
-    from levelset.web.serving import explain  # noqa: PLC0415  # as above
+    from levelset.http.server import explain  # noqa: PLC0415  # as above
 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

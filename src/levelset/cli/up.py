@@ -7,12 +7,10 @@ from typing import Any, Final
 
 import click
 
-from levelset.cli.gathering import gather
-from levelset.cli.looking import open_dashboard, read_dashboard
-from levelset.cli.progress import working
-from levelset.cli.refusing import Refused, speaking
-from levelset.cli.showing import output_option
-from levelset.manager import run as run_all
+from levelset.cli.output import Refused, output_option, speaking, working
+from levelset.cli.run import open_dashboard, read_dashboard
+from levelset.cli.targets import gather
+from levelset.runtime.manager import run as run_all
 
 __all__ = ["targets_here", "up"]
 

@@ -1,33 +1,29 @@
 """Talking to an API server: typed, unstructured and metadata-only access to any kind."""
 
-from levelset.client.asking import Write
-from levelset.client.calls import Answer, Call, Hook, Pieces, Send, Transport
-from levelset.client.client import Client
-from levelset.client.config import Config, Impersonation
-from levelset.client.conflicts import retry_on_conflict
-from levelset.client.credentials import Anonymous, Basic, ClientCertificate, Credentials, Token, TokenFile
-from levelset.client.ensuring import Ensured
-from levelset.client.execplugin import ExecPlugin
-from levelset.client.execspec import ExecSpec
-from levelset.client.incluster import in_cluster
-from levelset.client.inside import InsideTransport
-from levelset.client.items import Items
-from levelset.client.kinds import Item, Kind, OnlyMetadata, View, view_of
-from levelset.client.kubeconfig import Kubeconfig, merge_kubeconfigs, parse_kubeconfig, read_kubeconfig
-from levelset.client.loading import load_config
-from levelset.client.mapper import Mapper
-from levelset.client.paging import KeptPage, Transform
+from levelset.client.client import Client, Ensured, retry_on_conflict
+from levelset.client.config.config import Config, Impersonation
+from levelset.client.config.credentials import Anonymous, Basic, ClientCertificate, Credentials, Token, TokenFile
+from levelset.client.config.exec_plugin import ExecPlugin, ExecSpec
+from levelset.client.config.in_cluster import in_cluster
+from levelset.client.config.kubeconfig import Kubeconfig, merge_kubeconfigs, parse_kubeconfig, read_kubeconfig
+from levelset.client.config.loader import load_config
+from levelset.client.discovery import ApiResource
+from levelset.client.lists import Items, KeptPage, Transform
+from levelset.client.object_types import Item, Kind, ObjectScale, OnlyMetadata, View, view_of
 from levelset.client.patches import JsonPatch, MergePatch, Patch, StrategicPatch
-from levelset.client.pool import PoolLimits
-from levelset.client.retrying import Retries
-from levelset.client.scaling import ObjectScale
-from levelset.client.served import ServedResource
-from levelset.client.sockets import SocketTransport
-from levelset.client.watching import WatchEvent
+from levelset.client.request_body import Write
+from levelset.client.rest_mapper import Mapper
+from levelset.client.transport.in_process import InsideTransport
+from levelset.client.transport.interface import Answer, Call, Hook, Pieces, Send, Transport
+from levelset.client.transport.pool import PoolLimits
+from levelset.client.transport.retry import Retries
+from levelset.client.transport.sockets import SocketTransport
+from levelset.client.watch_request import WatchEvent
 
 __all__ = [
     "Anonymous",
     "Answer",
+    "ApiResource",
     "Basic",
     "Call",
     "Client",
@@ -55,7 +51,6 @@ __all__ = [
     "PoolLimits",
     "Retries",
     "Send",
-    "ServedResource",
     "SocketTransport",
     "StrategicPatch",
     "Token",

@@ -2,19 +2,23 @@
 
 In the aggregated form (`apidiscovery.k8s.io`) two documents tell everything; in the plain form there is a list of
 groups, and a list of resources for each of their versions. Everything here is a function of the documents.
+
+One resource as a server serves it: the word in its URL, the kind of its objects, its scope and its verbs.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Self
 
-from levelset.client.served import ServedResource
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource
-from levelset.objects.trees import is_list, is_map
+from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.kind_definition import Definition
+from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 
 __all__ = [
     "ACCEPT",
+    "ApiResource",
     "Group",
     "GroupVersion",
     "is_aggregated",
@@ -23,8 +27,54 @@ __all__ = [
     "read_group",
     "read_groups",
     "read_resources",
+    "served_by",
     "version_rank",
 ]
+
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiResource:
+    """Where the objects of a kind are found, and what can be done with them.
+
+    `subresources` are their names only, such as `status`; `short_names` and `categories` are what people type.
+    """
+
+    gvr: GroupVersionResource
+    gvk: GroupVersionKind
+    namespaced: bool
+    verbs: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    singular: str = ""
+
+    @classmethod
+    def of(cls, definition: Definition) -> Self:
+        """What a server will serve for a class, without asking it."""
+        has = {"scale": definition.scale is not None, "status": definition.status}
+        return cls(
+            gvr=definition.gvr,
+            gvk=definition.gvk,
+            namespaced=definition.namespaced,
+            verbs=_VERBS,
+            subresources=tuple(name for name, is_there in has.items() if is_there),
+            short_names=definition.short_names,
+            categories=definition.categories,
+            singular=definition.singular,
+        )
+
+    def __str__(self) -> str:
+        group = f".{self.gvr.group}" if self.gvr.group else ""
+        return f"{self.gvr.resource}.{self.gvr.version}{group}"
+
+
+@lru_cache(maxsize=1024)
+def served_by(definition: Definition) -> ApiResource:
+    """`ServedResource.of` a definition, made once: who writes a status asks for it each time."""
+    return ApiResource.of(definition)
+
 
 ACCEPT: Final = ",".join(
     [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
@@ -40,7 +90,7 @@ class GroupVersion:
     """One version of a group; `resources` is None if the server could not tell which those are."""
 
     name: str
-    resources: tuple[ServedResource, ...] | None = None
+    resources: tuple[ApiResource, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +135,7 @@ def read_group(tree: Any) -> Group:
     return Group(_text(tree, "name"), _ordered([name for name in names if name], preferred))
 
 
-def read_resources(group: str, version: str, tree: Any) -> tuple[ServedResource, ...]:
+def read_resources(group: str, version: str, tree: Any) -> tuple[ApiResource, ...]:
     """The resources of the plain document about one version of a group."""
     rows = [row for row in _maps(tree, "resources") if _text(row, "name") and _text(row, "kind")]
     parts: dict[str, list[str]] = {}
@@ -94,7 +144,7 @@ def read_resources(group: str, version: str, tree: Any) -> tuple[ServedResource,
         if slash:
             parts.setdefault(name, []).append(part)
     return tuple(
-        ServedResource(
+        ApiResource(
             gvr=GroupVersionResource(group, version, row["name"]),
             gvk=GroupVersionKind(_text(row, "group") or group, _text(row, "version") or version, row["kind"]),
             namespaced=row.get("namespaced") is True,
@@ -127,9 +177,9 @@ def _version(group: str, tree: dict[str, Any]) -> GroupVersion:
     return GroupVersion(version, None if is_stale else resources)
 
 
-def _resource(group: str, version: str, row: dict[str, Any]) -> ServedResource:
+def _resource(group: str, version: str, row: dict[str, Any]) -> ApiResource:
     kind = row["responseKind"]
-    return ServedResource(
+    return ApiResource(
         gvr=GroupVersionResource(group, version, row["resource"]),
         gvk=GroupVersionKind(_text(kind, "group") or group, _text(kind, "version") or version, kind["kind"]),
         namespaced=row.get("scope") == "Namespaced",

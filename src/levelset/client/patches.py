@@ -12,12 +12,12 @@ import msgspec
 
 from levelset.errors import BadObject, BadPatch
 from levelset.objects import codec
-from levelset.objects.identity import GroupVersionKind
-from levelset.objects.trees import is_map
-from levelset.patch.builtin_shapes import builtin_shape
-from levelset.patch.difference import diff_operations
-from levelset.patch.merge import make_merge
-from levelset.patch.strategic_diff import make_strategic
+from levelset.objects.json_tree import is_map
+from levelset.objects.ref import GroupVersionKind
+from levelset.patch.json_patch import diff_operations
+from levelset.patch.merge_patch import make_merge
+from levelset.patch.merge_schema import builtin_shape
+from levelset.patch.strategic_merge import make_strategic
 
 __all__ = ["JsonPatch", "MergePatch", "Patch", "StrategicPatch"]
 

@@ -1,40 +1,89 @@
-"""Every verb as a call: path, query, headers and body, without sending anything."""
+"""Every verb as a call: path, query, headers and body, without sending anything.
+
+The ways to say which objects are meant, read into one: a selector as a text, as a map, or as the value itself.
+
+Forms: patches and applies of which everything but the name of the object and the body is known beforehand.
+
+A controller writes objects of few kinds to few places, with the settings of its client. What is the same each time (the
+path up to the name, the query, the words) is put together once for each kind and place; the client keeps it.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from levelset.client.calls import Call
-from levelset.client.selecting import Fields, Labels, read_fields, read_labels
-from levelset.errors import BadName, ConfigError
-from levelset.objects.definition import Definition
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource
+from levelset.client.transport.interface import Call
+from levelset.errors import BadName, BadSelector, ConfigError
+from levelset.objects.field_selectors import FieldSelector
+from levelset.objects.kind_definition import Definition
+from levelset.objects.label_selectors import LabelSelector
+from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 
 __all__ = [
+    "APPLY",
     "JSON",
     "PLAIN",
     "Fields",
+    "Form",
+    "FormKey",
     "Labels",
     "Match",
     "Propagation",
-    "Served",
+    "ResourceInfo",
     "Target",
     "Validation",
     "create",
     "delete",
     "delete_collection",
+    "form_of",
     "get",
     "list_",
     "logs",
     "patch",
+    "read_fields",
+    "read_labels",
     "update",
     "watch",
     "writing_query",
 ]
+
+Labels = str | Mapping[str, str] | LabelSelector
+"""A label selector: as a text, as labels that must all be there, or as a value."""
+Fields = str | Mapping[str, str] | FieldSelector
+"""A field selector, in the same three ways."""
+
+
+def read_labels(labels: Labels | None) -> LabelSelector | None:
+    """The label selector that is meant; BadSelector for what is none, before anything is asked."""
+    if isinstance(labels, str):
+        return LabelSelector.parse(labels)
+    if isinstance(labels, Mapping):
+        return LabelSelector.of(labels)
+    if labels is None or isinstance(labels, LabelSelector):
+        return labels
+    raise _none("label", labels)
+
+
+def read_fields(fields: Fields | None) -> FieldSelector | None:
+    """The field selector that is meant; BadSelector for what is none, before anything is asked."""
+    if isinstance(fields, str):
+        return FieldSelector.parse(fields)
+    if isinstance(fields, Mapping):
+        return FieldSelector.of(fields)
+    if fields is None or isinstance(fields, FieldSelector):
+        return fields
+    raise _none("field", fields)
+
+
+def _none(what: str, given: Any) -> BadSelector:
+    # Taken as its text, it would select something else than was meant; a delete would, too.
+    ways = f'give a text ("a=b"), a map, or a {what.title()}Selector'
+    return BadSelector(f"a value of type {type(given).__name__} is no {what} selector; {ways}")
+
 
 Match = Literal["Exact", "NotOlderThan"]
 """What a given resource version means to a list."""
@@ -56,7 +105,7 @@ PLAIN: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
 Pairs = Iterable[tuple[str, object]]
 
 
-class Served(Protocol):
+class ResourceInfo(Protocol):
     """What must be known of a kind to ask for it: a Definition knows it, and so does discovery."""
 
     @property
@@ -78,7 +127,7 @@ class Served(Protocol):
 class Target(msgspec.Struct, frozen=True):
     """What a call is about: one object, one part of an object, or all objects of a kind (in a namespace)."""
 
-    served: Served
+    served: ResourceInfo
     namespace: str | None = None
     name: str | None = None
     subresource: str | None = None
@@ -366,3 +415,69 @@ def _check_versions(target: Target, continue_: str | None, version: str | None, 
         problem = "a later page is of the version of the first; leave resource_version and match out"
     if problem is not None:
         raise ConfigError(f"{target.said('list')}: {problem}")
+
+
+APPLY: Final = "application/apply-patch+yaml"
+
+FormKey = tuple[type[Any], str | None, str | None, str, bool | None]
+"""Which form: the class, the namespace that was named, the part that is written, the content type, and `force`."""
+
+
+class Form(msgspec.Struct, frozen=True):
+    """The patches of objects of one class in one place."""
+
+    class_: type[Any]
+    place: Target
+    """Where the objects are; without a name."""
+    gvk: GroupVersionKind
+    namespace: str | None
+    path: str
+    """What stands before the name."""
+    words: str
+    tail: str
+    """What stands behind the name, in the path and in the words."""
+    query: str
+    content_type: str
+    timeout: float
+    is_dry: bool
+
+    def call(self, name: str, body: bytes) -> Call:
+        """The call for one object; BadName if its name cannot stand in a path."""
+        part = name if name.__class__ is str and PLAIN.fullmatch(name) else self.place.part("name", name)
+        return Call(
+            method="PATCH",
+            path=f"{self.path}{part}{self.tail}",
+            query=self.query,
+            headers={"accept": JSON, "content-type": self.content_type},
+            body=body,
+            timeout=self.timeout,
+            verb="patch",  # an apply is a patch to the server; only the words tell them apart
+            words=f"{self.words}{name}{self.tail}",
+        )
+
+
+def form_of(
+    place: Target,
+    key: FormKey,
+    *,
+    timeout: float,
+    manager: str | None = None,
+    validation: Validation | None = None,
+    dry_run: bool = False,
+) -> Form:
+    """The form for a kind in a place; BadName or ConfigError if no call could be made of it."""
+    class_, _, subresource, content_type, force = key
+    kind, verb = place.served.gvk.kind, "apply" if content_type == APPLY else "patch"
+    return Form(
+        class_=class_,
+        place=place,
+        gvk=place.served.gvk,
+        namespace=place.namespace,
+        path=f"{place.path}/",
+        words=f"{verb} {kind}/{place.namespace}/" if place.namespace else f"{verb} {kind}/",
+        tail=f"/{subresource}" if subresource else "",
+        query=writing_query(manager, validation, bool(dry_run), force),
+        content_type=content_type,
+        timeout=timeout,
+        is_dry=bool(dry_run),
+    )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.client.calls import Answer, Call
+from levelset.client.transport.interface import Answer, Call
 from levelset.errors import (
     AlreadyExists,
     ApiError,
@@ -27,8 +27,8 @@ from levelset.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from levelset.objects.trees import is_list, is_map
-from levelset.web.messages import Headers
+from levelset.http.messages import Headers
+from levelset.objects.json_tree import is_list, is_map
 
 __all__ = ["read_error", "read_status", "retry_after_of", "seconds_of", "warnings_of"]
 

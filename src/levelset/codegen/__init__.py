@@ -8,18 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from levelset.codegen.breaking import Finding, compare_definitions, compare_releases
-    from levelset.codegen.callrecords import CallRecords, Recorded, check_rules, compare_rules
+    from levelset.codegen.breaking_changes import Finding, compare_definitions, compare_releases
+    from levelset.codegen.call_records import CallRecords, Recorded, check_rules, compare_rules
     from levelset.codegen.crd import crd_of, crds_of, version_priority
     from levelset.codegen.dockerfile import docker_files
-    from levelset.codegen.helm import helm_chart
+    from levelset.codegen.helm_chart import helm_chart
     from levelset.codegen.installation import Installation, installation_of
     from levelset.codegen.manifests import documents_of, kustomize_tree, manifests_of
-    from levelset.codegen.models import models_from_crd
-    from levelset.codegen.models_openapi import models_from_openapi
+    from levelset.codegen.models.from_crd import models_from_crd
+    from levelset.codegen.models.from_openapi import models_from_openapi
     from levelset.codegen.openapi import openapi_of
-    from levelset.codegen.permissions import Permission, merge_rules, permit, read_permissions
-    from levelset.codegen.rbac import infer_permissions, roles_of
+    from levelset.codegen.rbac import Permission, infer_permissions, merge_rules, permit, read_permissions, roles_of
     from levelset.codegen.schema import schema_of
 
 __all__ = [
@@ -53,18 +52,17 @@ __all__ = [
 ]
 
 _FILES: Final = {
-    "breaking": "Finding compare_definitions compare_releases",
-    "callrecords": "CallRecords Recorded check_rules compare_rules",
+    "breaking_changes": "Finding compare_definitions compare_releases",
+    "call_records": "CallRecords Recorded check_rules compare_rules",
     "crd": "crd_of crds_of version_priority",
     "dockerfile": "docker_files",
-    "helm": "helm_chart",
+    "helm_chart": "helm_chart",
     "installation": "Installation installation_of",
     "manifests": "documents_of kustomize_tree manifests_of",
-    "models": "models_from_crd",
-    "models_openapi": "models_from_openapi",
+    "models.from_crd": "models_from_crd",
+    "models.from_openapi": "models_from_openapi",
     "openapi": "openapi_of",
-    "permissions": "Permission merge_rules permit read_permissions",
-    "rbac": "infer_permissions roles_of",
+    "rbac": "Permission infer_permissions merge_rules permit read_permissions roles_of",
     "schema": "schema_of",
 }
 _LATE: Final = {name: f"{__name__}.{file}" for file, names in _FILES.items() for name in names.split()}

@@ -10,10 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from levelset.codegen.constraints import PRESERVE
-from levelset.codegen.schema import schema_of
+from levelset.codegen.schema import PRESERVE, schema_of
 from levelset.errors import ConfigError
-from levelset.objects.definition import Column, Definition, definition_of
+from levelset.objects.kind_definition import Column, Definition, definition_of
 from levelset.objects.resource import Object
 
 __all__ = ["crd_of", "crds_of", "is_custom", "version_priority"]

@@ -5,19 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from levelset.client.kinds import Kind, OnlyMetadata, view_of
+from levelset.client.object_types import Kind, OnlyMetadata, view_of
 from levelset.codegen.crd import crds_of
-from levelset.codegen.permissions import Permission
-from levelset.codegen.rbac import infer_permissions
-from levelset.controller.controller import Controller
-from levelset.controller.relations import Owns, References, Watches
+from levelset.codegen.rbac import Permission, infer_permissions
 from levelset.errors import ConfigError
 from levelset.objects.resource import Object
-from levelset.webhook.conversion import Conversions
-from levelset.webhook.group import Webhook, Webhooks
-from levelset.webhook.reaching import SERVICE, Service
-from levelset.webhook.registration import configurations, conversion_patches
-from levelset.webhook.registration import permissions as webhook_rules
+from levelset.runtime.controller.controller import Controller
+from levelset.runtime.controller.relations import Owns, References, Watches
+from levelset.runtime.webhook.client_config import SERVICE, Service
+from levelset.runtime.webhook.conversion import Conversions
+from levelset.runtime.webhook.registration import configurations, conversion_patches
+from levelset.runtime.webhook.registration import permissions as webhook_rules
+from levelset.runtime.webhook.webhook_set import Webhook, Webhooks
 
 __all__ = ["Installation", "installation_of"]
 

@@ -1,17 +1,132 @@
 """Writes everything that an installation needs as YAML files: definitions, leave, workload, webhooks.
 
 All functions here give a mapping from paths to texts, the same for the same installation, and touch no disk.
+
+The objects that run a program in a cluster: its Deployment, and what protects, finds and names it.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from levelset.codegen import workloads
 from levelset.codegen.installation import Installation
 from levelset.codegen.rbac import roles_of
 from levelset.objects.codec import write_manifests
 
-__all__ = ["documents_of", "kustomize_tree", "manifests_of", "split_image", "write_file"]
+__all__ = [
+    "deployment",
+    "disruption_budget",
+    "documents_of",
+    "kustomize_tree",
+    "manifests_of",
+    "metadata",
+    "namespace",
+    "network_policy",
+    "service",
+    "service_account",
+    "split_image",
+    "write_file",
+]
+
+_USER: Final = 65532
+_API_PORTS: Final = (443, 6443, 8443)
+
+
+def metadata(one: Installation, *, is_placed: bool = True) -> dict[str, Any]:
+    """The name, the namespace and the labels of its objects."""
+    place = {"namespace": one.namespace} if is_placed else {}
+    return {"name": one.name, **place, "labels": one.labels}
+
+
+def namespace(one: Installation) -> dict[str, Any]:
+    """The namespace that it runs in, in which nobody may run as root."""
+    labels = {**one.labels, "pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one.namespace, "labels": labels}}
+
+
+def service_account(one: Installation) -> dict[str, Any]:
+    """Who it is to the API server."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(one)}
+
+
+def deployment(one: Installation) -> dict[str, Any]:
+    """What runs it: not as root, with nothing to write to but `/tmp`, and asked whether it lives and is ready."""
+    pod: dict[str, Any] = {
+        "serviceAccountName": one.name,
+        "terminationGracePeriodSeconds": 40,  # more than a manager gives to what is under way
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(one)],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
+    }
+    if one.replicas > 1:
+        spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+        pod["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": one.selector}}]
+    spec = {
+        "replicas": one.replicas,
+        "selector": {"matchLabels": one.selector},
+        "template": {"metadata": {"labels": one.labels}, "spec": pod},
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(one), "spec": spec}
+
+
+def _container(one: Installation) -> dict[str, Any]:
+    ports = [{"name": "health", "containerPort": one.health_port}]
+    if one.has_webhooks:
+        ports.append({"name": "webhooks", "containerPort": one.webhook_port})
+    variables = [{"name": name, "value": value} for name, value in sorted(one.environment.items())]
+    return {
+        "name": "operator",
+        "image": one.image,
+        **({"command": list(one.command)} if one.command else {}),
+        **({"args": list(one.arguments)} if one.arguments else {}),
+        **({"env": variables} if variables else {}),
+        "ports": ports,
+        "livenessProbe": {**_probe("/livez"), "initialDelaySeconds": 10, "periodSeconds": 20},
+        "readinessProbe": {**_probe("/readyz"), "initialDelaySeconds": 2, "periodSeconds": 5},
+        "resources": {name: dict(amounts) for name, amounts in one.resources.items()},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108  # a path in the container
+    }
+
+
+def _probe(path: str) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": "health"}}
+
+
+def service(one: Installation) -> dict[str, Any]:
+    """Where metrics are read, and webhooks are called."""
+    ports: list[dict[str, Any]] = [{"name": "health", "port": one.health_port, "targetPort": "health"}]
+    if one.has_webhooks:
+        ports.insert(0, {"name": "webhooks", "port": 443, "targetPort": "webhooks"})
+    spec = {"selector": one.selector, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(one), "spec": spec}
+
+
+def disruption_budget(one: Installation) -> dict[str, Any]:
+    """Lets nodes be emptied, one replica at a time."""
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": one.selector}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata(one), "spec": spec}
+
+
+def network_policy(one: Installation) -> dict[str, Any]:
+    """Lets in those who ask for health and metrics, and for webhooks; lets out to the API server and to names."""
+    entrances = [one.health_port, *([one.webhook_port] if one.has_webhooks else [])]
+    names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    spec = {
+        "podSelector": {"matchLabels": one.selector},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in entrances]}],
+        "egress": [{"ports": names}, {"ports": [{"protocol": "TCP", "port": port} for port in _API_PORTS]}],
+    }
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata(one), "spec": spec}
 
 
 def documents_of(one: Installation) -> Mapping[str, list[dict[str, Any]]]:
@@ -19,14 +134,14 @@ def documents_of(one: Installation) -> Mapping[str, list[dict[str, Any]]]:
     made: dict[str, list[dict[str, Any]]] = {
         f"crds/{definition['metadata']['name']}.yaml": [dict(definition)] for definition in one.definitions
     }
-    made["namespace.yaml"] = [workloads.namespace(one)]
-    made["service-account.yaml"] = [workloads.service_account(one)]
+    made["namespace.yaml"] = [namespace(one)]
+    made["service-account.yaml"] = [service_account(one)]
     roles = roles_of(one.permissions, name=one.name, account=one.name, namespace=one.namespace, labels=one.labels)
     made |= {"rbac.yaml": roles} if roles else {}
-    made["deployment.yaml"] = [workloads.deployment(one)]
-    made["service.yaml"] = [workloads.service(one)]
-    made["pod-disruption-budget.yaml"] = [workloads.disruption_budget(one)]
-    made["network-policy.yaml"] = [workloads.network_policy(one)]
+    made["deployment.yaml"] = [deployment(one)]
+    made["service.yaml"] = [service(one)]
+    made["pod-disruption-budget.yaml"] = [disruption_budget(one)]
+    made["network-policy.yaml"] = [network_policy(one)]
     hooks = [{**hook, "metadata": {**hook["metadata"], "labels": one.labels}} for hook in one.webhooks]
     return {**made, **({"webhooks.yaml": hooks} if hooks else {})}
 

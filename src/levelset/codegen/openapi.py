@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from levelset.codegen.arranging import arrange
-from levelset.codegen.hints import Place, Schema
-from levelset.codegen.schema import schema_for, schema_of
-from levelset.objects.definition import Definition, definition_of
+from levelset.codegen.schema import Place, Schema, arrange, schema_for, schema_of
+from levelset.objects.kind_definition import Definition, definition_of
 from levelset.objects.meta import ListMeta, ObjectMeta
 from levelset.objects.resource import Object
 

@@ -3,18 +3,276 @@
 What is watched, owned and elected is known from the values; what is written, from the code of the reconcilers as far as
 it can be read (`codereading`). The rest is declared with `permit`, and a test that records the real calls
 (`callrecords`) says what is missing, and what nobody uses.
+
+Reads the code of reconcilers for what they do with their context: `ctx.apply`, `ctx.set_status`, `ctx.record`.
+
+Only what can be seen is told: calls on a parameter that is called `ctx` or annotated as a Context, in the function
+itself and in the functions of its module that it names. What is done in other ways is declared, and found by tests.
+
+What a program may do, as values: one Permission for each resource, merged into rules as Kubernetes writes them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, Final
 
-from levelset.client.kinds import Kind, view_of
-from levelset.codegen.codereading import Deed, deeds_of
-from levelset.codegen.permissions import Permission, merge_rules, resource_of
-from levelset.controller.controller import Controller
-from levelset.controller.relations import Owns, References, Watches
+from levelset.client.object_types import Kind, view_of
+from levelset.errors import ConfigError
+from levelset.objects.kind_definition import plural_of
+from levelset.objects.ref import GroupVersionKind
+from levelset.runtime.controller.controller import Controller
+from levelset.runtime.controller.relations import Owns, References, Watches
 
-__all__ = ["infer_permissions", "roles_of"]
+__all__ = [
+    "Deed",
+    "Permission",
+    "deeds_of",
+    "infer_permissions",
+    "merge_rules",
+    "permit",
+    "read_permissions",
+    "resource_of",
+    "roles_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One call on a context: its name, and whether it is about the object that is looked at."""
+
+    name: str
+    is_own: bool
+
+
+def deeds_of(*functions: Callable[..., Any] | None) -> frozenset[Deed] | None:
+    """What these functions, and those that they name, do with their contexts; None if the code of one is not there."""
+    found: set[Deed] = set()
+    seen: set[FunctionType] = set()
+    waiting = [one for one in map(_plain, functions) if one is not None]
+    while waiting:
+        function = waiting.pop()
+        if not isinstance(function, FunctionType):
+            return None
+        if function in seen:
+            continue
+        seen.add(function)
+        tree = _parse(function)
+        if tree is None:
+            return None
+        found.update(_deeds(tree))
+        waiting += [one for one in _named(tree, function) if one not in seen]
+    return frozenset(found)
+
+
+def _plain(function: Any) -> Any:
+    """The function behind partials, methods and callable objects."""
+    if isinstance(function, partial):
+        return _plain(function.func)  # pyright: ignore[reportUnknownMemberType] - of any kind
+    if isinstance(function, MethodType):
+        return _plain(function.__func__)
+    if hasattr(function, "__wrapped__"):
+        return _plain(function.__wrapped__)
+    if isinstance(function, FunctionType | type):
+        return function
+    members: Any = {name: value for one in type(function).__mro__ for name, value in vars(one).items()}
+    called = members.get("__call__")
+    return called if isinstance(called, FunctionType) else function
+
+
+def _parse(function: FunctionType) -> ast.AST | None:
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def _deeds(tree: ast.AST) -> Iterator[Deed]:
+    contexts, own = _parameters(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        base = node.func.value
+        if isinstance(base, ast.Attribute) and base.attr == "client":
+            base = base.value
+        if isinstance(base, ast.Name) and base.id in contexts:
+            yield Deed(node.func.attr, bool(node.args) and _root(node.args[0]) in own)
+
+
+def _parameters(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """The parameters that are contexts, and those that stand before one: the objects that are looked at."""
+    contexts: set[str] = set()
+    own: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for before, one in zip((None, *node.args.args), node.args.args, strict=False):
+                if one.arg in ("ctx", "context") or _ends_with_context(one.annotation):
+                    contexts.add(one.arg)
+                    own |= {before.arg} if before is not None and before.arg != "self" else set()
+    return contexts, own
+
+
+def _ends_with_context(annotation: ast.expr | None) -> bool:
+    return annotation is not None and ast.unparse(annotation).strip("'\"").split(".")[-1].startswith("Context")
+
+
+def _root(node: ast.expr) -> str:
+    """The name that an expression begins with: `site` of `site.ref`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _named(tree: ast.AST, function: FunctionType) -> Iterator[FunctionType]:
+    """The functions of the same module that are named somewhere in the code."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for name in sorted(names):
+        found = _plain(function.__globals__.get(name))
+        if isinstance(found, FunctionType) and found.__module__ == function.__module__:
+            yield found
+
+
+_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+_RANK: Final = {verb: rank for rank, verb in enumerate(_VERBS)}
+# Kinds whose name is a plural already.
+_PLURALS: Final = {("", "Endpoints"): "endpoints"}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Permission:
+    """Leave to do something: `Permission("apps", "deployments", ["delete"])`.
+
+    `resource` may name a part, as in `deployments/scale`. With `names` it is only about objects of these names, with
+    `namespace` only about those in one. `why` says what it is for. What is `rarely` used (after a conflict, say) is
+    not missed by a test that never came there.
+    """
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    namespace: str | None = None
+    why: str = ""
+    rarely: bool = False
+
+    def __init__(
+        self,
+        group: str,
+        resource: str,
+        verbs: Iterable[str],
+        *,
+        names: Iterable[str] = (),
+        namespace: str | None = None,
+        why: str = "",
+        rarely: bool = False,
+    ) -> None:
+        if isinstance(verbs, str) or isinstance(names, str):
+            raise ConfigError(f"Permission({resource!r}): verbs and names are lists: write ['get', 'list']")
+        values: dict[str, Any] = {"group": group, "resource": resource, "verbs": tuple(verbs), "names": tuple(names)}
+        for name, value in {**values, "namespace": namespace, "why": why, "rarely": rarely}.items():
+            object.__setattr__(self, name, value)
+        if not self.resource or not self.verbs:
+            raise ConfigError(f"Permission({group!r}, {resource!r}): say on which resource, and which verbs")
+
+    def __str__(self) -> str:
+        group = f".{self.group}" if self.group else ""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{', '.join(self.verbs)} {self.resource}{group}{where}"
+
+    def allows(self, verb: str, group: str, resource: str, name: str, namespace: str | None) -> bool:
+        """Whether it gives leave for this."""
+        return (
+            (verb in self.verbs or "*" in self.verbs)
+            and self.group in (group, "*")
+            and self.resource in (resource, "*")
+            and (not self.names or name in self.names)
+            and self.namespace in (None, namespace)
+        )
+
+
+def permit(
+    kind: Kind[Any],
+    *verbs: str,
+    part: str = "",
+    names: Iterable[str] = (),
+    namespace: str | None = None,
+    why: str = "",
+) -> Permission:
+    """The same for a class: `permit(Deployment, "delete")`, `permit(Website, "update", part="scale")`."""
+    group, resource = resource_of(kind)
+    return Permission(
+        group, f"{resource}/{part}" if part else resource, verbs, names=names, namespace=namespace, why=why
+    )
+
+
+def resource_of(kind: Kind[Any]) -> tuple[str, str]:
+    """The group and the plural of a kind; that of a kind without a class is what an English reader expects."""
+    view = view_of(kind)
+    known = _PLURALS.get((view.gvk.group, view.gvk.kind))
+    return view.gvk.group, known or (_guess(view.gvk) if view.definition is None else view.definition.plural)
+
+
+def _guess(gvk: GroupVersionKind) -> str:
+    return plural_of(gvk.kind)
+
+
+def merge_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """The rules of a Role that give leave for all these, wherever: merged, sorted, and nothing else."""
+    verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
+    for one in permissions:
+        verbs.setdefault((one.group, one.resource, tuple(sorted(one.names))), set()).update(one.verbs)
+    _drop_covered(verbs)
+    resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (group, resource, names), what in sorted(verbs.items()):
+        resources.setdefault((group, names, _sorted(what)), []).append(resource)
+    return [
+        {
+            "apiGroups": [group],
+            "resources": sorted(several),
+            **({"resourceNames": list(names)} if names else {}),
+            "verbs": list(what),
+        }
+        for (group, names, what), several in sorted(resources.items(), key=_place_of)
+    ]
+
+
+def _place_of(pair: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]]) -> tuple[Any, ...]:
+    (group, names, _), resources = pair
+    return group, resources, names
+
+
+def _drop_covered(verbs: dict[tuple[str, str, tuple[str, ...]], set[str]]) -> None:
+    """What may be done with all objects need not be said again of some."""
+    for group, resource, names in list(verbs):
+        if names:
+            verbs[group, resource, names] -= verbs.get((group, resource, ()), set())
+            if not verbs[group, resource, names]:
+                del verbs[group, resource, names]
+
+
+def _sorted(verbs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(verbs, key=lambda verb: (_RANK.get(verb, len(_RANK)), verb)))
+
+
+def read_permissions(roles: Iterable[Any]) -> Sequence[Permission]:
+    """What Roles and ClusterRoles, as trees, give leave for; other objects, and rules about URLs, are passed over."""
+    found: list[Permission] = []
+    for role in roles:
+        if role.get("kind") not in ("Role", "ClusterRole"):
+            continue
+        namespace = role["metadata"].get("namespace") if role["kind"] == "Role" else None
+        for rule in role.get("rules") or ():
+            found += [
+                Permission(group, resource, rule["verbs"], names=rule.get("resourceNames") or (), namespace=namespace)
+                for group in rule.get("apiGroups") or ()
+                for resource in rule.get("resources") or ()
+            ]
+    return found
+
 
 _STATUS: Final = {"set_condition", "set_status", "save", "update_status"}
 # What each call asks of the kind of its object: an apply makes the object if it is not there.

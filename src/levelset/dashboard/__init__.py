@@ -4,9 +4,8 @@ It is read-only, for whoever has the address that is printed, on this machine on
 """
 
 from levelset.dashboard.access import Access
-from levelset.dashboard.app import Dashboard
-from levelset.dashboard.feed import Feed
-from levelset.dashboard.reading import Reader, Sight
-from levelset.dashboard.serving import dashboard
+from levelset.dashboard.app import Dashboard, dashboard
+from levelset.dashboard.event_feed import Feed
+from levelset.dashboard.queries import Reader, Sight
 
 __all__ = ["Access", "Dashboard", "Feed", "Reader", "Sight", "dashboard"]

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-from levelset.web import Headers, Request
+from levelset.http import Headers, Request
 
 __all__ = ["SAFE", "Access", "is_loopback"]
 

@@ -9,22 +9,73 @@
 | `/api/object?kind=&name=[&namespace=]` | one object with all around it |
 | `/api/events` | what happened last |
 | `/feed?kind=...[&status=1]` | what changes in these kinds, as server-sent events |
+
+The page as it is sent: one document with style and script inside, and the policy that lets only these two work.
+
+The dashboard as a part of a program: `run(websites, dashboard())` serves it, and says where it is.
+
+```python
+from levelset import run
+from levelset.dashboard import dashboard
+
+run(websites, dashboard(), local=True)
+```
 """
 
 import asyncio
+import base64
+import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, Final
 
 from levelset.dashboard.access import SAFE, Access
-from levelset.dashboard.feed import Feed
-from levelset.dashboard.page import read_page
-from levelset.dashboard.reading import Reader, Sight
+from levelset.dashboard.event_feed import Feed
+from levelset.dashboard.queries import Reader, Sight
 from levelset.dashboard.views import MOST_OBJECTS, read_kind
 from levelset.errors import ApiError, BadRequest, LevelsetError, Malformed, NotReady, UnknownKind
-from levelset.web import Request, Response
+from levelset.http import Limits, Request, Response, Server
+from levelset.runtime.manager import Manager, System
 
-__all__ = ["Dashboard"]
+__all__ = ["Dashboard", "Page", "dashboard", "read_page"]
+
+_HERE: Final = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The bytes of the document, and its Content-Security-Policy."""
+
+    body: bytes
+    policy: str
+
+
+@cache
+def read_page() -> Page:
+    """The page, read and put together once; nothing in it comes from anywhere else, or depends on who asks."""
+    style, script, document = [(_HERE / f"page.{ending}").read_text("utf-8") for ending in ("css", "js", "html")]
+    policy = [
+        "default-src 'none'",
+        f"style-src {_hash(style)}",
+        f"script-src {_hash(script)}",
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    ]
+    return Page(document.replace("{style}", style).replace("{script}", script).encode(), "; ".join(policy))
+
+
+def _hash(text: str) -> str:
+    """The name by which a policy knows an inline element."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
 
 _TEXT: Final = (("Content-Type", "text/plain; charset=utf-8"), *SAFE)
 _JSON: Final = (("Content-Type", "application/json"), *SAFE)
@@ -159,3 +210,31 @@ def _code(error: LevelsetError) -> int:
 def _say(status: int, sentence: str) -> Response:
     more = (("Allow", "GET"),) if status == 405 else ()
     return Response(status, (*_TEXT, *more), f"{sentence}\n".encode())
+
+
+_LIMITS: Final = Limits(connections=100, body_bytes=0)
+_SHUTDOWN: Final = 1.0
+
+
+def dashboard(port: int = 0) -> System:
+    """A part to run with others: serves the page on this port of the loopback interface, or on any free one.
+
+    ConfigError, before anything else has begun, if the port cannot be had.
+    """
+    return System(name="dashboard", around=partial(_serve, port))
+
+
+@asynccontextmanager
+async def _serve(port: int) -> AsyncGenerator[System, None]:
+    page = Dashboard()
+
+    def show(manager: Manager) -> None:
+        page.show(Sight.of(manager))
+        manager.on_stop(page.close)  # before the client is closed that its watches use
+
+    async with Server(page.handle, port=port, limits=_LIMITS) as server:
+        try:
+            yield System(name="dashboard", setup=show, urls={"dashboard": page.address(server.url)})
+        finally:
+            await page.close()
+            await server.stop(within=_SHUTDOWN)

@@ -7,12 +7,12 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from levelset.client.served import ServedResource
-from levelset.controller.actions import Outcome
-from levelset.controller.running import RunningStats
+from levelset.client.discovery import ApiResource
 from levelset.errors import BadRequest, Malformed
-from levelset.objects.identity import GroupVersionKind, Ref
-from levelset.objects.trees import is_list, is_map
+from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.ref import GroupVersionKind, Ref
+from levelset.runtime.controller.actions import Outcome
+from levelset.runtime.controller.running_controller import RunningStats
 
 __all__ = [
     "MOST_OBJECTS",
@@ -56,7 +56,7 @@ def read_kind(text: str | None) -> GroupVersionKind:
 
 
 def kinds_view(
-    served: Iterable[ServedResource],
+    served: Iterable[ApiResource],
     counts: Mapping[GroupVersionKind, int | None],
     looked_at: Collection[GroupVersionKind],
 ) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def object_text(tree: Any) -> dict[str, Any]:
     text = json.dumps(tree, indent=2, ensure_ascii=False)
     if len(text) > _LONG_YAML:
         return {"language": "json", "text": text[:_LONGEST], "isCut": len(text) > _LONGEST}
-    from levelset.objects.yamltext import write_yaml  # noqa: PLC0415  # late: most start a page without opening it
+    from levelset.objects.yaml_codec import write_yaml  # noqa: PLC0415  # late: most start a page without opening it
 
     return {"language": "yaml", "text": write_yaml([tree]), "isCut": False}
 

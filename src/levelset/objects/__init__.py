@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from levelset.objects.cached_object import Head, Kept, OwnerHead, keep, kept_of, read_head, without_managed_fields
 from levelset.objects.codec import (
     decode,
     decode_tree,
@@ -14,7 +15,7 @@ from levelset.objects.codec import (
     write_manifests,
 )
 from levelset.objects.conditions import find_condition, is_condition_true, remove_condition, set_condition
-from levelset.objects.declarations import (
+from levelset.objects.field_markers import (
     Atomic,
     Declaration,
     Embedded,
@@ -25,9 +26,8 @@ from levelset.objects.declarations import (
     declarations_of,
     rules_of,
 )
-from levelset.objects.definition import Column, Definition, Scale, Scope, define, definition_of, plural_of
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource, Ref, parse_api_version
-from levelset.objects.kept import Head, Kept, OwnerHead, keep, kept_of, read_head, without_managed_fields
+from levelset.objects.json_tree import Tree
+from levelset.objects.kind_definition import Column, Definition, Scale, Scope, define, definition_of, plural_of
 from levelset.objects.meta import (
     Condition,
     DeleteOptions,
@@ -39,7 +39,7 @@ from levelset.objects.meta import (
     StatusCause,
     StatusDetails,
 )
-from levelset.objects.model import Meta, Model, Spec, Status, field, replace
+from levelset.objects.model import Meta, Model, Spec, Status, field, python_name, replace, wire_name
 from levelset.objects.owners import (
     controller_of,
     is_owned_by,
@@ -49,17 +49,15 @@ from levelset.objects.owners import (
     set_owner,
 )
 from levelset.objects.quantity import Notation, Quantity
+from levelset.objects.ref import GroupVersionKind, GroupVersionResource, Ref, parse_api_version
 from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, Resource, origin_of, with_origin
 from levelset.objects.scheme import Scheme
-from levelset.objects.times import MicroTime, format_time, parse_time, seconds_precision
-from levelset.objects.trees import Tree
+from levelset.objects.timestamps import MicroTime, format_time, parse_time, seconds_precision
 from levelset.objects.unstructured import Unstructured
-from levelset.objects.wirenames import python_name, wire_name
 
 if TYPE_CHECKING:
-    from levelset.objects.fieldselectors import FieldRequirement, FieldSelector
-    from levelset.objects.requirements import Operator, Requirement
-    from levelset.objects.selectors import LabelSelector
+    from levelset.objects.field_selectors import FieldRequirement, FieldSelector
+    from levelset.objects.label_selectors import LabelSelector, Operator, Requirement
 
 __all__ = [
     "ApiStatus",
@@ -148,11 +146,11 @@ __all__ = [
 
 # Loaded when they are first asked for: a program that only reads and writes objects selects none.
 _LATE: Final = {
-    "FieldRequirement": "levelset.objects.fieldselectors",
-    "FieldSelector": "levelset.objects.fieldselectors",
-    "LabelSelector": "levelset.objects.selectors",
-    "Operator": "levelset.objects.requirements",
-    "Requirement": "levelset.objects.requirements",
+    "FieldRequirement": "levelset.objects.field_selectors",
+    "FieldSelector": "levelset.objects.field_selectors",
+    "LabelSelector": "levelset.objects.label_selectors",
+    "Operator": "levelset.objects.label_selectors",
+    "Requirement": "levelset.objects.label_selectors",
 }
 
 

@@ -12,12 +12,12 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from levelset.errors import BadObject
-from levelset.objects import carrying, times
+from levelset.objects import timestamps, unknown_fields
+from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.quantity import Quantity
 from levelset.objects.resource import ORIGIN, Object, origin_of, with_origin
 from levelset.objects.scheme import Scheme
-from levelset.objects.times import MicroTime
-from levelset.objects.trees import is_list, is_map
+from levelset.objects.timestamps import MicroTime
 from levelset.objects.unstructured import Unstructured
 
 __all__ = [
@@ -131,7 +131,7 @@ def to_tree(obj: Any) -> Any:
 
 
 def _carried(origin: bytes, before: bytes, after: bytes) -> Any:
-    return carrying.carry(_read_any.decode(origin), _read_any.decode(before), _read_any.decode(after))
+    return unknown_fields.carry(_read_any.decode(origin), _read_any.decode(before), _read_any.decode(after))
 
 
 def _decode_again(obj: Object, origin: bytes) -> Object:
@@ -143,14 +143,14 @@ def read_manifests(text: str | bytes, scheme: Scheme | None = None) -> list[Any]
 
     A kind that the scheme knows becomes its class, any other an `Unstructured`. Empty documents are passed over.
     """
-    from levelset.objects.yamltext import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
+    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
 
     return [_to_object(tree, scheme) for document in read_yaml(text) for tree in _unfold(document)]
 
 
 def write_manifests(objects: Iterable[Any]) -> str:
     """One YAML text with a document for each object."""
-    from levelset.objects.yamltext import write_yaml  # noqa: PLC0415  # as above
+    from levelset.objects.yaml_codec import write_yaml  # noqa: PLC0415  # as above
 
     return write_yaml([to_tree(one) for one in objects])
 
@@ -182,7 +182,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 def _read_special(kind: type, value: Any) -> Any:
     """Reads the types that msgspec does not know; what it raises becomes the error of that member."""
     if kind is MicroTime:
-        return MicroTime.of(times.parse_time(value))
+        return MicroTime.of(timestamps.parse_time(value))
     if kind is Quantity:
         return Quantity.from_tree(value)
     raise TypeError(f"no way to read a {kind.__name__} from JSON")
@@ -190,7 +190,7 @@ def _read_special(kind: type, value: Any) -> Any:
 
 def _write_special(value: Any) -> Any:
     if isinstance(value, datetime):
-        return times.format_time(value)
+        return timestamps.format_time(value)
     if isinstance(value, Quantity):
         return str(value)
     if isinstance(value, Unstructured):

@@ -1,13 +1,31 @@
-"""Conditions: the lines of a status that say what holds, why, and since when."""
+"""Conditions: the lines of a status that say what holds, why, and since when.
+
+An object with one of its conditions set: the status stays a value that is computed whole; pure.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Any, Final, Literal, TypeVar, get_args
 
+import msgspec
+
+from levelset.errors import ConfigError
+from levelset.objects import codec
+from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.meta import Condition
-from levelset.objects.times import seconds_precision
+from levelset.objects.model import replace
+from levelset.objects.resource import Object
+from levelset.objects.timestamps import seconds_precision
+from levelset.objects.unstructured import Unstructured
 
-__all__ = ["find_condition", "is_condition_true", "remove_condition", "set_condition"]
+__all__ = [
+    "conditions_of",
+    "find_condition",
+    "is_condition_true",
+    "remove_condition",
+    "set_condition",
+    "with_condition",
+]
 
 
 def set_condition(
@@ -69,3 +87,81 @@ def _word(status: str | bool | None) -> Literal["True", "False", "Unknown"]:
     if status == "Unknown":
         return "Unknown"
     raise ValueError(f"a condition's status is True, False or Unknown, not {status!r}")
+
+
+_KNOWN: Final = frozenset(one.encode_name for one in msgspec.structs.fields(Condition))
+
+O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
+
+
+def with_condition(
+    obj: O,
+    type: str,  # noqa: A002  # the word of the API
+    status: Literal["True", "False", "Unknown"] | bool | None,
+    *,
+    now: datetime,
+    reason: str = "",
+    message: str = "",
+) -> O:
+    """A copy of the object whose status says this, for the generation that was looked at.
+
+    The time of the condition moves only when its status does. ConfigError if the status has no conditions.
+    """
+    made = set_condition(
+        conditions_of(obj),
+        type,
+        status,
+        now=now,
+        reason=reason,
+        message=message,
+        observed_generation=obj.metadata.generation or None,
+    )
+    if isinstance(obj, Unstructured):
+        return _in_tree(obj, made)  # type: ignore[return-value]  # an Unstructured has no subclasses
+    present: Any = getattr(obj, "status", None)
+    base = _new_status(obj) if present is None else present
+    return replace(obj, status=replace(base, conditions=made))
+
+
+def conditions_of(obj: Object | Unstructured) -> tuple[Condition, ...]:
+    """The conditions in an object's status; none if it has no status yet."""
+    if isinstance(obj, Unstructured):
+        status = obj.tree.get("status")
+        found = status.get("conditions") if is_map(status) else None
+        return tuple(codec.from_tree(Condition, one) for one in found) if is_list(found) else ()
+    present: Any = getattr(obj, "status", None)
+    if present is None:
+        return ()
+    return tuple(_with_conditions(obj, present).conditions)
+
+
+def _in_tree(obj: Unstructured, conditions: tuple[Condition, ...]) -> Unstructured:
+    """The tree with these conditions; what a Condition does not know of them stays."""
+    present = obj.tree.get("status")
+    status: dict[str, Any] = present if is_map(present) else {}
+    found = status.get("conditions")
+    trees = {one.get("type"): one for one in found if is_map(one)} if is_list(found) else {}
+    made: list[Any] = []
+    for one in conditions:
+        old = trees.get(one.type, {})
+        made.append({**{name: value for name, value in old.items() if name not in _KNOWN}, **codec.to_tree(one)})
+    return Unstructured({**obj.tree, "status": {**status, "conditions": made}})
+
+
+def _new_status(obj: Object) -> Any:
+    """An empty status of the class that the object's own class says."""
+    declared = next((one.type for one in msgspec.structs.fields(obj) if one.name == "status"), None)
+    for found in get_args(declared):
+        if isinstance(found, type) and issubclass(found, msgspec.Struct):
+            try:
+                return _with_conditions(obj, found())
+            except TypeError:
+                break
+    raise ConfigError(f"{obj.ref} has no status yet, and one cannot be made of nothing: set_status first")
+
+
+def _with_conditions(obj: Object, status: Any) -> Any:
+    """The status itself, if it has conditions."""
+    if not hasattr(status, "conditions"):
+        raise ConfigError(f"the status of {obj.kind} needs `conditions: tuple[Condition, ...] = ()` to have any")
+    return status

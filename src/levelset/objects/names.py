@@ -5,7 +5,7 @@ there are none; each `is_` function only answers whether there are any. All of t
 that grows with its length and no faster.
 """
 
-from levelset.objects.patterns import Pattern
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
     "check_dns1123_label",

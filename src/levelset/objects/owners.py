@@ -1,14 +1,33 @@
-"""Owners: who an object belongs to, and is deleted with."""
+"""Owners: who an object belongs to, and is deleted with.
 
+Children and their owner: who controls what, and where it is made; for typed objects and for trees; pure.
+"""
+
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+import msgspec
 
 from levelset.errors import BadOwner
-from levelset.objects.definition import definition_of
+from levelset.objects import codec
+from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.kind_definition import definition_of
 from levelset.objects.meta import OwnerReference
 from levelset.objects.resource import Object
+from levelset.objects.unstructured import Unstructured
 
-__all__ = ["controller_of", "is_owned_by", "owner_reference", "remove_owner", "set_controller", "set_owner"]
+__all__ = [
+    "as_object",
+    "controller_of",
+    "is_child",
+    "is_owned_by",
+    "owned",
+    "owner_reference",
+    "remove_owner",
+    "set_controller",
+    "set_owner",
+]
 
 O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker shows
 
@@ -98,3 +117,84 @@ def _check_namespaces(obj: Object, owner: Object) -> None:
 @lru_cache(maxsize=1024)
 def _are_namespaced(one: Any, other: Any) -> tuple[bool, bool]:
     return definition_of(one).namespaced, definition_of(other).namespaced
+
+
+C = TypeVar("C", bound=Object | Unstructured)
+
+
+def as_object(child: Any) -> Any:
+    """A typed object or an Unstructured as it is; any other mapping as an Unstructured."""
+    if isinstance(child, Object):  # asked first, as it is asked quickly
+        return child
+    return Unstructured(cast("Mapping[str, Any]", child)) if isinstance(child, Mapping) else child
+
+
+def owned(child: C, owner: Object | Unstructured, *, controls: bool = True) -> C:
+    """A copy that belongs to its owner, and is made where the owner is if it does not say where.
+
+    BadOwner if somebody else controls it already, if the owner lives in another namespace, or has no uid yet.
+    """
+    if isinstance(child, Object) and isinstance(owner, Object):
+        made: Any = _adopted(child, owner) if controls and not child.metadata.owner_references else None
+        if made is None:
+            placed: Any = _placed(child, owner)
+            made = set_controller(placed, owner) if controls else set_owner(placed, owner)
+        return made  # type: ignore[no-any-return]
+    tree = codec.to_tree(child)
+    made = {**tree, "metadata": _owned_metadata(dict(tree.get("metadata") or {}), owner, _shown(child), controls)}
+    return cast("C", Unstructured(made) if isinstance(child, Unstructured) else codec.from_tree(type(child), made))
+
+
+def is_child(metadata_owners: Any, owner: Object | Unstructured) -> bool:
+    """Whether the owner is among these owner references."""
+    return any(one.uid == owner.metadata.uid for one in metadata_owners)
+
+
+def _adopted(child: Object, owner: Object) -> Object | None:
+    """What `_placed` and `set_controller` make of a child that nobody owns, if nothing is the matter with the two.
+
+    That is nearly every child: of a namespaced kind as its owner is, and there or nowhere yet. None for all others.
+    """
+    meta, place = child.metadata, owner.metadata.namespace
+    if place is None or not owner.metadata.uid or (meta.namespace is not None and meta.namespace != place):
+        return None
+    definition, owners_definition = getattr(child, "__definition__", None), getattr(owner, "__definition__", None)
+    if definition is None or owners_definition is None:
+        return None
+    if definition.scope != "Namespaced" or owners_definition.scope != "Namespaced":
+        return None
+    reference = owner_reference(owner, controller=True, block_owner_deletion=True)
+    return child.__replace__(metadata=msgspec.structs.replace(meta, namespace=place, owner_references=(reference,)))
+
+
+def _placed(child: Object, owner: Object) -> Object:
+    if child.metadata.namespace is not None:
+        return child
+    place = owner.metadata.namespace
+    return child.with_metadata(namespace=place) if place is not None and definition_of(child).namespaced else child
+
+
+def _shown(child: Object | Unstructured) -> str:
+    """The child in words; one whose name the server makes up has no ref yet."""
+    return f"{child.kind}/{child.name or child.metadata.generate_name}"
+
+
+def _owned_metadata(
+    metadata: dict[str, Any], owner: Object | Unstructured, shown: str, controls: bool
+) -> dict[str, Any]:
+    if not owner.metadata.uid:
+        raise BadOwner(f"{owner.ref} has no uid yet; create it first and use what the server answers")
+    if owner.namespace is not None:
+        if metadata.get("namespace") not in (None, "", owner.namespace):
+            raise BadOwner(f"{owner.ref} cannot own {shown} in another namespace")
+        metadata["namespace"] = owner.namespace
+    present = metadata.get("ownerReferences")
+    others = [one for one in present if is_map(one)] if is_list(present) else []
+    uid = owner.metadata.uid
+    rival = next((one for one in others if one.get("controller") and one.get("uid") != uid), None)
+    if controls and rival is not None:
+        raise BadOwner(f"{shown} is controlled by {rival.get('kind')}/{rival.get('name')} already, not by {owner.ref}")
+    reference: dict[str, Any] = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": uid}
+    if controls:
+        reference |= {"controller": True, "blockOwnerDeletion": True}
+    return {**metadata, "ownerReferences": [*(one for one in others if one.get("uid") != uid), reference]}

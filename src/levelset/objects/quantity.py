@@ -11,8 +11,8 @@ from functools import total_ordering
 from typing import TYPE_CHECKING
 
 from levelset.errors import BadQuantity
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import quote
-from levelset.objects.patterns import Pattern
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar, datacl
 import msgspec
 
 from levelset.errors import ConfigError
-from levelset.objects.definition import Column, Definition, Scale, Scope, define
-from levelset.objects.identity import Ref, ref_to
+from levelset.objects.kind_definition import Column, Definition, Scale, Scope, define
 from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
 from levelset.objects.model import Model, ModelType, field, replace
+from levelset.objects.ref import Ref, ref_to
 
 __all__ = ["ORIGIN", "ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from levelset.errors import KindClash
-from levelset.objects.definition import Definition, definition_of
-from levelset.objects.identity import GroupVersionKind, GroupVersionResource
+from levelset.objects.kind_definition import Definition, definition_of
+from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 from levelset.objects.resource import Object
 
 __all__ = ["Scheme"]

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from levelset.errors import BadObject
-from levelset.objects.identity import GroupVersionKind, Ref
 from levelset.objects.meta import ObjectMeta
+from levelset.objects.ref import GroupVersionKind, Ref
 
 __all__ = ["Unstructured"]
 

@@ -5,17 +5,12 @@ server-side apply with its sets of owned fields, and the shapes that say how the
 """
 
 from levelset.patch.apply import apply as server_side_apply
-from levelset.patch.builtin_shapes import builtin_shape
-from levelset.patch.difference import diff_operations
-from levelset.patch.fieldset import EMPTY, FieldSet
-from levelset.patch.fieldsv1 import parse_fields, print_fields
-from levelset.patch.managers import ManagedEntry, parse_managed, print_managed
-from levelset.patch.merge import apply_merge, make_merge
-from levelset.patch.operations import COPIES_WITHIN, apply_operations
-from levelset.patch.shapes import ANYTHING, OBJECT_META, Shape, resource_shape, shape_of
-from levelset.patch.strategic import apply_strategic
-from levelset.patch.strategic_diff import make_strategic, make_strategic_three_way
-from levelset.patch.tracking import Applied, track_update
+from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields, print_fields
+from levelset.patch.json_patch import COPIES_WITHIN, apply_operations, diff_operations
+from levelset.patch.managed_fields import Applied, ManagedEntry, parse_managed, print_managed, track_update
+from levelset.patch.merge_patch import apply_merge, make_merge
+from levelset.patch.merge_schema import ANYTHING, OBJECT_META, Shape, builtin_shape, resource_shape, shape_of
+from levelset.patch.strategic_merge import apply_strategic, make_strategic, make_strategic_three_way
 
 __all__ = [
     "ANYTHING",

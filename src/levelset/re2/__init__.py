@@ -4,7 +4,7 @@
 (`find`, `find_all`).
 """
 
+from levelset.re2.parser import BadRegex
 from levelset.re2.regex import LIMITS, Limits, Regex, compile_regex
-from levelset.re2.tree import BadRegex
 
 __all__ = ["LIMITS", "BadRegex", "Limits", "Regex", "compile_regex"]

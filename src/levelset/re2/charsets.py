@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from levelset.re2 import unicode
+from levelset.re2 import unicode_data
 
 __all__ = ["ANYTHING", "LAST", "NO_NEWLINE", "PERL", "POSIX", "Charset", "folded", "named", "negate", "single", "union"]
 
@@ -58,7 +58,7 @@ def single(code: int) -> Charset:
 @functools.lru_cache(64)
 def folded(charset: Charset) -> Charset:
     """The set with all characters that differ from one of it in case only."""
-    families, cased = unicode.families(), unicode.cased()
+    families, cased = unicode_data.families(), unicode_data.cased()
     found = list(charset.ranges)
     for low, high in charset.ranges:
         for code in cased[bisect_left(cased, low) : bisect_right(cased, high)]:
@@ -69,15 +69,15 @@ def folded(charset: Charset) -> Charset:
 @functools.lru_cache(64)
 def named(name: str) -> Charset | None:
     r"""The characters of a category or a script of Unicode, as in `\p{Greek}`; None if there is none of that name."""
-    match unicode.canonical(name):
+    match unicode_data.canonical(name):
         case "Any":
             return ANYTHING
         case "Ascii":
             return POSIX["ascii"]
         case "Assigned":
-            return negate(union(unicode.ranges_of("Cn") or ()))
+            return negate(union(unicode_data.ranges_of("Cn") or ()))
         case _:
-            ranges = unicode.ranges_of(name)
+            ranges = unicode_data.ranges_of(name)
             return None if ranges is None else union(ranges)
 
 

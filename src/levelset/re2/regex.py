@@ -9,9 +9,9 @@ import re
 
 from msgspec import Struct
 
-from levelset.re2.machine import Machine
-from levelset.re2.parsing import parse
-from levelset.re2.quick import safe_length, translate
+from levelset.re2.automaton import Machine
+from levelset.re2.parser import parse
+from levelset.re2.python_engine import safe_length, translate
 
 __all__ = ["LIMITS", "Limits", "Regex", "compile_regex"]
 

@@ -1,7 +1,7 @@
 """Keys, bytes and revisions: where the API server keeps its objects, in memory or in one SQLite file.
 
-`MemoryStorage` and `SqliteStorage` keep the promises of the `Storage` protocol; `levelset.testing.contracts` checks
-them, and those of any other backend. This room knows no kinds.
+`MemoryStorage` and `SqliteStorage` implement the `Storage` protocol; `levelset.testing.contracts.storage` checks them
+and any other backend. This package knows nothing of kinds.
 """
 
 from levelset.storage.interface import (
@@ -19,8 +19,7 @@ from levelset.storage.interface import (
     Watch,
 )
 from levelset.storage.memory import MemoryStorage
-from levelset.storage.sqlite import SqliteStorage
-from levelset.storage.sqlite_file import Durability
+from levelset.storage.sqlite import Durability, SqliteStorage
 
 __all__ = [
     "Change",

@@ -1,7 +1,7 @@
 """What any storage promises: keys, bytes, and one revision that grows by one with every write.
 
 The promises are those that Kubernetes asks of etcd, so that memory, a file and etcd itself can stand behind the same
-API server. `levelset.testing.contracts` checks them.
+API server. `levelset.testing.contracts.storage` checks them.
 
 - Keys are texts, ordered by their UTF-8 bytes; values are bytes and are never looked into.
 - Every successful write, whatever its key, moves the one revision of the store forward by one; it never goes back.

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from levelset.errors import ServerFailed
 from levelset.storage.history import Limits
 from levelset.storage.interface import Change, Item
-from levelset.storage.ledger import planned_delete, planned_put
-from levelset.storage.reading import LedgerReads
+from levelset.storage.mvcc import LedgerReads, planned_delete, planned_put
 
 __all__ = ["MemoryStorage"]
 

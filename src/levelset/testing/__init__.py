@@ -7,21 +7,18 @@ contracts for those who write parts of their own, and a guard against changes of
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from levelset.testing.clock import VirtualLoop, run, virtual
-from levelset.testing.refusing import RealTime, RealWork
-from levelset.testing.stuck import Stuck
+from levelset.testing.virtual_time import RealTime, RealWork, Stuck, VirtualLoop, run, virtual
 
 if TYPE_CHECKING:
-    from levelset.testing.cluster import Cluster
-    from levelset.testing.contracts import STORAGE_CONTRACT, Check, check_storage
+    from levelset.testing.cluster import Cluster, open_cluster
+    from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check, check_storage
+    from levelset.testing.contracts.transport import TRANSPORT_CONTRACT, check_transport
+    from levelset.testing.embedded_server import START
+    from levelset.testing.environment import Process
+    from levelset.testing.failure_report import Version
     from levelset.testing.faults import Fault
-    from levelset.testing.histories import Version
-    from levelset.testing.inside import START
-    from levelset.testing.mutation import Mutated, Mutation, MutationGuard, mutation_guard
-    from levelset.testing.opening import open_cluster
-    from levelset.testing.process import Process
-    from levelset.testing.timelines import Looked
-    from levelset.testing.transport_contract import TRANSPORT_CONTRACT, check_transport
+    from levelset.testing.mutation_guard import Mutated, Mutation, MutationGuard, mutation_guard
+    from levelset.testing.timeline import Looked
 
 __all__ = [
     "START",
@@ -51,16 +48,15 @@ __all__ = [
 # The rest is loaded when it is first asked for: pytest loads our plugin, and with it this room, also for those whose
 # tests need no cluster.
 _ROOMS: Final = {
-    "levelset.testing.cluster": "Cluster",
-    "levelset.testing.contracts": "STORAGE_CONTRACT Check check_storage",
+    "levelset.testing.cluster": "Cluster open_cluster",
+    "levelset.testing.contracts.storage": "STORAGE_CONTRACT Check check_storage",
     "levelset.testing.faults": "Fault",
-    "levelset.testing.histories": "Version",
-    "levelset.testing.inside": "START",
-    "levelset.testing.mutation": "Mutated Mutation MutationGuard mutation_guard",
-    "levelset.testing.opening": "open_cluster",
-    "levelset.testing.process": "Process",
-    "levelset.testing.timelines": "Looked",
-    "levelset.testing.transport_contract": "TRANSPORT_CONTRACT check_transport",
+    "levelset.testing.failure_report": "Version",
+    "levelset.testing.embedded_server": "START",
+    "levelset.testing.mutation_guard": "Mutated Mutation MutationGuard mutation_guard",
+    "levelset.testing.environment": "Process",
+    "levelset.testing.timeline": "Looked",
+    "levelset.testing.contracts.transport": "TRANSPORT_CONTRACT check_transport",
 }
 _LATE: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from levelset.web import Authority
+from levelset.http import Authority
 from levelset_dcp.executables.certificates import BadCertificate, remove_certificates, write_certificates
 from levelset_dcp.kinds import Certificate, Certificates
 from levelset_dcp.subjects import subject_hash

@@ -6,8 +6,8 @@ import pytest
 
 from levelset import Client, MergePatch, Object, Ref, open_local
 from levelset.errors import ApiError, Invalid
-from levelset.manager import System
 from levelset.objects import definition_of
+from levelset.runtime.manager import System
 from levelset_dcp import kinds
 from levelset_dcp.checks import Prohibition, hooks
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from levelset import Controller, MergePatch, Ref
-from levelset.exploring import Exploration, State, explore
 from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State, explore
 from levelset_dcp.containers import containers_controller
 from levelset_dcp.containers.labels import PERSISTENT, UID
 from levelset_dcp.engines import InMemoryEngine

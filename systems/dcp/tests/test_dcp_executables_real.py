@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from levelset import BadRequest, Client, MergePatch, Ref, open_local
-from levelset.manager import Local
 from levelset.objects import MicroTime
+from levelset.runtime.manager import Local
 from levelset_dcp.executables.monitoring import began, monitor
 from levelset_dcp.kinds import (
     EnvVar,

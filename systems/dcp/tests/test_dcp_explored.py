@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from levelset import Controller, MergePatch, Ref
-from levelset.exploring import Exploration, State, explore
 from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State, explore
 from levelset_dcp.executables import executables_controller
 from levelset_dcp.kinds import (
     Executable,

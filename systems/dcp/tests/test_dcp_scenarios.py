@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from levelset import Client, MergePatch, Ref, System, open_local
-from levelset.manager import Manager
+from levelset.runtime.manager import Manager
 from levelset.testing import faults
 from levelset_dcp.kinds import (
     Endpoint,

@@ -10,7 +10,7 @@ import pytest
 
 from levelset import Denied, Forbidden, ObjectMeta, Ref
 from levelset.errors import ApiError, ConfigError
-from levelset.web import Headers, Request, Response
+from levelset.http import Headers, Request, Response
 from levelset_dcp.cli import main
 from levelset_dcp.kinds import (
     Executable,

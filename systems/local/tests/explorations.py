@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from levelset import Controller, MergePatch, Ref
-from levelset.exploring import Exploration, State
 from levelset.kinds.apps_v1 import Deployment, ReplicaSet
 from levelset.kinds.batch_v1 import Job
 from levelset.kinds.core_v1 import Pod
 from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State
 from levelset_local import podstates
 from levelset_local.deployments import deployments_controller, limits_of
 from levelset_local.jobs import FINALIZER, jobs_controller

@@ -2,7 +2,7 @@
 
 import pytest
 
-from levelset.exploring import Exploration, replay
+from levelset.testing.explore import Exploration, replay
 from systems.local.tests.explorations import jobs, workloads
 
 

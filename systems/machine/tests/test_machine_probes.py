@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from levelset.web import Authority
+from levelset.http import Authority
 from levelset_machine.ports import free_port
 from levelset_machine.probes import HttpCheck, SocketProber, TcpCheck, Verdict
 

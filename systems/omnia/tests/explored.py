@@ -3,10 +3,10 @@
 from typing import Any
 
 from levelset import Controller, Ref
-from levelset.exploring import Exploration, State
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State
 from levelset_omnia import AgentRuntime, PromptPack
 from systems.omnia.tests.world import (
     Plane,

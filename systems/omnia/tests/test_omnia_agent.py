@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from levelset.errors import ConfigError
-from levelset.web import Request, Response, Server
+from levelset.http import Request, Response, Server
 from levelset_omnia.agent import Agent, Facade, Settings, read_settings
 from levelset_omnia.agent.settings import read_span
 

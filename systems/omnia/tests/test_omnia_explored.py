@@ -2,7 +2,7 @@
 
 import pytest
 
-from levelset.exploring import Exploration, explore
+from levelset.testing.explore import Exploration, explore
 from systems.omnia.tests.explored import agents, canaries, packs, registries
 
 __all__: list[str] = []

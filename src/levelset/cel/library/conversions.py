@@ -4,9 +4,9 @@ import math
 import re
 from typing import Any
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.instants import format_duration, format_timestamp, parse_duration, parse_timestamp
-from levelset.cel.signatures import declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import declare
+from levelset.cel.timestamps import format_duration, format_timestamp, parse_duration, parse_timestamp
 from levelset.cel.values import (
     MAX_INT,
     MAX_TIME,

@@ -3,8 +3,8 @@
 import base64
 import binascii
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.signatures import declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import declare
 
 __all__ = ["OVERLOADS"]
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.instants import parse_date, parse_timestamp
+from levelset.cel.errors import EvaluationError
 from levelset.cel.library.urls import parse_url
-from levelset.cel.signatures import declare
+from levelset.cel.overloads import declare
+from levelset.cel.timestamps import parse_date, parse_timestamp
 from levelset.cel.values import NONE, Optional
 
 __all__ = ["FORMATS", "OVERLOADS", "Format"]

@@ -3,24 +3,24 @@
 from collections.abc import Mapping
 
 from levelset.cel.library import (
-    addresses,
-    authorizing,
+    authorizer,
     conversions,
     encoders,
     formats,
+    ip_addresses,
     lists,
-    maths,
+    math,
     optionals,
     quantities,
     regexes,
-    semvers,
+    semver,
     sets,
     standard,
     strings,
     times,
     urls,
 )
-from levelset.cel.signatures import Overload
+from levelset.cel.overloads import Overload
 
 __all__ = ["FUNCTIONS"]
 
@@ -31,16 +31,16 @@ _LIBRARIES = (
     strings,
     lists,
     sets,
-    maths,
+    math,
     regexes,
     encoders,
     optionals,
     urls,
     quantities,
-    addresses,
-    semvers,
+    ip_addresses,
+    semver,
     formats,
-    authorizing,
+    authorizer,
 )
 
 

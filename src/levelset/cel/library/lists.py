@@ -5,9 +5,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.operators import whole
-from levelset.cel.signatures import Row, declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import Row, declare
+from levelset.cel.runtime import whole
 from levelset.cel.values import MAX_UINT, NONE, Duration, Optional, Uint, equal, frozen, is_list, order, type_name
 
 __all__ = ["OVERLOADS"]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.signatures import declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import declare
 from levelset.cel.values import MIN_TIME, NONE, Optional, Timestamp
 
 __all__ = ["OVERLOADS"]

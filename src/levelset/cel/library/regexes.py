@@ -1,11 +1,20 @@
-"""Regular expressions, as RE2 understands them: matches, find, findAll."""
+"""Regular expressions, as RE2 understands them: matches, find, findAll.
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.patterns import compile_pattern
-from levelset.cel.signatures import declare
-from levelset.re2 import BadRegex, Regex
+Regular expressions in rules: those of `levelset.re2`, held shorter, for any object may bring them in a loop.
+"""
 
-__all__ = ["OVERLOADS"]
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import declare
+from levelset.re2 import BadRegex, Limits, Regex, compile_regex
+
+__all__ = ["OVERLOADS", "compile_pattern"]
+
+_LIMITS = Limits(size=12_000, steps=20_000)
+
+
+def compile_pattern(pattern: str) -> Regex:
+    """The regular expression of this pattern; raises BadRegex."""
+    return compile_regex(pattern, _LIMITS)
 
 
 def _regex(pattern: str) -> Regex:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from levelset.cel.signatures import declare
+from levelset.cel.overloads import declare
 from levelset.cel.values import equal
 
 __all__ = ["OVERLOADS"]

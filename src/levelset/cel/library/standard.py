@@ -7,9 +7,9 @@ checked for overflow.
 import math
 from typing import Any
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.operators import at, contains, maybe, whole
-from levelset.cel.signatures import Row, declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import Row, declare
+from levelset.cel.runtime import at, contains, maybe, whole
 from levelset.cel.values import MAX_TIME, MAX_UINT, MIN_INT, MIN_TIME, Duration, Timestamp, Uint, equal, order
 
 __all__ = ["OVERLOADS"]

@@ -3,9 +3,9 @@
 import string
 from typing import Any
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.library.formatting import format_text
-from levelset.cel.signatures import declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.library.string_format import format_text
+from levelset.cel.overloads import declare
 from levelset.cel.values import no_overload
 
 __all__ = ["OVERLOADS"]

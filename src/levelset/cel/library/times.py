@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.instants import to_datetime
-from levelset.cel.signatures import Row, declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import Row, declare
+from levelset.cel.timestamps import to_datetime
 
 __all__ = ["OVERLOADS"]
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote, unquote_plus
 
-from levelset.cel.faults import EvaluationError
-from levelset.cel.signatures import declare
+from levelset.cel.errors import EvaluationError
+from levelset.cel.overloads import declare
 
 __all__ = ["OVERLOADS", "Url", "parse_url"]
 

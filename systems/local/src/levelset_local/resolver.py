@@ -8,8 +8,8 @@ import json
 from typing import Final
 
 from levelset import Client, NotFound, Ref
+from levelset.http import Request, Response, Server
 from levelset.kinds.core_v1 import Service
-from levelset.web import Request, Response, Server
 from levelset_machine import parse_service_name
 
 __all__ = ["VARIABLE", "Resolver"]

@@ -3,10 +3,10 @@
 import pytest
 
 from levelset import MergePatch, Ref
-from levelset.exploring import Exploration, State
 from levelset.kinds.core_v1 import Endpoints, Pod
 from levelset.kinds.discovery_v1 import EndpointSlice
 from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State
 from levelset_local.endpoints import endpoint_slices_controller, endpoints_controller
 from systems.local.tests.endpoints.objects import pod, service
 

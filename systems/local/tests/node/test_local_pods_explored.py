@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from levelset import Controller, ObjectMeta, Ref
-from levelset.exploring import Exploration, State
 from levelset.kinds.core_v1 import ConfigMap, Pod
 from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State
 from levelset_local.node import Images, MemoryRecords, Node, node_controller, pods_controller
 from levelset_machine import Addresses, LogStore, PretendMachine
 from systems.local.tests.node.playing import condition, container, pod, status

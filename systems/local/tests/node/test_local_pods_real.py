@@ -13,9 +13,9 @@ import pytest
 from levelset import Client, MergePatch, ObjectMeta, Ref
 from levelset import Cluster as Caches
 from levelset.apiserver import ApiServer, Asked
-from levelset.controller import running
 from levelset.kinds.core_v1 import ConfigMap, Pod
 from levelset.objects import to_tree
+from levelset.runtime.controller import running
 from levelset.testing import Cluster
 from levelset_local.node import Images, Node, Restarts, node_controller, pod_logs, pods_controller
 from levelset_machine import LogStore, Machine, SocketProber, claim_block

@@ -9,7 +9,7 @@ import pytest
 from levelset import Client, MergePatch, Ref, System
 from levelset.kinds.core_v1 import Pod, Service
 from levelset.kinds.events_v1 import Event
-from levelset.manager import open_local
+from levelset.runtime.manager import open_local
 from levelset_local.endpoints import endpoint_slices_controller
 from levelset_local.services import Door, Proxies, lookup_in, services_controller
 from levelset_machine import Block, claim_block, resolve_host

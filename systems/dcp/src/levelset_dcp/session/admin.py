@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from levelset.web import Request, Response
+from levelset.http import Request, Response
 from levelset_dcp.session.execution import Answer, Cleanup, ExecutionStatus, answer, read_wish
 
 __all__ = ["Governed", "admin_page"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from levelset import open_local
 from levelset.aio import Supervisor
 from levelset.errors import LevelsetError, Unauthorized
-from levelset.manager import Local
-from levelset.web import Request
+from levelset.http import Request
+from levelset.runtime.manager import Local
 from levelset_dcp.records import SqliteRecords, state_path
 from levelset_dcp.runtimes import open_runtime
 from levelset_dcp.session.admin import admin_page

@@ -22,9 +22,9 @@ from levelset import (
     source,
     watches,
 )
-from levelset.controller import SELF_CHANGES
 from levelset.kinds import core_v1
 from levelset.kinds.core_v1 import ConfigMap, Pod, PodStatus, Secret, Service
+from levelset.runtime.controller import SELF_CHANGES
 from levelset_local.node.agent import Node
 from levelset_local.node.attending import Attendants
 from levelset_local.node.events import ignored_wishes, status_news

@@ -7,7 +7,7 @@ import sys
 from contextlib import AsyncExitStack
 
 from levelset.errors import ConfigError
-from levelset.web import Server
+from levelset.http import Server
 from levelset_omnia.agent.agent import Agent
 from levelset_omnia.agent.facade import Facade
 from levelset_omnia.agent.settings import Settings, read_settings

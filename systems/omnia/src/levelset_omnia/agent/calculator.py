@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any, cast
 
-from levelset.web import Request, Response, Server
+from levelset.http import Request, Response, Server
 
 __all__ = ["handle", "main"]
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from levelset.web import Request, Response, WebSocket, accept_websocket, is_websocket
+from levelset.http import Request, Response, WebSocket, accept_websocket, is_websocket
 from levelset_omnia.agent.agent import Agent
 
 __all__ = ["Facade"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from levelset import Controller
-from levelset.webhook import Webhook
+from levelset.runtime.webhook import Webhook
 
 from shop.web_order import web_orders
 from shop.web_order_webhooks import web_order_webhooks

@@ -1,7 +1,7 @@
 """What a WebOrder must be before it is stored: to refuse is to raise, to change is to return the changed object."""
 
 from levelset import Denied
-from levelset.webhook import Review, defaults, validates
+from levelset.runtime.webhook import Review, defaults, validates
 
 from shop.web_order import WebOrder
 

@@ -1,0 +1,354 @@
+"""Named tasks with an owner: it sees each of them end, and stops them politely, then firmly.
+
+Wakes a task out of what it waits for and takes the cancellation back, as `asyncio.timeout` does, for any reason.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import partial
+from typing import Any, Self
+
+from levelset.aio import timing
+
+__all__ = ["Crash", "Crashed", "Interruption", "Restart", "Supervisor", "Unstopped", "Verdict"]
+
+
+class Interruption:
+    """A stretch of one task's work that others may interrupt: `enter`, wait for something, `leave`.
+
+    In between, `interrupt` raises CancelledError in that task. `leave` says whether that was us and nobody else; only
+    then may the task go on.
+    """
+
+    __slots__ = ("_cancels", "_interrupted", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[object] | None = None
+        """The task that is inside; None if there is none."""
+        self._cancels = 0  # how often it had been asked to cancel when it came in
+        self._interrupted = False
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody else has cancelled the task since it came in."""
+        return self.task is not None and self.task.cancelling() - self._interrupted > self._cancels
+
+    def enter(self) -> None:
+        """Begins the stretch, for the current task; nobody else may be inside."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("this can only be used inside a task")
+        self.task, self._cancels = task, task.cancelling()
+
+    def interrupt(self) -> None:
+        """Wakes the task that is inside; does nothing the second time, and when called by that task itself."""
+        if self.task is None or self._interrupted or self.task is asyncio.current_task():
+            return
+        self._interrupted = True
+        self.task.cancel()
+
+    def leave(self) -> bool:
+        """Ends the stretch; whether it was interrupted, and nobody else has cancelled the task. May be repeated."""
+        task, self.task = self.task, None
+        if task is None or not self._interrupted:
+            return False
+        self._interrupted = False
+        return task.uncancel() <= self._cancels
+
+
+Work = Coroutine[Any, Any, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A task has raised: which, what, and how many times a task of that name has done so by now."""
+
+    name: str
+    error: Exception
+    count: int
+
+
+class Verdict(Enum):
+    """What `on_crash` may decide, besides `Restart`."""
+
+    STOP = auto()
+    """Stop everything, and raise the error: what happens without `on_crash`."""
+
+    GO_ON = auto()
+    """Let the others go on without it; `on_crash` has seen the error, and nobody else will."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The verdict to run the task once more, `after` so many seconds."""
+
+    after: float = 0.0
+
+
+class Crashed(ExceptionGroup[Exception]):
+    """Tasks of a supervisor have crashed, or could not be stopped; a note on each error names the task."""
+
+    def derive(self, excs: Sequence[Exception], /) -> "Crashed":  # type: ignore[override]
+        """The same group with other errors: what `except*` asks for."""
+        return Crashed(self.message, excs)
+
+
+class Unstopped(Exception):
+    """Tasks ignored their cancellation and were left running; `names` says which."""
+
+    def __init__(self, supervisor: str, names: Sequence[str], within: float) -> None:
+        listed = ", ".join(names)
+        super().__init__(f"{supervisor}: still running {within} s after being cancelled: {listed}; see what they catch")
+        self.names = tuple(names)
+
+
+class Supervisor:
+    """Owns named tasks for the length of an `async with`; leaving the block stops them.
+
+    The tasks serve the block: when it is over they are stopped (to wait for their own end instead, `await wait()`).
+    Stopping goes in two steps. `stopping` is set; tasks started with `polite=True` watch it and have `grace` seconds to
+    finish, all others are cancelled at once. Then whoever is left is cancelled, and has `firm` seconds; whoever ignores
+    that is named in an Unstopped error and waited for no longer.
+
+    When a task raises, `on_crash` decides; without it, everything stops: the block is cancelled, as by a TaskGroup, and
+    a Crashed group is raised with every error, the block's own included. An error of the block alone is raised as it
+    is. To be cancelled from outside is to stop; a second time, while stopping, skips the grace.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "supervisor",
+        grace: float = 10.0,
+        firm: float = 5.0,
+        on_crash: Callable[[Crash], Verdict | Restart] | None = None,
+    ) -> None:
+        if not (grace >= 0 and firm > 0):
+            raise ValueError(f"{name}: grace must be at least 0 seconds and firm more than 0, not {grace} and {firm}")
+        self.name = name
+        self.grace = grace
+        self.firm = firm
+        self.stopping = asyncio.Event()
+        self._on_crash = on_crash
+        self._entries: dict[str, _Entry] = {}
+        self._crashes: Counter[str] = Counter()
+        self._errors: list[Exception] = []
+        self._fatal: BaseException | None = None
+        self._block = Interruption()
+        self._used = False
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The names of the tasks that have not ended, in the order in which they were started."""
+        return tuple(self._entries)
+
+    def start(self, name: str, work: Work | Callable[[], Work], *, polite: bool = False) -> None:
+        """Starts a task under a name that no running task has.
+
+        Give the function instead of the coroutine if the task may be restarted. `polite` tasks watch `stopping`.
+        """
+        problem = self._problem(name)
+        if problem is not None:
+            if isinstance(work, Coroutine):
+                work.close()  # never awaited, on purpose
+            raise RuntimeError(problem)
+        if callable(work):
+            self._launch(_Entry(name, polite=polite, again=work), work())
+        else:
+            self._launch(_Entry(name, polite=polite), work)
+
+    async def wait(self, *names: str) -> None:
+        """Returns when the tasks with these names, or all tasks, have ended; a restart is not an end."""
+        while tasks := [entry.task for entry in self._entries.values() if not names or entry.name in names]:
+            await asyncio.wait(tasks)
+
+    async def stop(self, name: str | None = None) -> None:
+        """Stops everything, politely and then firmly, as leaving the block would; or cancels the task of that name.
+
+        Returns when they have ended, at the latest after `grace` and `firm` seconds. Raises Unstopped for a single task
+        that ignores its cancellation; all others are named when the block is left.
+        """
+        if name is None:
+            cancelled = await self._stop_all()
+        else:
+            entries = [entry for entry in self._entries.values() if entry.name == name]
+            cancelled = await self._stop_firmly(entries)
+            if any(entry.given_up for entry in entries):
+                _cancel_again(cancelled)
+                raise self._unstopped(entries)
+        if cancelled is not None:
+            raise cancelled
+
+    async def __aenter__(self) -> Self:
+        if self._used:
+            raise RuntimeError(f"{self.name}: a supervisor is for one `async with`; make another")
+        self._used = True
+        self._block.enter()
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        forgiven = self._block.leave() and isinstance(error, asyncio.CancelledError)
+        cancelled = await self._stop_all()
+        if forgiven:
+            error = None
+        elif isinstance(error, asyncio.CancelledError):
+            cancelled, error = error, None
+        self._raise_what_happened(error, cancelled)
+
+    def _raise_what_happened(self, error: BaseException | None, cancelled: asyncio.CancelledError | None) -> None:
+        if self._fatal is not None:
+            raise self._fatal
+        if error is not None and not isinstance(error, Exception):
+            for crash in self._errors:
+                self._report(crash)
+        elif self._errors:
+            errors = [*([error] if error is not None else []), *self._errors]
+            _cancel_again(cancelled)
+            raise Crashed(f"{self.name}: {len(self._errors)} of its tasks failed", errors)
+        elif error is not None:
+            _cancel_again(cancelled)
+        elif cancelled is not None:
+            raise cancelled
+
+    def _problem(self, name: str) -> str | None:
+        if self._block.task is None:
+            return f"{self.name}: cannot start {name!r} outside of its block; enter `async with` first"
+        if self.stopping.is_set():
+            return f"{self.name}: cannot start {name!r}, it is stopping"
+        if name in self._entries:
+            return f"{self.name}: a task named {name!r} is running already; stop it first, or choose another name"
+        return None
+
+    def _launch(self, entry: "_Entry", work: Work) -> None:
+        entry.task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{entry.name}")
+        entry.has_ended = False
+        self._entries[entry.name] = entry
+        entry.task.add_done_callback(partial(self._ended, entry))
+
+    def _ended(self, entry: "_Entry", task: "asyncio.Task[object]") -> None:
+        del self._entries[entry.name]
+        entry.has_ended = True
+        error = self._error_of(entry, task)
+        if error is None:
+            return
+        error.add_note(f"in task {entry.name!r} of {self.name!r}")
+        if entry.given_up:
+            self._report(error)
+        elif isinstance(error, Exception):
+            self._judge(entry, error)
+        else:
+            self._fatal = error
+            self._fail()
+
+    def _error_of(self, entry: "_Entry", task: "asyncio.Task[object]") -> BaseException | None:
+        if not task.cancelled():
+            return task.exception()
+        if entry.is_cancelled or self.stopping.is_set() or self._block.is_cancelled:
+            return None
+        # Nobody here has asked for it: the task has stumbled over something cancelled, and would vanish unseen.
+        return RuntimeError("the task was cancelled, but not by its supervisor")
+
+    def _judge(self, entry: "_Entry", error: Exception) -> None:
+        self._crashes[entry.name] += 1
+        match self._verdict(Crash(entry.name, error, self._crashes[entry.name])):
+            case Restart(after) if entry.again is not None:
+                self._launch(entry, _run_later(after, entry.again))
+            case Verdict.GO_ON:
+                pass
+            case verdict:
+                if isinstance(verdict, Restart):
+                    error.add_note("it cannot be restarted: start it with the function, not with a coroutine")
+                self._errors.append(error)
+                self._fail()
+
+    def _verdict(self, crash: Crash) -> Verdict | Restart:
+        if self._on_crash is None or self.stopping.is_set():
+            return Verdict.STOP
+        try:
+            return self._on_crash(crash)
+        except Exception as error:  # noqa: BLE001 -- raised at the end of the block, with the crash itself
+            error.add_note(f"in on_crash of {self.name!r}")
+            self._errors.append(error)
+            return Verdict.STOP
+
+    def _fail(self) -> None:
+        if not self.stopping.is_set():
+            self.stopping.set()
+            _cancel(entry for entry in self._entries.values() if not entry.polite)
+            self._block.interrupt()
+
+    async def _stop_all(self) -> asyncio.CancelledError | None:
+        """Stops everything that has not been given up; gives the cancellation that came meanwhile, if any."""
+        self.stopping.set()
+        entries = [entry for entry in self._entries.values() if not entry.given_up]
+        _cancel(entry for entry in entries if not entry.polite)
+        hurry: asyncio.CancelledError | None = None
+        try:
+            await _wait_ended([entry for entry in entries if entry.polite], self.grace)
+        except asyncio.CancelledError as error:
+            hurry = error
+        cancelled = await self._stop_firmly(entries)
+        if any(entry.given_up for entry in entries):
+            self._errors.append(self._unstopped(entries))
+        return cancelled or hurry
+
+    async def _stop_firmly(self, entries: "Sequence[_Entry]") -> asyncio.CancelledError | None:
+        _cancel(entries)
+        cancelled: asyncio.CancelledError | None = None
+        deadline = timing.now() + self.firm
+        while True:
+            try:
+                await _wait_ended(entries, deadline - timing.now())
+                break
+            except asyncio.CancelledError as error:
+                cancelled = error
+        for entry in entries:
+            entry.given_up = not entry.has_ended
+        return cancelled
+
+    def _unstopped(self, entries: "Sequence[_Entry]") -> Unstopped:
+        return Unstopped(self.name, [entry.name for entry in entries if entry.given_up], self.firm)
+
+    def _report(self, error: BaseException) -> None:
+        context = {"message": f"{self.name}: an error that cannot be raised any more", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
+
+
+@dataclass(slots=True)
+class _Entry:
+    name: str
+    polite: bool
+    again: Callable[[], Work] | None = None
+    task: "asyncio.Task[object]" = field(init=False)
+    has_ended: bool = False  # and been seen to end, which is a moment later than task.done()
+    is_cancelled: bool = False
+    given_up: bool = False
+
+
+def _cancel_again(cancelled: asyncio.CancelledError | None) -> None:
+    """Has a cancellation that gives way to an error delivered at the next `await`, instead of losing it."""
+    task = asyncio.current_task()
+    if cancelled is not None and task is not None:
+        task.uncancel()
+        task.cancel()
+
+
+def _cancel(entries: "Iterable[_Entry]") -> None:
+    for entry in entries:
+        if not entry.is_cancelled:  # a second time would disturb its cleaning up
+            entry.is_cancelled = True
+            entry.task.cancel()
+
+
+async def _wait_ended(entries: "Sequence[_Entry]", seconds: float) -> None:
+    tasks = [entry.task for entry in entries if not entry.has_ended]
+    if tasks:
+        await asyncio.wait(tasks, timeout=max(0.0, seconds))
+
+
+async def _run_later(after: float, work: Callable[[], Work]) -> None:
+    await timing.sleep(after)
+    await work()

@@ -1,0 +1,3 @@
+"""ValidatingAdmissionPolicy and MutatingAdmissionPolicy."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""CEL expressions of webhooks and admission policies: match conditions, compiled programs, cost budgets."""
+
+__all__: list[str] = []

@@ -1,0 +1,197 @@
+"""OpenAPI v2: schemas and paths as clients read them that know no newer version.
+
+It is made from the documents of version 3, and says less: a schema of that time has no alternatives, nothing nullable
+and no types that are two things at once. What it cannot say is left open, so that old clients refuse nothing that the
+server would take.
+
+The one document of OpenAPI v2 that holds everything served, put together of a piece for each group and version.
+
+A piece is made once for each state of its group and version, and others have their turn between two of them: the whole
+takes a few hundred milliseconds the first time, and hardly any when a definition changes.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from levelset.apiserver.discovery import VERSION
+from levelset.apiserver.openapi.openapi_protobuf import write_openapi, write_part
+from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.served_resource import Object
+from levelset.apiserver.wire.document_cache import Document
+from levelset.objects import encode_tree
+from levelset.objects.json_tree import is_list, is_map
+
+__all__ = ["PROTOBUF_TYPE", "Form", "WholeDocument", "older_document"]
+
+PROTOBUF_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+_NEW: Final = "#/components/schemas/"
+_OLD: Final = "#/definitions/"
+_METHODS: Final = ("get", "put", "post", "delete", "patch")
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_KEPT: Final = frozenset(
+    {
+        *("type", "format", "title", "description", "default", "multipleOf", "maximum", "exclusiveMaximum", "minimum"),
+        *("exclusiveMinimum", "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
+        *("maxProperties", "minProperties", "required", "enum"),
+        *("x-kubernetes-group-version-kind", "x-kubernetes-list-map-keys", "x-kubernetes-list-type"),
+        *("x-kubernetes-map-type", "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy", _PRESERVE),
+        "x-kubernetes-embedded-resource",
+        _INT_OR_STRING,
+    }
+)
+
+
+def older_document(document: Object) -> Object:
+    """The paths and the definitions in a document of version 3, as version 2 says them."""
+    schemas: Object = document["components"]["schemas"]
+    definitions = {name: _schema(tree) for name, tree in schemas.items()}
+    return {"paths": {path: _path(item) for path, item in document["paths"].items()}, "definitions": definitions}
+
+
+def _schema(tree: Any) -> Object:
+    if not is_map(tree):
+        return {}
+    only: Any = items(tree, "allOf")
+    if len(only) == 1 and is_map(only[0]) and "$ref" in only[0]:
+        tree = {**{name: value for name, value in tree.items() if name != "allOf"}, **only[0]}
+    if "$ref" in tree:
+        return {"$ref": str(tree["$ref"]).replace(_NEW, _OLD)}
+    made: Object = {name: value for name, value in tree.items() if name in _KEPT}
+    if _is_open(tree):
+        # It would be a lie to give one type, or to list the members: what is not there would be refused.
+        return {name: value for name, value in made.items() if name.startswith("x-") or name == "description"}
+    if tree.get("properties"):
+        made["properties"] = {name: _schema(member) for name, member in tree["properties"].items()}
+    if "items" in tree:
+        made["items"] = _schema(tree["items"])
+    others = tree.get("additionalProperties")
+    if others is not None:
+        made["additionalProperties"] = others if isinstance(others, bool) else _schema(others)
+    return made
+
+
+def _is_open(tree: Mapping[str, Any]) -> bool:
+    if tree.get(_INT_OR_STRING) or tree.get("nullable"):
+        return True
+    if tree.get(_PRESERVE):
+        return True
+    return "type" not in tree and bool(tree.get("oneOf") or tree.get("anyOf"))
+
+
+def _path(item: Object) -> Object:
+    made: Object = {name: _operation(item[name]) for name in _METHODS if name in item}
+    parameters = [_parameter(one) for one in items(item, "parameters")]
+    return {**made, "parameters": parameters} if parameters else made
+
+
+def _operation(tree: Object) -> Object:
+    made: Object = {name: tree[name] for name in ("tags", "description", "operationId") if name in tree}
+    made |= {name: value for name, value in tree.items() if name.startswith("x-")}
+    parameters = [_parameter(one) for one in items(tree, "parameters")]
+    content = part(part(tree, "requestBody"), "content")
+    if content:
+        made["consumes"] = list(content)
+        schema = _schema(next(iter(content.values())).get("schema"))
+        parameters.insert(0, {"name": "body", "in": "body", "required": True, "schema": schema})
+    if parameters:
+        made["parameters"] = parameters
+    responses = part(tree, "responses")
+    media = next((list(part(one, "content")) for one in responses.values() if part(one, "content")), list[str]())
+    if media:
+        made["produces"] = media
+    made["responses"] = {code: _response(one) for code, one in responses.items()}
+    return made
+
+
+def _parameter(tree: Object) -> Object:
+    schema = part(tree, "schema")
+    made: Object = {name: tree[name] for name in ("name", "in", "required", "description") if name in tree}
+    return {**made, **{name: schema[name] for name in ("type", "format", "uniqueItems") if name in schema}}
+
+
+def _response(tree: Object) -> Object:
+    made: Object = {"description": tree.get("description", "")}
+    content = list(part(tree, "content").values())
+    schema: Any = content[0].get("schema") if is_list(content) and content else None
+    return made if schema is None else {**made, "schema": _schema(schema)}
+
+
+Form = Literal["json", "protobuf"]
+"""How the document is written."""
+
+Pair = tuple[str, str]
+"""A group and a version."""
+
+_MOST_KEPT: Final = 256
+_HEAD: Final[Object] = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]}}
+
+
+class _Piece(NamedTuple):
+    paths: bytes
+    definitions: dict[str, bytes]
+
+
+_PIECES: Final[dict[tuple[Form, str], _Piece]] = {}
+"""The pieces of all servers in this process: a hash stands for the same piece everywhere."""
+
+
+class WholeDocument:
+    """Makes the document; `read` gives the document of version 3 of a group and version."""
+
+    def __init__(self, read: Callable[[Pair], Object]) -> None:
+        self._read = read
+        self._made: dict[Form, Document] = {}
+
+    def find(self, form: Form, hashes: Mapping[Pair, str]) -> Document | None:
+        """The document for what is served now, by the hashes of it; None if it must be made first."""
+        found = self._made.get(form)
+        return found if found is not None and found.digest == _digest(form, hashes) else None
+
+    async def make(self, form: Form, hashes: Mapping[Pair, str]) -> Document:
+        """The document for what was served when it was asked for."""
+        known = {digest: _PIECES.get((form, digest)) for digest in hashes.values()}
+        # All that is served at this moment is read at once; only the writing takes long.
+        new = {digest: self._read(pair) for pair, digest in hashes.items() if known[digest] is None}
+        for digest, document in new.items():
+            known[digest] = _keep((form, digest), _piece(form, older_document(document)))
+            await asyncio.sleep(0)
+        pieces = [piece for piece in known.values() if piece is not None]
+        made = self._made[form] = Document(_joined(form, pieces), _digest(form, hashes))
+        return made
+
+
+def _keep(key: tuple[Form, str], piece: _Piece) -> _Piece:
+    while len(_PIECES) >= _MOST_KEPT:
+        del _PIECES[next(iter(_PIECES))]
+    _PIECES[key] = piece
+    return piece
+
+
+def _digest(form: Form, hashes: Mapping[Pair, str]) -> str:
+    return hashlib.sha256(f"{form} {' '.join(hashes.values())}".encode()).hexdigest().upper()
+
+
+def _piece(form: Form, document: Object) -> _Piece:
+    paths, definitions = document["paths"], document["definitions"]
+    if form == "protobuf":
+        made = {name: write_part("Definitions", {name: schema}) for name, schema in definitions.items()}
+        return _Piece(write_part("Paths", paths), made)
+    made = {name: encode_tree({name: schema})[1:-1] for name, schema in definitions.items()}
+    return _Piece(encode_tree(paths)[1:-1], made)
+
+
+def _joined(form: Form, pieces: list[_Piece]) -> bytes:
+    # Many groups have the same schemas of metadata: each stands there once.
+    definitions = {name: data for piece in pieces for name, data in piece.definitions.items()}
+    paths = [piece.paths for piece in pieces if piece.paths]
+    if form == "protobuf":
+        return write_openapi(_HEAD, b"".join(paths), b"".join(definitions.values()))
+    return b'%b,"paths":{%b},"definitions":{%b}}' % (
+        encode_tree(_HEAD)[:-1],
+        b",".join(paths),
+        b",".join(definitions.values()),
+    )

@@ -1,0 +1,241 @@
+"""The OpenAPI v3 document of one group and version: its paths, and the schemas of its kinds.
+
+The paths of an OpenAPI document: for each resource what can be done with it, as far as clients read it.
+
+kubectl looks at the `patch` operation of a kind: which media types it takes, and whether it knows `fieldValidation` and
+`dryRun`. What is said here is therefore true of this server.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from levelset.apiserver.discovery import VERSION, Part, parts_of
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.json_members import part
+from levelset.apiserver.resources.served_resource import Object, ServedResource
+from levelset.apiserver.schema import builtin_names, components
+
+__all__ = ["component_name", "openapi_document", "resource_paths"]
+
+JSON = "application/json"
+MEDIA = (JSON, "application/yaml")
+PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+STRATEGIC = "application/strategic-merge-patch+json"
+REFERENCE = "#/components/schemas/"
+STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
+PATCH_BODY = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch"
+DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+
+VERBS = {
+    "get": "read",
+    "list": "list",
+    "put": "replace",
+    "patch": "patch",
+    "post": "create",
+    "delete": "delete",
+    "deletecollection": "deleteCollection",
+}
+WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
+DELETE_PARAMETERS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
+LIST_PARAMETERS = (
+    *("allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion"),
+    *("resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"),
+)
+TYPES = {
+    **dict.fromkeys(("allowWatchBookmarks", "force", "orphanDependents", "sendInitialEvents", "watch"), "boolean"),
+    **dict.fromkeys(("gracePeriodSeconds", "limit", "timeoutSeconds"), "integer"),
+}
+
+
+def resource_paths(served: ServedResource, schema: str, list_schema: str) -> Iterator[tuple[str, Object]]:
+    """The paths of a resource and of its subresources; the schemas are names of components."""
+    root = f"/apis/{served.group}/{served.version}" if served.group else f"/api/{served.version}"
+    place = "/namespaces/{namespace}" if served.namespaced else ""
+    collection = f"{root}{place}/{served.plural}"
+    parameters = [_in_path("namespace")] if served.namespaced else []
+    many = dict(_many(served, schema, list_schema))
+    if many:
+        yield collection, {**many, "parameters": [*parameters, _in_query("pretty")]}
+    if served.namespaced and "list" in served.verbs:
+        everywhere = _operation(served, "list", list_schema, LIST_PARAMETERS)
+        everywhere["operationId"] += "ForAllNamespaces"
+        yield f"{root}/{served.plural}", {"get": everywhere, "parameters": [_in_query("pretty")]}
+    one = dict(_single(served, schema))
+    parameters = [_in_path("name"), *parameters, _in_query("pretty")]
+    if one:
+        yield f"{collection}/{{name}}", {**one, "parameters": parameters}
+    for subresource in parts_of(served):
+        if subresource.name != "log":
+            operations = dict(_part(served, subresource, schema))
+            yield f"{collection}/{{name}}/{subresource.name}", {**operations, "parameters": parameters}
+
+
+def _many(served: ServedResource, schema: str, list_schema: str) -> Iterator[tuple[str, Object]]:
+    if "list" in served.verbs:
+        yield "get", _operation(served, "list", list_schema, LIST_PARAMETERS)
+    if "create" in served.verbs:
+        yield "post", _operation(served, "post", schema, WRITE_PARAMETERS, body=_body(schema, ("*/*",)))
+    if "deletecollection" in served.verbs:
+        names = (*DELETE_PARAMETERS, "continue", "fieldSelector", "labelSelector", "limit")
+        yield "delete", _operation(served, "deletecollection", STATUS, names, body=_body(DELETE_OPTIONS, ("*/*",)))
+
+
+def _single(served: ServedResource, schema: str) -> Iterator[tuple[str, Object]]:
+    if "get" in served.verbs:
+        yield "get", _operation(served, "get", schema, ())
+    if "update" in served.verbs:
+        yield "put", _operation(served, "put", schema, WRITE_PARAMETERS, body=_body(schema, ("*/*",)))
+    if "patch" in served.verbs:
+        yield "patch", _patch(served, schema)
+    if "delete" in served.verbs:
+        yield "delete", _operation(served, "delete", STATUS, DELETE_PARAMETERS, body=_body(DELETE_OPTIONS, ("*/*",)))
+
+
+def _part(served: ServedResource, part: Part, schema: str) -> Iterator[tuple[str, Object]]:
+    shown = (
+        schema if part.kind == served.kind else f"io.k8s.api.{part.group.partition('.')[0]}.{part.version}.{part.kind}"
+    )
+    if "get" in part.verbs:
+        yield "get", _operation(served, "get", shown, (), part=part)
+    if "create" in part.verbs:
+        yield "post", _operation(served, "post", shown, WRITE_PARAMETERS, body=_body(shown, ("*/*",)), part=part)
+    if "update" in part.verbs:
+        yield "put", _operation(served, "put", shown, WRITE_PARAMETERS, body=_body(shown, ("*/*",)), part=part)
+    if "patch" in part.verbs:
+        yield "patch", _patch(served, shown, part=part)
+
+
+def _patch(served: ServedResource, schema: str, *, part: Part | None = None) -> Object:
+    """Strategic merge is only for built-in kinds: a client that reads it here would use it."""
+    media = PATCHES if served.custom else (*PATCHES, STRATEGIC)
+    names = (*WRITE_PARAMETERS, "force")
+    return _operation(served, "patch", schema, names, body=_body(PATCH_BODY, media), part=part)
+
+
+def _operation(
+    served: ServedResource,
+    action: str,
+    schema: str,
+    parameters: tuple[str, ...],
+    *,
+    body: Object | None = None,
+    part: Part | None = None,
+) -> Object:
+    group, version, kind = served.gvk if part is None else (part.group, part.version, part.kind)
+    content = {media: {"schema": {"$ref": REFERENCE + schema}} for media in MEDIA}
+    made: Object = {
+        "tags": [f"{served.group.partition('.')[0] or 'core'}_{served.version}"],
+        "description": f"{VERBS[action]} {kind}",
+        "operationId": _operation_id(served, action, part),
+        "responses": {
+            "201" if action == "post" else "200": {"description": "OK", "content": content},
+            "401": {"description": "Unauthorized"},
+        },
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
+    }
+    if parameters:
+        made["parameters"] = [_in_query(name) for name in parameters]
+    if body is not None:
+        made["requestBody"] = body
+    return made
+
+
+def _operation_id(served: ServedResource, action: str, part: Part | None) -> str:
+    group = "".join(word.capitalize() for word in (served.group.removesuffix(".k8s.io") or "core").split("."))
+    place = "Namespaced" if served.namespaced else ""
+    tail = "" if part is None else part.name.capitalize()
+    return f"{VERBS[action]}{group}{served.version.capitalize()}{place}{served.kind}{tail}"
+
+
+def _body(schema: str, media: tuple[str, ...]) -> Object:
+    return {"content": {one: {"schema": {"$ref": REFERENCE + schema}} for one in media}, "required": True}
+
+
+def _in_query(name: str) -> Object:
+    return {"name": name, "in": "query", "schema": {"type": TYPES.get(name, "string"), "uniqueItems": True}}
+
+
+def _in_path(name: str) -> Object:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
+
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+# What the paths refer to whatever the kinds.
+COMMON = tuple(META + name for name in ("Status", "Patch", "DeleteOptions", "ObjectMeta", "ListMeta"))
+SCALE = "io.k8s.api.autoscaling.v1.Scale"
+PARTS = {"eviction": "io.k8s.api.policy.v1.Eviction", "token": "io.k8s.api.authentication.v1.TokenRequest"}
+
+
+def openapi_document(catalog: Catalog, group: str, version: str) -> Object:
+    """The document of this group and version."""
+    resources = catalog.resources(group, version)
+    paths = {path: item for served in resources for path, item in resource_paths(served, *_schema_names(served))}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": _schemas(resources)},
+    }
+
+
+def component_name(served: ServedResource) -> str:
+    """The name of the schema of a kind: that of Kubernetes, or for a custom one its group backwards."""
+    known = None if served.custom else builtin_names(served.group, served.version).get(served.kind)
+    return known or ".".join((*reversed(served.group.split(".")), served.version, served.kind))
+
+
+def _schema_names(served: ServedResource) -> tuple[str, str]:
+    name = component_name(served)
+    return name, f"{name}List"
+
+
+def _schemas(resources: list[ServedResource]) -> Object:
+    known = [component_name(served) for served in resources if not served.custom]
+    lists = [f"{name}List" for name in known]
+    parts = [name for part, name in PARTS.items() if any(part in served.subresources for served in resources)]
+    made = components([*COMMON, SCALE, *parts, *known, *lists])
+    for served in resources:
+        made.update(_own_schemas(served, made))
+    return dict(sorted(made.items()))
+
+
+def _own_schemas(served: ServedResource, made: Object) -> Iterator[tuple[str, Any]]:
+    """The schemas that do not come as data: those of custom kinds, and of lists."""
+    name, list_name = _schema_names(served)
+    if served.custom:
+        yield name, _custom_schema(served)
+    if list_name not in made:
+        yield list_name, _list_schema(served, name)
+
+
+def _custom_schema(served: ServedResource) -> Object:
+    schema: Object = dict(served.schema_source or {"type": "object"})
+    if schema.get("properties") or not schema.get("x-kubernetes-preserve-unknown-fields"):
+        meta: Object = {"allOf": [{"$ref": f"{REFERENCE}{META}ObjectMeta"}]}
+        schema["properties"] = {
+            **part(schema, "properties"),
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": meta,
+        }
+    group, version, kind = served.gvk
+    schema["x-kubernetes-group-version-kind"] = [{"group": group, "version": version, "kind": kind}]
+    if served.selectable:
+        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in served.selectable]
+    return schema
+
+
+def _list_schema(served: ServedResource, item: str) -> Object:
+    group, version, _ = served.gvk
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"allOf": [{"$ref": f"{REFERENCE}{META}ListMeta"}]},
+            "items": {"type": "array", "items": {"allOf": [{"$ref": REFERENCE + item}]}},
+        },
+        "x-kubernetes-group-version-kind": [{"group": group, "version": version, "kind": served.list_kind}],
+    }

@@ -1,0 +1,3 @@
+"""The tables that `kubectl get` prints."""
+
+__all__: list[str] = []

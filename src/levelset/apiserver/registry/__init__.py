@@ -1,0 +1,3 @@
+"""What is served and how objects of each resource are prepared for storage."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""The built-in kinds: defaults, validation and allocation, by group."""
+
+__all__: list[str] = []

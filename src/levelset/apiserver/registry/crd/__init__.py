@@ -1,0 +1,3 @@
+"""Custom resource definitions: validation, names and the resources that they serve."""
+
+__all__: list[str] = []

@@ -1,0 +1,407 @@
+"""The metadata of objects: what clients may say about it, what the server fills in, and what is refused.
+
+Everything here is pure and works on the tree that was decoded for this write.
+
+The checks of metadata: names, labels, annotations, finalizers, owners, and what an update may not change.
+
+Names that are less, or more, than those of most objects: what is wrong with them.
+"""
+
+import random
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
+from typing import Any, Final, cast
+
+import msgspec
+
+from levelset.apiserver.resources.served_resource import Rules
+from levelset.apiserver.resources.server_state import Tree, World, utc_now
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.wire.status_errors import Undecodable
+from levelset.errors import Cause
+from levelset.objects.names import check_label_key, check_label_value, is_label_value
+from levelset.objects.timestamps import format_time
+
+__all__ = [
+    "check_changes",
+    "check_dns1035_label",
+    "check_metadata",
+    "check_name",
+    "check_path_segment",
+    "fill_new",
+    "finalizer_warnings",
+    "generate_name",
+    "inherit",
+    "is_deleting",
+    "merge_duplicate_owners",
+    "metadata_of",
+    "new_uid",
+    "read_metadata",
+    "stamp",
+    "time_text",
+]
+
+GENERATED_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+GENERATED_LENGTH: Final = 5
+MAX_GENERATED_BASE: Final = 58
+
+# What only the server says about a new object; selfLink is said by nobody any more.
+_SET_BY_SERVER: Final = frozenset(
+    {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}
+)
+
+# Of the bits of a UUID, those that are free, and those that say that it is a random one.
+_UUID_FREE: Final = ~(0xF000 << 64) & ~(0xC000 << 48)
+_UUID_FIXED: Final = (0x4000 << 64) | (0x8000 << 48)
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    apiVersion: str | None = None  # noqa: N815  # the names of the wire
+    kind: str | None = None
+    name: str | None = None
+    uid: str | None = None
+    controller: bool | None = None
+    blockOwnerDeletion: bool | None = None  # noqa: N815
+
+
+class _PlainOwner(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    apiVersion: str = ""  # noqa: N815
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    blockOwnerDeletion: bool = False  # noqa: N815
+
+
+class _Members(msgspec.Struct, frozen=True, gc=False):
+    """The types of the members that hold nothing else that might be null."""
+
+    name: str | None = None
+    generateName: str | None = None  # noqa: N815
+    namespace: str | None = None
+    selfLink: str | None = None  # noqa: N815
+    uid: str | None = None
+    resourceVersion: str | None = None  # noqa: N815
+    generation: int | None = None
+    creationTimestamp: str | None = None  # noqa: N815
+    deletionTimestamp: str | None = None  # noqa: N815
+    deletionGracePeriodSeconds: int | None = None  # noqa: N815
+    finalizers: list[str] | None = None
+    managedFields: list[dict[str, Any] | None] | None = None  # noqa: N815
+
+
+class _Metadata(_Members, frozen=True, gc=False):
+    """The types of all members; what is not here is unknown."""
+
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
+    ownerReferences: list[_Owner] | None = None  # noqa: N815
+
+
+class _PlainMetadata(_Members, frozen=True, gc=False, forbid_unknown_fields=True):
+    """As nearly all metadata is: with nothing unknown in it, and no null but for a member."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    ownerReferences: list[_PlainOwner] | None = None  # noqa: N815
+
+
+_KNOWN: Final = frozenset(_Metadata.__struct_fields__)
+_KNOWN_OF_OWNER: Final = frozenset(_Owner.__struct_fields__)
+
+
+def metadata_of(tree: Tree) -> Tree:
+    """The metadata of an object that has gone through `read_metadata`."""
+    metadata: Tree = tree["metadata"]
+    return metadata
+
+
+def read_metadata(tree: Tree) -> list[str]:
+    """Brings `metadata` into its one form, in place, and returns the paths of the unknown fields that it dropped.
+
+    Nulls and empty lists and maps are left out. Raises Undecodable if something has the wrong type.
+    """
+    metadata = tree.get("metadata")
+    if metadata is None:
+        tree["metadata"] = {}
+        return []
+    try:
+        msgspec.convert(metadata, _PlainMetadata)
+    except msgspec.ValidationError:
+        return _read_any(metadata)
+    if not all(metadata.values()):
+        _drop_empty(metadata)
+    return []
+
+
+def _read_any(metadata: Tree) -> list[str]:
+    """As `read_metadata`, for metadata in which something is unknown, null or wrong."""
+    try:
+        msgspec.convert(metadata, _Metadata)
+    except msgspec.ValidationError as error:
+        problem = str(error).replace("`$", "`metadata")
+        raise Undecodable(f"the object cannot be decoded: {problem}") from None
+    dropped: list[str] = []
+    if not _KNOWN.issuperset(metadata):
+        unknown = sorted(metadata.keys() - _KNOWN)
+        dropped = [f"metadata.{name}" for name in unknown]
+        for name in unknown:
+            del metadata[name]
+    if not all(metadata.values()):
+        _drop_empty(metadata)
+    if "labels" in metadata:
+        _fill_texts(metadata, "labels")
+    if "annotations" in metadata:
+        _fill_texts(metadata, "annotations")
+    if "ownerReferences" in metadata:
+        dropped += _read_owners(metadata)
+    return dropped
+
+
+def _fill_texts(metadata: Tree, name: str) -> None:
+    if None in metadata[name].values():
+        metadata[name] = {key: value or "" for key, value in metadata[name].items()}
+
+
+def _drop_empty(metadata: Tree) -> None:
+    for name in [name for name, value in metadata.items() if not value and value != 0]:
+        # `[]` and `[{}]` in managedFields mean something: forget who owns what.
+        if name != "managedFields" or metadata[name] is None:
+            del metadata[name]
+
+
+def fill_new(metadata: Tree, *, namespace: str | None, uid: str, now: str, generation: bool) -> None:
+    """Makes the metadata that of a new object: what clients may not set is wiped, what the server sets is set."""
+    if not _SET_BY_SERVER.isdisjoint(metadata):
+        for name in _SET_BY_SERVER & metadata.keys():
+            del metadata[name]
+    if namespace is None:
+        metadata.pop("namespace", None)
+    else:
+        metadata["namespace"] = namespace
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = now
+    if generation:
+        metadata["generation"] = 1
+
+
+def inherit(metadata: Tree, old: Tree) -> None:
+    """Takes over from the old object what an update cannot change or may leave out."""
+    for name in ("namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"):
+        if name in old and name not in metadata:
+            metadata[name] = old[name]
+    for name in ("name", "creationTimestamp", "generation"):
+        if name in old:
+            metadata[name] = old[name]
+        else:
+            metadata.pop(name, None)
+    metadata.pop("selfLink", None)
+
+
+def merge_duplicate_owners(metadata: Tree) -> list[str]:
+    """Keeps the first of several references to one owner, in place; returns the uids that were given twice."""
+    owners: list[Tree] | None = metadata.get("ownerReferences")
+    if owners is None or len(owners) < 2:
+        return []
+    first: dict[str, Tree] = {}
+    twice: set[str] = set()
+    for one in owners:
+        uid = str(one.get("uid", ""))
+        if uid in first:
+            twice.add(uid)
+        first.setdefault(uid, one)
+    if twice:
+        metadata["ownerReferences"] = list(first.values())
+    return sorted(twice)
+
+
+def is_deleting(tree: Tree) -> bool:
+    """Whether the deletion of this object has begun."""
+    return "deletionTimestamp" in tree["metadata"]
+
+
+def generate_name(base: str, source: random.Random) -> str:
+    """A name that begins like the base and ends at random, and still fits into a label."""
+    ending = "".join([source.choice(GENERATED_LETTERS) for _ in range(GENERATED_LENGTH)])
+    return base[:MAX_GENERATED_BASE] + ending
+
+
+def new_uid(source: random.Random) -> str:
+    """A random UUID, version 4."""
+    text = (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED).to_bytes(16, "big").hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def stamp(world: World) -> str:
+    """The time of a write that happens now, as `time_text` has it, and faster by the clock that most worlds have."""
+    return _time_text(int(time())) if world.now is utc_now else time_text(world.now())
+
+
+def time_text(now: datetime) -> str:
+    """The time as metadata has it: RFC 3339, in whole seconds."""
+    return _time_text(int(now.timestamp()))
+
+
+@lru_cache(maxsize=64)
+def _time_text(second: int) -> str:
+    return format_time(datetime.fromtimestamp(second, UTC))
+
+
+def _read_owners(metadata: Tree) -> list[str]:
+    dropped: list[str] = []
+    owners: list[Tree] = metadata["ownerReferences"]
+    for index, owner in enumerate(owners):
+        if not _KNOWN_OF_OWNER.issuperset(owner):
+            for name in sorted(owner.keys() - _KNOWN_OF_OWNER):
+                dropped.append(f"metadata.ownerReferences[{index}].{name}")
+                del owner[name]
+        if None in owner.values():
+            for name in [name for name, value in owner.items() if value is None]:
+                del owner[name]
+    return dropped
+
+
+MAX_ANNOTATIONS: Final = 256 * 1024
+STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_OF_EVERY_OWNER: Final = ("apiVersion", "kind", "name", "uid")
+
+
+def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
+    """Everything that is wrong with the metadata of a new object, or with what changed since the old one."""
+    causes = check_name(metadata, rules.name_check) if old is None else []
+    if _CHECKED.isdisjoint(metadata):
+        return causes
+    for word, check in _CHECKS:
+        if word in metadata and (old is None or metadata[word] != old.get(word)):
+            causes += check(metadata[word])
+            if word == "finalizers" and rules.finalizers_need_slash:
+                causes += _check_slashes(metadata[word])
+    return causes
+
+
+def check_name(metadata: Tree, check: Callable[[str], list[str]]) -> list[Cause]:
+    """Whether the object has a name, and one that its kind allows."""
+    name = metadata.get("name")
+    if not name:
+        return [field_errors.required("metadata.name", "name or generateName is required")]
+    problems = check(name)
+    # One is enough: a name that is too long is often too long for several rules.
+    return [field_errors.invalid("metadata.name", name, problems[0])] if problems else []
+
+
+def check_changes(metadata: Tree, old: Tree) -> list[Cause]:
+    """What an update changed although nobody may."""
+    causes = [
+        field_errors.invalid(f"metadata.{word}", metadata.get(word), "field is immutable")
+        for word in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+        if metadata.get(word) != old.get(word)
+    ]
+    if "deletionTimestamp" in old:
+        added = [one for one in metadata.get("finalizers", ()) if one not in old.get("finalizers", ())]
+        if added:
+            problem = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
+            causes.append(field_errors.forbidden("metadata.finalizers", problem))
+    return causes
+
+
+def finalizer_warnings(metadata: Tree, old: Tree | None = None) -> list[str]:
+    """What to tell about finalizers that work but may clash with somebody else's."""
+    finalizers = metadata.get("finalizers")
+    if not finalizers or (old is not None and finalizers == old.get("finalizers")):
+        return []
+    return [
+        f'metadata.finalizers: "{one}": prefer a name with a domain and a path, to avoid clashes with other finalizers'
+        for one in finalizers
+        if "/" not in one and one not in STANDARD_FINALIZERS
+    ]
+
+
+def _check_labels(labels: dict[str, str]) -> list[Cause]:
+    causes: list[Cause] = []
+    for key, value in labels.items():
+        causes += [field_errors.invalid("metadata.labels", key, problem) for problem in _key_problems(key)]
+        if not is_label_value(value):
+            causes += [field_errors.invalid("metadata.labels", value, problem) for problem in check_label_value(value)]
+    return causes
+
+
+def _check_annotations(annotations: dict[str, str]) -> list[Cause]:
+    causes: list[Cause] = []
+    for key in annotations:
+        causes += [field_errors.invalid("metadata.annotations", key, one) for one in _key_problems(key.lower())]
+    size = sum([len(key.encode()) + len(value.encode()) for key, value in annotations.items()])
+    if size > MAX_ANNOTATIONS:
+        causes.append(field_errors.too_long("metadata.annotations", MAX_ANNOTATIONS))
+    return causes
+
+
+def _check_finalizers(finalizers: list[str]) -> list[Cause]:
+    causes = [
+        field_errors.invalid("metadata.finalizers", one, problem)
+        for one in finalizers
+        for problem in _key_problems(one)
+    ]
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        problem = "finalizers orphan and foregroundDeletion cannot be both set"
+        causes.append(field_errors.invalid("metadata.finalizers", cast("Any", finalizers), problem))
+    return causes
+
+
+def _check_slashes(finalizers: list[str]) -> list[Cause]:
+    problem = "name is neither a standard finalizer name nor is it fully qualified (such as 'example.com/name')"
+    return [
+        field_errors.invalid("metadata.finalizers", one, problem)
+        for one in finalizers
+        if "/" not in one and one not in STANDARD_FINALIZERS
+    ]
+
+
+def _check_owners(owners: list[Tree]) -> list[Cause]:
+    causes: list[Cause] = []
+    for owner in owners:
+        if not all(map(owner.get, _OF_EVERY_OWNER)):
+            for word in [word for word in _OF_EVERY_OWNER if not owner.get(word)]:
+                field = f"metadata.ownerReferences.{word}"
+                causes.append(field_errors.invalid(field, owner.get(word, ""), f"{word} must not be empty"))
+        if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
+            problem = "v1, Kind=Event is disallowed from being an owner"
+            causes.append(field_errors.invalid("metadata.ownerReferences", cast("Any", owner), problem))
+    if len(owners) > 1 and len([owner for owner in owners if owner.get("controller") is True]) > 1:
+        problem = "only one reference can have controller set to true"
+        causes.append(field_errors.invalid("metadata.ownerReferences", cast("Any", owners), problem))
+    return causes
+
+
+_CHECKS: Final[tuple[tuple[str, Callable[[Any], list[Cause]]], ...]] = (
+    ("labels", _check_labels),
+    ("annotations", _check_annotations),
+    ("finalizers", _check_finalizers),
+    ("ownerReferences", _check_owners),
+)
+_CHECKED: Final = frozenset(word for word, _ in _CHECKS)
+
+
+@lru_cache(maxsize=2048)
+def _key_problems(key: str) -> tuple[str, ...]:
+    return tuple(check_label_key(key))
+
+
+_DNS1035 = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def check_dns1035_label(text: str) -> list[str]:
+    """The problems of this text as a name that begins with a letter and has no dots, such as a service's."""
+    if _DNS1035.fullmatch(text):
+        return []
+    rule = "must be at most 63 lower-case letters, digits or '-', the first a letter and the last a letter or digit"
+    return [f"{rule} (such as 'my-name')"]
+
+
+def check_path_segment(text: str) -> list[str]:
+    """The problems of a name that only has to fit into a path, such as a role's: `system:node` has none."""
+    if text in (".", ".."):
+        return [f"may not be {text!r}"]
+    return [f"may not contain {sign!r}" for sign in "/%" if sign in text]

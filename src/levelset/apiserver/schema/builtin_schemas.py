@@ -1,0 +1,192 @@
+"""Built-in kinds: their schemas, resources and columns, kept as data and read when somebody asks.
+
+There is one file per group and version (written by `scripts/generate_schemas.py`). Reading one decodes it and nothing
+more; a schema is compiled when the first object of its kind arrives, part by part as parts are used.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from levelset.apiserver.schema.compiled_schema import Compiled, Definitions, compile_schema
+from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
+
+__all__ = [
+    "BuiltinSchemas",
+    "Column",
+    "Part",
+    "Resource",
+    "builtin_columns",
+    "builtin_kind",
+    "builtin_names",
+    "builtin_resources",
+    "builtin_schemas",
+    "builtin_versions",
+    "components",
+    "library",
+    "preload",
+]
+
+DATA = Path(__file__).parent.parent / "data"
+COMPONENT = "#/components/schemas/"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A subresource: the kind of its body and its verbs."""
+
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A resource as Kubernetes serves it."""
+
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    subresources: dict[str, Part] = {}
+
+
+class Column(msgspec.Struct, frozen=True, array_like=True):
+    """A column of a table; those with a priority above zero show in wide output only."""
+
+    name: str
+    type: str
+    format: str
+    priority: int
+
+
+class _File(msgspec.Struct, frozen=True):
+    definitions: dict[str, Tree]
+    kinds: dict[str, str] = {}
+    resources: dict[str, Resource] = {}
+    columns: dict[str, tuple[Column, ...]] = {}
+
+
+class _Index(msgspec.Struct, frozen=True):
+    prefixes: dict[str, str]
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinSchemas:
+    """The kinds of a group and version with their schemas, and where the schemas they refer to are found."""
+
+    kinds: Mapping[str, Tree]
+    definitions: Mapping[str, Tree]
+
+
+def builtin_versions() -> tuple[tuple[str, str], ...]:
+    """All groups and versions there is data for, as pairs; the core group is the empty text."""
+    return tuple((group, version) for group, _, version in (one.rpartition("/") for one in _index().versions))
+
+
+def builtin_schemas(group: str, version: str) -> BuiltinSchemas:
+    """The schemas of a group and version; no kinds at all if there are none."""
+    names = _file(_key(group, version)).kinds
+    return BuiltinSchemas({kind: LIBRARY[name] for kind, name in names.items()}, LIBRARY)
+
+
+@functools.cache
+def builtin_kind(group: str, version: str, kind: str) -> Compiled | None:
+    """The compiled schema of a kind, the same one every time; None if there is no such kind."""
+    name = _file(_key(group, version)).kinds.get(kind)
+    return None if name is None else compile_schema(LIBRARY[name], definitions=_definitions())
+
+
+def builtin_names(group: str, version: str) -> Mapping[str, str]:
+    """The names of the schemas of a group and version's kinds, under which `components` finds them."""
+    return _file(_key(group, version)).kinds
+
+
+def builtin_resources(group: str, version: str) -> Mapping[str, Resource]:
+    """The resources of a group and version by their plural names."""
+    return _file(_key(group, version)).resources
+
+
+def builtin_columns(group: str, version: str, resource: str) -> tuple[Column, ...]:
+    """The columns of a resource's table; none if it is not known."""
+    return _file(_key(group, version)).columns.get(resource, ())
+
+
+def components(names: Iterable[str]) -> dict[str, Tree]:
+    """These schemas by name with all that they refer to: the components of an OpenAPI document."""
+    found: dict[str, Tree] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in LIBRARY:
+            found[name] = LIBRARY[name]
+            waiting.extend(_references(found[name]))
+    return dict(sorted(found.items()))
+
+
+def library() -> Mapping[str, Tree]:
+    """All schemas of the built-in kinds and of their parts, by name."""
+    return LIBRARY
+
+
+def preload() -> None:
+    """Reads all data files, so that nothing has to touch the disk later; they are still decoded on demand."""
+    for version in ("meta", *_index().versions):
+        _bytes(version)
+
+
+def _references(tree: Tree) -> Iterator[str]:
+    """The names of the schemas that a schema refers to."""
+    for member, value in (as_map(tree) or {}).items():
+        if member == "$ref" and isinstance(value, str):
+            yield value.removeprefix(COMPONENT)
+        else:
+            yield from _references(value)
+    for value in as_list(tree) or []:
+        yield from _references(value)
+
+
+class _Library(Mapping[str, Tree]):
+    """All schemas by name; a file is read when the first of its schemas is looked up."""
+
+    def __getitem__(self, name: str) -> Tree:
+        version = _index().prefixes.get(name.rpartition(".")[0], "meta")
+        return _file(version).definitions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        for version in ("meta", *_index().versions):
+            yield from _file(version).definitions
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+LIBRARY: Mapping[str, Tree] = _Library()
+
+
+@functools.cache
+def _definitions() -> Definitions:
+    return Definitions(LIBRARY)
+
+
+def _key(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version
+
+
+@functools.cache
+def _index() -> _Index:
+    return msgspec.json.decode((DATA / "index.json").read_bytes(), type=_Index)
+
+
+@functools.cache
+def _bytes(version: str) -> bytes:
+    return (DATA / _index().versions.get(version, "meta.json")).read_bytes()
+
+
+@functools.cache
+def _file(version: str) -> _File:
+    if version not in ("meta", *_index().versions):
+        return _File({})
+    return msgspec.json.decode(_bytes(version), type=_File)

@@ -1,0 +1,130 @@
+"""Metadata: what the metadata of an object inside an object may be.
+
+An embedded resource brings its own `apiVersion`, `kind` and `metadata`. Unknown members of the metadata are dropped and
+the known ones must have the right type; names are checked loosely, because nobody knows which kind has which rule.
+"""
+
+import re
+
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.json_values import join
+from levelset.apiserver.schema.schema_nodes import Node, Tree, as_list, as_map, read_schema
+from levelset.errors import Cause
+
+__all__ = ["METADATA", "check_identity", "is_plain_identity"]
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_TIME = {"type": "string", "format": "date-time", "nullable": True}
+_NUMBER = {"type": "integer", "format": "int64"}
+_FLAG = {"type": "boolean"}
+_FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+METADATA: Node = read_schema(
+    {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(
+                ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"),
+                _TEXT,
+            ),
+            "generation": _NUMBER,
+            "deletionGracePeriodSeconds": _NUMBER,
+            "creationTimestamp": _TIME,
+            "deletionTimestamp": _TIME,
+            "labels": _TEXTS,
+            "annotations": _TEXTS,
+            "finalizers": {"type": "array", "items": _TEXT},
+            "ownerReferences": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
+                        **dict.fromkeys(("controller", "blockOwnerDeletion"), _FLAG),
+                    },
+                    "required": ["apiVersion", "kind", "name", "uid"],
+                },
+            },
+            "managedFields": {"type": "array", "items": _FREE},
+        },
+    }
+)
+
+_KIND = re.compile(r"[a-zA-Z](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?")
+_NAME = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?){0,126}")
+
+
+def is_plain_identity(members: dict[str, Tree]) -> bool:
+    """Whether an embedded object is surely fine: typed, and with metadata that has a name at most."""
+    version, kind, metadata = members.get("apiVersion"), members.get("kind"), members.get("metadata")
+    if type(version) is not str or type(kind) is not str:
+        return False
+    if version.count("/") > 1 or not version or not _KIND.fullmatch(kind):
+        return False
+    if metadata is None:
+        return "metadata" not in members
+    known = as_map(metadata)
+    return known is not None and (not known or (known.keys() == {"name"} and _is_segment(known["name"])))
+
+
+def _is_segment(name: Tree) -> bool:
+    return type(name) is str and name not in (".", "..") and "/" not in name and "%" not in name
+
+
+def check_identity(members: dict[str, Tree], path: str) -> list[Cause]:
+    """What is wrong with the type and the metadata of an embedded object, types of metadata excepted."""
+    causes = _check_type(members, path, "apiVersion") + _check_type(members, path, "kind")
+    metadata = as_map(members.get("metadata"))
+    if metadata is not None:
+        causes += _check_metadata(metadata, join(path, "metadata"))
+    return causes
+
+
+def _check_type(members: dict[str, Tree], path: str, name: str) -> list[Cause]:
+    field = join(path, name)
+    if name not in members:
+        return [field_errors.required(field)]
+    value = members[name]
+    if not isinstance(value, str):
+        return [field_errors.invalid(field, value, "must be a string")]
+    if not value:
+        return [field_errors.invalid(field, value, "must not be empty")]
+    if name == "apiVersion" and value.count("/") > 1:
+        return [field_errors.invalid(field, value, "must be a version, or a group and a version")]
+    if name == "kind" and not _KIND.fullmatch(value):
+        return [field_errors.invalid(field, value, "must be letters and digits, a letter first")]
+    return []
+
+
+def _check_metadata(metadata: dict[str, Tree], path: str) -> list[Cause]:
+    names = [(name, metadata.get(name)) for name in ("name", "generateName")]
+    causes = [
+        field_errors.invalid(join(path, name), value, "must be usable as a part of a path")
+        for name, value in names
+        if isinstance(value, str) and not _is_segment(value)
+    ]
+    labels, annotations = as_map(metadata.get("labels")) or {}, as_map(metadata.get("annotations")) or {}
+    finalizers = [one for one in as_list(metadata.get("finalizers")) or [] if isinstance(one, str)]
+    causes += _check_names(list(labels), join(path, "labels"))
+    causes += [
+        field_errors.invalid(join(path, "labels"), value, "must be at most 63 letters, digits, -, _ and .")
+        for value in labels.values()
+        if isinstance(value, str) and not _VALUE.fullmatch(value)
+    ]
+    causes += _check_names([one.lower() for one in annotations], join(path, "annotations"))
+    return causes + _check_names(finalizers, join(path, "finalizers"))
+
+
+def _check_names(names: list[str], path: str) -> list[Cause]:
+    wrong = [one for one in names if not _is_qualified(one)]
+    return [field_errors.invalid(path, one, "must be a name, perhaps with a DNS prefix and a slash") for one in wrong]
+
+
+def _is_qualified(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    if slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix)):
+        return False
+    return len(name) <= 63 and _NAME.fullmatch(name) is not None

@@ -1,0 +1,101 @@
+"""Wording: one cause per thing that is wrong, in the form in which Kubernetes says it.
+
+`field` and `reason` are what programs read, `message` is what people read: `Invalid value: "x": spec.n in body must be
+of type integer: "string"`.
+"""
+
+import json
+from collections.abc import Iterable
+
+from levelset.apiserver.schema.schema_nodes import Tree
+from levelset.errors import Cause
+
+__all__ = [
+    "duplicate",
+    "forbidden",
+    "invalid",
+    "kind_of",
+    "not_supported",
+    "required",
+    "show",
+    "too_deep",
+    "too_long",
+    "too_many",
+    "type_invalid",
+]
+
+LONGEST = 300
+
+
+def show(value: Tree) -> str:
+    """The value as JSON, shortened: it goes into a message."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (RecursionError, TypeError, ValueError):
+        return f"<{kind_of(value)}>"
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+def kind_of(value: Tree) -> str:
+    """The JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def invalid(field: str, value: Tree, detail: str) -> Cause:
+    """A value that breaks a rule."""
+    return Cause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {detail}")
+
+
+def type_invalid(field: str, value: Tree, detail: str) -> Cause:
+    """A value of the wrong type or format."""
+    return Cause(field, "FieldValueTypeInvalid", f"Invalid value: {show(value)}: {detail}")
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """A value that is not there."""
+    return Cause(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+
+
+def forbidden(field: str, detail: str) -> Cause:
+    """A value that may not be there."""
+    return Cause(field, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def not_supported(field: str, value: Tree, supported: Iterable[Tree]) -> Cause:
+    """A value that is none of a list."""
+    listed = ", ".join(show(one) for one in supported)
+    return Cause(field, "FieldValueNotSupported", f"Unsupported value: {show(value)}: supported values: {listed}")
+
+
+def too_long(field: str, limit: int) -> Cause:
+    """A text with too many characters."""
+    return Cause(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(field: str, actual: int, limit: int) -> Cause:
+    """A list or a map with too many items."""
+    return Cause(field, "FieldValueTooMany", f"Too many: {actual}: must have at most {limit} items")
+
+
+def duplicate(field: str, value: Tree) -> Cause:
+    """An item that is there twice."""
+    return Cause(field, "FieldValueDuplicate", f"Duplicate value: {show(value)}")
+
+
+def too_deep(field: str, limit: int) -> Cause:
+    """A tree that goes down further than anybody follows."""
+    return Cause(field, "FieldValueInvalid", f"Invalid value: must not be nested more than {limit} levels deep")

@@ -1,0 +1,39 @@
+"""Trees: JSON values compared and copied as JSON, where `true` is not 1."""
+
+from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
+
+__all__ = ["copy_tree", "is_member", "join", "same"]
+
+
+def copy_tree(tree: Tree) -> Tree:
+    """A copy that shares no object and no list with the original."""
+    members = as_map(tree)
+    if members is not None:
+        return {name: copy_tree(one) for name, one in members.items()}
+    items = as_list(tree)
+    if items is not None:
+        return [copy_tree(one) for one in items]
+    return tree
+
+
+def same(one: Tree, other: Tree) -> bool:
+    """Whether two trees are the same value: a boolean is no number, and 1 is 1.0."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    left, right = as_map(one), as_map(other)
+    if left is not None and right is not None:
+        return left.keys() == right.keys() and all(same(value, right[name]) for name, value in left.items())
+    first, second = as_list(one), as_list(other)
+    if first is not None and second is not None:
+        return len(first) == len(second) and all(map(same, first, second))
+    return bool(one == other)
+
+
+def is_member(value: Tree, allowed: tuple[Tree, ...]) -> bool:
+    """Whether the value is one of an enumeration; null never is."""
+    return value is not None and any(same(value, one) for one in allowed)
+
+
+def join(path: str, name: str) -> str:
+    """The path of a member."""
+    return f"{path}.{name}" if path else name

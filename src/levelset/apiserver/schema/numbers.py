@@ -1,0 +1,69 @@
+"""Numbers: ranges, steps and formats of numbers."""
+
+import math
+
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.formats import INT32, INT64
+from levelset.apiserver.schema.schema_nodes import Node, Tree
+from levelset.errors import Cause
+
+__all__ = ["check", "is_integer", "is_multiple", "is_number", "span"]
+
+WHOLE_FLOATS = 2**53
+LARGEST_FLOAT = 3.4028234663852886e38
+
+
+def is_integer(value: Tree) -> bool:
+    """Whether the value is a whole number, as an integer or as a float such as 1.0."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < WHOLE_FLOATS
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Tree) -> bool:
+    """Whether the value is a number; a boolean is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def span(node: Node) -> tuple[float, float] | None:
+    """The range that type and format give a number; None if any will do."""
+    if node.int_or_string:
+        return None
+    if node.type == "integer":
+        return INT32 if node.format == "int32" else INT64
+    if node.type == "number" and node.format == "float":
+        return -LARGEST_FLOAT, LARGEST_FLOAT
+    return None
+
+
+def check(node: Node, value: float, path: str) -> list[Cause]:
+    """What is wrong with a number."""
+    causes: list[Cause] = []
+
+    def wrong(detail: str) -> None:
+        causes.append(field_errors.invalid(path, value, f"{path} in body should be {detail}"))
+
+    within = span(node)
+    if within is not None and not within[0] <= value <= within[1]:
+        wrong(f"of type {node.type} with format {node.format or 'int64'}")
+    if node.multiple_of is not None and not is_multiple(value, node.multiple_of):
+        wrong(f"a multiple of {field_errors.show(node.multiple_of)}")
+    low, high = node.minimum, node.maximum
+    if low is not None and (value <= low if node.exclusive_minimum else value < low):
+        wrong(f"greater than {'' if node.exclusive_minimum else 'or equal to '}{field_errors.show(low)}")
+    if high is not None and (value >= high if node.exclusive_maximum else value > high):
+        wrong(f"less than {'' if node.exclusive_maximum else 'or equal to '}{field_errors.show(high)}")
+    return causes
+
+
+def is_multiple(value: float, step: float) -> bool:
+    """Whether the number is a multiple of the step; of nothing at all if the step is not positive."""
+    if not step > 0:
+        return False
+    if isinstance(value, int) and isinstance(step, int):
+        return value % step == 0
+    try:
+        ratio = 1 / step * value if step < 1 else value / step
+    except OverflowError:
+        return False
+    return math.isfinite(ratio) and ratio.is_integer()

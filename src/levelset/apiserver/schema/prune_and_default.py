@@ -1,0 +1,135 @@
+"""Pruning and defaulting: an object is brought into the form that its schema knows.
+
+The order is Kubernetes': unknown fields go, then nulls that the schema neither allows nor replaces, then defaults come.
+All of it changes the tree in place. Where a schema refers to itself, trees deeper than MAX_DEPTH are left as they are;
+the validation that follows refuses them.
+"""
+
+from collections.abc import Callable
+
+from levelset.apiserver.schema.embedded_metadata import METADATA
+from levelset.apiserver.schema.json_values import copy_tree, join
+from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map
+
+__all__ = ["IDENTITY", "Resolve", "fill", "prune", "without_nulls"]
+
+IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
+"""What every object has, whatever its schema says."""
+
+Resolve = Callable[[Node], Node]
+"""Follows a reference to the schema it names; a schema without one is its own answer."""
+
+
+def prune(node: Node, tree: Tree, *, resolve: Resolve, resource: bool) -> list[str]:
+    """Takes unknown fields out of the tree; returns their paths, sorted."""
+    pruner = _Pruner(resolve)
+    if resource:
+        pruner.resource(resolve(node), tree)
+    else:
+        pruner.value(node, tree, "", 0)
+    return sorted(pruner.dropped)
+
+
+class _Pruner:
+    def __init__(self, resolve: Resolve) -> None:
+        self.resolve = resolve
+        self.dropped: list[str] = []
+
+    def resource(self, node: Node, tree: Tree) -> None:
+        """The root of a custom resource: its identity is the server's business."""
+        members = as_map(tree)
+        if members is not None:
+            self.members(node, members, "", 0, kept=IDENTITY, free=node.preserve)
+
+    def value(self, node: Node | None, tree: Tree, path: str, depth: int, *, free: bool = False) -> None:
+        """`free` is inherited by the items of a list whose schema preserves unknown fields."""
+        if depth > MAX_DEPTH or not isinstance(tree, (dict, list)):
+            return
+        if node is not None:
+            node = self.resolve(node)
+            free = free or node.preserve
+        members = as_map(tree)
+        if members is None:
+            self.items(node, as_list(tree) or [], path, depth, free=free)
+        elif node is None:
+            self.dropped.extend(join(path, name) for name in members)
+            members.clear()
+        elif node.embedded:
+            self.members(node, members, path, depth, kept=IDENTITY, free=free)
+            self.value(METADATA, members.get("metadata"), join(path, "metadata"), depth + 1)
+        else:
+            self.members(node, members, path, depth, kept=frozenset(), free=free)
+
+    def members(
+        self, node: Node, members: dict[str, Tree], path: str, depth: int, *, kept: frozenset[str], free: bool
+    ) -> None:
+        for name in list(members):
+            if name in kept:
+                continue
+            if name in node.properties:
+                self.value(node.properties[name], members[name], join(path, name), depth + 1)
+            elif node.additional is not None:
+                known = node.additional if isinstance(node.additional, Node) else None
+                self.value(known, members[name], join(path, name), depth + 1)
+            elif not free:
+                self.dropped.append(join(path, name))
+                del members[name]
+
+    def items(self, node: Node | None, items: list[Tree], path: str, depth: int, *, free: bool) -> None:
+        inner = node.items if node is not None else None
+        if free and inner is None:
+            return
+        for at, one in enumerate(items):
+            self.value(inner, one, f"{path}[{at}]", depth + 1, free=free)
+
+
+def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
+    """Takes out members that are null although the schema neither allows null nor has a default for them."""
+    node = resolve(node)
+    members = as_map(tree)
+    if depth > MAX_DEPTH:
+        return
+    if members is not None:
+        for name in list(members):
+            child = node.child(name)
+            if child is None:
+                continue
+            if members[name] is None and not _takes_null(resolve(child), child):
+                del members[name]
+            else:
+                without_nulls(child, members[name], resolve=resolve, depth=depth + 1)
+    elif node.items is not None:
+        for one in as_list(tree) or []:
+            without_nulls(node.items, one, resolve=resolve, depth=depth + 1)
+
+
+def _takes_null(node: Node, outer: Node) -> bool:
+    return node.nullable or outer.nullable or outer.default is not None
+
+
+def fill(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
+    """Puts defaults where a member is missing, or null and not allowed to be."""
+    node = resolve(node)
+    if depth > MAX_DEPTH:
+        return
+    members = as_map(tree)
+    if members is not None:
+        for name, child in node.properties.items():
+            if child.default is None or (name in members and (members[name] is not None or child.nullable)):
+                continue
+            members[name] = copy_tree(child.default)
+        for name, one in members.items():
+            known = node.child(name)
+            if known is not None:
+                members[name] = _filled(known, one, resolve, depth)
+    elif node.items is not None:
+        items = as_list(tree) or []
+        for at, one in enumerate(items):
+            items[at] = _filled(node.items, one, resolve, depth)
+
+
+def _filled(node: Node, tree: Tree, resolve: Resolve, depth: int) -> Tree:
+    if tree is None and not node.nullable:
+        tree = copy_tree(node.default)
+    fill(node, tree, resolve=resolve, depth=depth + 1)
+    return tree

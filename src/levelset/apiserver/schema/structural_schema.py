@@ -1,0 +1,422 @@
+"""Structural schemas: whether the schema of a definition is one that Kubernetes can work with.
+
+Three things are looked at, as the real server does: the structure (every value has a type, outside the alternatives),
+the keywords (`keywords.py`: what is not supported, list types, where defaults may stand), and the defaults themselves
+(they must be valid and free of unknown fields). Paths are those of the definition,
+`spec.versions[0].schema.openAPIV3Schema.properties[spec].type`.
+
+Keywords: which words a structural schema may use, and where.
+
+`malformed` finds keywords whose values make no sense at all, `unsupported` those that only other dialects of OpenAPI
+know, and `check_keywords` everything that is about one keyword beside another: list types and their keys, properties
+beside additionalProperties, defaults in the metadata.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.compiled_schema import Definitions
+from levelset.apiserver.schema.json_values import copy_tree, join, same
+from levelset.apiserver.schema.prune_and_default import prune
+from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_map, read_schema, spells_int_or_string
+from levelset.errors import Cause
+from levelset.re2 import BadRegex, compile_regex
+
+__all__ = ["NESTED_FORBIDDEN", "check_keywords", "check_structural", "children", "malformed", "unsupported"]
+
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+
+UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+
+NESTED_FORBIDDEN = (
+    *("type", "default", "title", "description", "nullable"),
+    *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
+    *("x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-validations"),
+)
+"""What an alternative inside allOf, anyOf, oneOf or not may not say."""
+
+IDENTITY = ("metadata", "kind", "apiVersion")
+
+
+def children(node: Node) -> Iterator[tuple[str, Node]]:
+    """All schemas directly inside a schema, with the part of the path that leads to them."""
+    if isinstance(node.additional, Node):
+        yield "additionalProperties", node.additional
+    for name, child in node.properties.items():
+        yield f"properties[{name}]", child
+    if node.not_ is not None:
+        yield "not", node.not_
+    for keyword, group in (("allOf", node.all_of), ("oneOf", node.one_of), ("anyOf", node.any_of)):
+        for at, one in enumerate(group):
+            yield f"{keyword}[{at}]", one
+    if node.items is not None:
+        yield "items", node.items
+
+
+def malformed(node: Node, path: str) -> list[Cause]:
+    """Keywords with values of the wrong type, and schemas that are nested too deeply."""
+    if node.too_deep:
+        return [field_errors.too_deep(path, MAX_DEPTH)]
+    causes: list[Cause] = []
+    for keyword in node.malformed:
+        value = node.raw.get(keyword) if keyword else None
+        field = join(path, keyword) if keyword else path
+        causes.append(
+            field_errors.type_invalid(field, field_errors.kind_of(value), "must be of the type that OpenAPI gives it")
+        )
+    for part, child in children(node):
+        causes += malformed(child, join(path, part))
+    return causes
+
+
+def unsupported(node: Node) -> bool:
+    """Whether any keyword is used that structural schemas do not have."""
+    return any(True for _ in _refused(node, "")) or any(unsupported(child) for _, child in children(node))
+
+
+def _refused(node: Node, path: str) -> Iterator[Cause]:
+    for keyword in UNSUPPORTED:
+        value = node.raw.get(keyword)
+        if value or (value is not None and keyword in ("$ref", "additionalItems", "dependencies")):
+            yield field_errors.forbidden(join(path, keyword), f"{keyword} is not supported")
+    if node.raw.get("$schema"):
+        yield field_errors.forbidden(join(path, "$schema"), "$schema is not supported")
+    if isinstance(node.raw.get("items"), list):
+        yield field_errors.forbidden(join(path, "items"), "items must be a schema object and not an array")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a schema stands: whether defaults are allowed, and whether it is part of an object's metadata."""
+
+    root: bool = False
+    in_metadata: bool = False
+    no_defaults: str = ""
+
+
+def check_keywords(node: Node, path: str) -> list[Cause]:
+    """Everything that is wrong with the keywords of a schema and of those inside it."""
+    return _check(node, path, _Place(root=True))
+
+
+def _check(node: Node, path: str, place: _Place) -> list[Cause]:
+    causes = [*_refused(node, path), *_check_one(node, path, place), *_check_lists(node, path)]
+    for part, child in children(node):
+        causes += _check(child, join(path, part), _place_of(node, part, place))
+    return causes
+
+
+def _place_of(node: Node, part: str, place: _Place) -> _Place:
+    inner = replace(place, root=False)
+    if part == "additionalProperties" and place.in_metadata:
+        return replace(inner, no_defaults="inside additionalProperties applying to object metadata")
+    name = part.removeprefix("properties[").removesuffix("]")
+    if (place.root or node.embedded) and part.startswith("properties[") and name in IDENTITY:
+        reason = f"in top-level {name}" if place.root else place.no_defaults
+        return replace(inner, in_metadata=True, no_defaults=reason)
+    return inner
+
+
+def _check_one(node: Node, path: str, place: _Place) -> Iterator[Cause]:
+    if node.type and node.type not in TYPES:
+        yield field_errors.not_supported(join(path, "type"), node.type, TYPES)
+    if node.type == "null":
+        yield field_errors.forbidden(join(path, "type"), "must not be null, use nullable instead")
+    if node.default is not None and place.no_defaults:
+        yield field_errors.forbidden(join(path, "default"), f"must not be set {place.no_defaults}")
+    if place.in_metadata and node.embedded:
+        yield field_errors.forbidden(
+            join(path, "x-kubernetes-embedded-resource"), "must not be used inside of metadata"
+        )
+    if node.raw.get("uniqueItems"):
+        detail = "must not be true, comparing all items costs too much; use x-kubernetes-list-type: set"
+        yield field_errors.forbidden(join(path, "uniqueItems"), detail)
+    if node.properties and node.additional is not None and node.additional is not True:
+        yield field_errors.forbidden(join(path, "additionalProperties"), "must not be used beside properties")
+    if node.raw.get("x-kubernetes-preserve-unknown-fields") is False:
+        field = join(path, "x-kubernetes-preserve-unknown-fields")
+        yield field_errors.invalid(field, False, "must be true or undefined")
+    if node.map_type:
+        yield from _needs_type(node, path, "object", "x-kubernetes-map-type")
+        if node.map_type not in ("atomic", "granular"):
+            yield field_errors.not_supported(join(path, "x-kubernetes-map-type"), node.map_type, ("atomic", "granular"))
+
+
+def _needs_type(node: Node, path: str, expected: str, keyword: str) -> Iterator[Cause]:
+    field, detail = join(path, "type"), f"must be {expected} if {keyword} is specified"
+    if not node.type:
+        yield field_errors.required(field, detail)
+    elif node.type != expected:
+        yield field_errors.invalid(field, node.type, detail)
+
+
+def _check_lists(node: Node, path: str) -> Iterator[Cause]:
+    field = join(path, "x-kubernetes-list-type")
+    if node.list_type:
+        yield from _needs_type(node, path, "array", "x-kubernetes-list-type")
+        if node.list_type not in ("atomic", "set", "map"):
+            yield field_errors.not_supported(field, node.list_type, ("atomic", "set", "map"))
+    if node.list_keys and node.list_type != "map":
+        detail = "must be map if x-kubernetes-list-map-keys is non-empty"
+        yield (
+            field_errors.invalid(field, node.list_type, detail)
+            if node.list_type
+            else field_errors.required(field, detail)
+        )
+    if node.list_type == "set" and node.type == "array" and node.items is not None:
+        yield from _check_set(node.items, join(path, "items"))
+    if node.list_type == "map":
+        yield from _check_keyed(node, path)
+    if node.list_type in ("set", "map") and node.items is not None and node.items.nullable:
+        yield field_errors.forbidden(
+            join(path, "items.nullable"), f"must not be true in a list of type {node.list_type}"
+        )
+
+
+def _check_set(items: Node, path: str) -> Iterator[Cause]:
+    detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    if items.type == "array" and items.list_type not in ("", "atomic"):
+        yield field_errors.invalid(join(path, "x-kubernetes-list-type"), items.list_type, detail)
+    if items.type == "object" and items.map_type != "atomic":
+        yield field_errors.invalid(join(path, "x-kubernetes-map-type"), items.map_type or None, detail)
+
+
+def _check_keyed(node: Node, path: str) -> Iterator[Cause]:
+    field = join(path, "x-kubernetes-list-map-keys")
+    if not node.list_keys:
+        yield field_errors.required(field, "must not be empty if x-kubernetes-list-type is map")
+    if node.items is None:
+        yield field_errors.required(join(path, "items"), "must have a schema if x-kubernetes-list-type is map")
+        return
+    items = join(path, "items")
+    if node.items.type != "object":
+        yield field_errors.invalid(join(items, "type"), node.items.type, "must be object in a list of type map")
+        return
+    if len(set(node.list_keys)) != len(node.list_keys):
+        yield field_errors.invalid(field, list(node.list_keys), "must not contain duplicate entries")
+    for key in dict.fromkeys(node.list_keys):
+        yield from _check_key(node.items, key, field, f"{items}.properties[{key}]")
+
+
+def _check_key(items: Node, key: str, field: str, path: str) -> Iterator[Cause]:
+    child = items.properties.get(key)
+    if child is None:
+        yield field_errors.invalid(field, key, "entries must all be names of item properties")
+        return
+    if child.type in ("array", "object"):
+        yield field_errors.invalid(
+            join(path, "type"), child.type, "must be a scalar, it is a key of a list of type map"
+        )
+    if key not in items.required and child.default is None:
+        detail = "must be there, or the property required: it is a key of a list of type map"
+        yield field_errors.required(join(path, "default"), detail)
+    if child.nullable:
+        yield field_errors.forbidden(join(path, "nullable"), "must not be true, it is a key of a list of type map")
+
+
+ROOT_WITH_STATUS = frozenset(
+    {
+        *("description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+        *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required"),
+        *("items", "properties", "externalDocs", "example"),
+        *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"),
+    }
+)
+
+
+def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[Cause]:
+    """What is wrong with a schema, as causes with their paths; empty if it can be compiled and served.
+
+    `status` says that the version has a status subresource, which allows less at the root. Never raises.
+    """
+    if as_map(schema) is None:
+        return [field_errors.type_invalid(path, field_errors.kind_of(schema), "must be an object")]
+    node = read_schema(schema)
+    wrong = malformed(node, path)
+    if wrong:
+        return wrong
+    causes = _check_root(node, path) if status else []
+    if node.nullable:
+        causes.append(field_errors.forbidden(join(path, "nullable"), "nullable cannot be true at the root"))
+    if not unsupported(node):
+        structure = _Structure().check(node, path)
+        causes += structure or _Defaults().check(node, path)
+    causes += check_keywords(node, path)
+    return sorted(set(causes), key=lambda one: (one.field, one.reason, one.message))
+
+
+def _check_root(node: Node, path: str) -> list[Cause]:
+    if node.type and node.type != "object":
+        return [field_errors.invalid(join(path, "type"), node.type, "must be object if there is a status subresource")]
+    surplus = sorted(name for name, value in node.raw.items() if value and name not in ROOT_WITH_STATUS)
+    if surplus:
+        detail = f"must not use {', '.join(surplus)} at the root if there is a status subresource"
+        return [field_errors.invalid(path, "", detail)]
+    return []
+
+
+class _Structure:
+    """Types everywhere, and nothing but validations inside the alternatives."""
+
+    def __init__(self) -> None:
+        self.causes: list[Cause] = []
+
+    def check(self, node: Node, path: str) -> list[Cause]:
+        self.schema(node, path, "at the root")
+        self.completeness(node, node, path, path)
+        return self.causes
+
+    def schema(self, node: Node, path: str, place: str) -> None:
+        root = place == "at the root"
+        if node.type == "array" and node.items is None:
+            self.causes.append(field_errors.required(join(path, "items"), "must be specified"))
+        if node.items is not None:
+            self.schema(node.items, join(path, "items"), "for specified array items")
+        for name, child in node.properties.items():
+            self.schema(child, f"{join(path, 'properties')}[{name}]", "for specified object fields")
+        if node.additional is not None and root:
+            self.causes.append(
+                field_errors.forbidden(join(path, "additionalProperties"), "must not be used at the root")
+            )
+        if isinstance(node.additional, Node):
+            self.schema(node.additional, join(path, "additionalProperties"), "for specified object fields")
+        self.extensions(node, path)
+        self.validations(node, path, skip_any=spells_int_or_string(node.any_of))
+        self.type(node, path, place)
+        self.identity(node, path, root=root)
+
+    def extensions(self, node: Node, path: str) -> None:
+        if not node.int_or_string:
+            return
+        for name, value in (("preserve-unknown-fields", node.preserve), ("embedded-resource", node.embedded)):
+            if value:
+                field = join(path, f"x-kubernetes-{name}")
+                self.causes.append(
+                    field_errors.invalid(field, value, "must be false beside x-kubernetes-int-or-string")
+                )
+
+    def type(self, node: Node, path: str, place: str) -> None:
+        field = join(path, "type")
+        if node.embedded and node.type != "object":
+            detail = "must be object if x-kubernetes-embedded-resource is true"
+            self.causes.append(
+                field_errors.invalid(field, node.type, detail) if node.type else field_errors.required(field, detail)
+            )
+        elif not node.type and not node.int_or_string and not node.preserve:
+            self.causes.append(field_errors.required(field, f"must not be empty {place}"))
+        if place == "at the root" and node.type not in ("", "object"):
+            self.causes.append(field_errors.invalid(field, node.type, "must be object at the root"))
+
+    def identity(self, node: Node, path: str, *, root: bool) -> None:
+        """The type and metadata of a whole object, at the root or embedded."""
+        if node.embedded and node.additional is not None:
+            field = join(path, "additionalProperties")
+            self.causes.append(field_errors.forbidden(field, "must not be used in an embedded resource"))
+        if node.embedded and not node.preserve and not node.properties:
+            detail = "must not be empty in an embedded resource that drops unknown fields"
+            self.causes.append(field_errors.required(join(path, "properties"), detail))
+        if not root and not node.embedded:
+            return
+        for name, expected in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+            child = node.properties.get(name)
+            if child is not None and child.type != expected:
+                field = f"{join(path, 'properties')}[{name}].type"
+                self.causes.append(field_errors.invalid(field, child.type, f"must be {expected}"))
+        if root and "metadata" in node.properties and not _restricts_names_only(node.properties["metadata"]):
+            field = f"{join(path, 'properties')}[metadata]"
+            self.causes.append(field_errors.forbidden(field, "may restrict nothing but name and generateName"))
+
+    def validations(self, node: Node, path: str, *, skip_any: bool = False) -> None:
+        """The alternatives of a schema, and its pattern."""
+        for at, one in enumerate(() if skip_any else node.any_of):
+            self.nested(one, f"{join(path, 'anyOf')}[{at}]")
+        for at, one in enumerate(node.all_of):
+            skip_inner = at == 0 and spells_int_or_string(one.any_of)
+            self.nested(one, f"{join(path, 'allOf')}[{at}]", skip_any=skip_inner)
+        for at, one in enumerate(node.one_of):
+            self.nested(one, f"{join(path, 'oneOf')}[{at}]")
+        if node.not_ is not None:
+            self.nested(node.not_, join(path, "not"))
+        if node.pattern:
+            try:
+                compile_regex(node.pattern)
+            except BadRegex as error:
+                detail = f"must be a valid regular expression, but isn't: {error}"
+                self.causes.append(field_errors.invalid(join(path, "pattern"), node.pattern, detail))
+
+    def nested(self, node: Node, path: str, *, skip_any: bool = False) -> None:
+        """An alternative: it may validate, but not say what a value is."""
+        self.validations(node, path, skip_any=skip_any)
+        if node.items is not None:
+            self.nested(node.items, join(path, "items"))
+        for name, child in node.properties.items():
+            self.nested(child, f"{join(path, 'properties')}[{name}]")
+        for keyword in NESTED_FORBIDDEN:
+            value = node.raw.get(keyword)
+            if value or (value is not None and keyword == "default"):
+                self.causes.append(field_errors.forbidden(join(path, keyword), "must not be set to be structural"))
+        if node.additional is not None:
+            field = join(path, "additionalProperties")
+            self.causes.append(field_errors.forbidden(field, "must be undefined to be structural"))
+        if "metadata" in node.properties:
+            field = f"{join(path, 'properties')}[metadata]"
+            self.causes.append(field_errors.forbidden(field, "must not be specified in a nested context"))
+
+    def completeness(self, validation: Node, schema: Node | None, at: str, path: str) -> None:
+        """What an alternative at the root speaks of must be defined outside the alternatives too."""
+        if schema is None:
+            self.causes.append(field_errors.required(at, f"because it is defined in {path}"))
+            return
+        groups = (("allOf", validation.all_of), ("anyOf", validation.any_of), ("oneOf", validation.one_of))
+        nested = [(one, f"{join(path, name)}[{number}]") for name, group in groups for number, one in enumerate(group)]
+        if validation.not_ is not None:
+            nested.append((validation.not_, join(path, "not")))
+        for one, where in nested:
+            self.alternative(one, schema, at, where)
+
+    def alternative(self, validation: Node, schema: Node | None, at: str, path: str) -> None:
+        self.completeness(validation, schema, at, path)
+        if schema is None:
+            return
+        if validation.items is not None:
+            self.alternative(validation.items, schema.items, join(at, "items"), join(path, "items"))
+        for name, child in validation.properties.items():
+            suffix = f"properties[{name}]"
+            self.alternative(child, schema.properties.get(name), join(at, suffix), join(path, suffix))
+
+
+def _restricts_names_only(node: Node) -> bool:
+    names_only = node.properties.keys() <= {"name", "generateName"}
+    others = any(value for name, value in node.raw.items() if name not in ("type", "properties", "default"))
+    return names_only and not others
+
+
+class _Defaults:
+    """Every default must be valid where it stands, and have no field that would be dropped at once."""
+
+    def __init__(self) -> None:
+        self.definitions = Definitions()
+        self.causes: list[Cause] = []
+
+    def check(self, node: Node, path: str) -> list[Cause]:
+        try:
+            self.schema(node, path)
+        except RecursionError:
+            self.causes.append(field_errors.too_deep(path, MAX_DEPTH))
+        return self.causes
+
+    def schema(self, node: Node, path: str) -> None:
+        if node.default is not None:
+            self.default(node, join(path, "default"))
+        if node.items is not None:
+            self.schema(node.items, join(path, "items"))
+        for name, child in node.properties.items():
+            self.schema(child, f"{join(path, 'properties')}[{name}]")
+
+    def default(self, node: Node, path: str) -> None:
+        pruned = copy_tree(node.default)
+        prune(node, pruned, resolve=self.definitions.resolve, resource=False)
+        if not same(pruned, node.default):
+            self.causes.append(field_errors.invalid(path, node.default, "must not have unknown fields"))
+        self.causes += self.definitions.collector.collect(node, node.default, path)

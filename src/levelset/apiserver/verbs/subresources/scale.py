@@ -1,0 +1,166 @@
+"""The `scale` subresource: a small object of autoscaling/v1 that shows and sets how many replicas are wanted."""
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from levelset.apiserver.admission.chain import Form
+from levelset.apiserver.registry import strategy
+from levelset.apiserver.registry.storage_codec import served_tree
+from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
+from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.verbs.create_and_update import Written, rewrite
+from levelset.apiserver.wire import status_errors
+from levelset.apiserver.wire.json_path import parse_path
+from levelset.apiserver.wire.request_options import WriteOptions
+from levelset.errors import BadRequest, LevelsetError
+from levelset.objects import LabelSelector
+from levelset.objects.json_tree import copy_tree
+from levelset.storage import Item
+
+__all__ = ["FORM", "as_scale", "get_scale", "patch_scale", "update_scale", "wanted_object"]
+
+API_VERSION: Final = "autoscaling/v1"
+KIND: Final = "Scale"
+_SHARED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def get_scale(served: ServedResource, tree: Tree) -> Tree:
+    """The scale of an object."""
+    paths = _paths(served)
+    metadata = tree["metadata"]
+    replicas = parse_path(paths.spec).first(tree)
+    status: Tree = {"replicas": _number(parse_path(paths.status).first(tree)) or 0}
+    selector = None if paths.selector is None else _selector(parse_path(paths.selector).first(tree))
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": KIND,
+        "apiVersion": API_VERSION,
+        "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
+        "spec": {} if _number(replicas) is None else {"replicas": replicas},
+        "status": status,
+    }
+
+
+async def update_scale(
+    world: World,
+    served: ServedResource,
+    namespace: str | None,
+    name: str,
+    tree: Tree,
+    *,
+    options: WriteOptions | None = None,
+) -> Written:
+    """Sets the replicas of an object to those of a whole Scale; raises as `writing.update` does."""
+    return await patch_scale(world, served, namespace, name, lambda _: tree, options=options)
+
+
+async def patch_scale(
+    world: World,
+    served: ServedResource,
+    namespace: str | None,
+    name: str,
+    change: Callable[[Tree], Any],
+    *,
+    options: WriteOptions | None = None,
+) -> Written:
+    """Sets the replicas of an object to what `change` makes of its Scale."""
+    options = replace(WriteOptions() if options is None else options, subresource="scale")
+
+    def scaled(old: Tree, item: Item) -> strategy.Settled:
+        scale = _checked(name, change(get_scale(served, old)))
+        version = _metadata(scale).get("resourceVersion")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise status_errors.stale(served, name)
+        new = served_tree(served, item)
+        _set(new, _paths(served).spec, _replicas(served, name, scale))
+        return strategy.settle_update(world, served, old, new, options)
+
+    return as_scale(served, await rewrite(world, served, namespace, name, scaled, options=options))
+
+
+def as_scale(served: ServedResource, written: Written) -> Written:
+    """The same write, answered with the scale of the object."""
+    return Written(get_scale(served, written.tree), None)
+
+
+def wanted_object(served: ServedResource, name: str, scale: Tree) -> Tree:
+    """The object that somebody means who applies this Scale: all that it says are the replicas."""
+    given = _checked(name, scale)
+    metadata = {word: value for word, value in _metadata(given).items() if word in ("name", "namespace")}
+    tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
+    _set(tree, _paths(served).spec, _replicas(served, name, given))
+    return tree
+
+
+def _rescaled(served: ServedResource, tree: Tree, scale: Tree) -> Tree:
+    """The object with the replicas of this Scale."""
+    made = cast("Tree", copy_tree(tree))
+    _set(made, _paths(served).spec, _replicas(served, made["metadata"]["name"], scale))
+    return made
+
+
+FORM: Final = Form(get_scale, _rescaled)
+"""How those who are asked about a write see the object behind `scale`: as a Scale."""
+
+
+def _paths(served: ServedResource) -> ScalePaths:
+    assert served.scale is not None  # requests get here only for resources that have one
+    return served.scale
+
+
+def _checked(name: str, scale: Any) -> Tree:
+    if not isinstance(scale, dict):
+        raise BadRequest("the body must be a Scale, an object")
+    tree = cast("Tree", scale)
+    if tree.get("kind", KIND) != KIND or tree.get("apiVersion", API_VERSION) != API_VERSION:
+        raise BadRequest(f"the body must be a {KIND} of {API_VERSION}, not {tree.get('kind')} {tree.get('apiVersion')}")
+    if _metadata(tree).get("name", name) != name:
+        raise BadRequest(
+            f"the name of the object ({_metadata(tree)['name']}) does not match the name on the URL ({name})"
+        )
+    return tree
+
+
+def _metadata(tree: Tree) -> Tree:
+    found = tree.get("metadata")
+    return cast("Tree", found) if isinstance(found, dict) else {}
+
+
+def _replicas(served: ServedResource, name: str, scale: Tree) -> int:
+    spec = scale.get("spec")
+    found = cast("Tree", spec).get("replicas", 0) if isinstance(spec, dict) else 0
+    replicas = _number(found)
+    if replicas is None:
+        raise status_errors.invalid_patch(f"spec.replicas must be a whole number, not {found!r}")
+    if replicas < 0:
+        cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise status_errors.invalid(served, name, [cause])
+    return replicas
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _selector(value: Any) -> str | None:
+    """A selector as text: that of a custom resource is one already, that of a built-in kind is a LabelSelector."""
+    if isinstance(value, str):
+        return value
+    try:
+        return str(LabelSelector.from_tree(cast("Any", value))) if isinstance(value, dict) else None
+    except LevelsetError:
+        return None
+
+
+def _set(tree: Tree, path: str, value: int) -> None:
+    *way, last = parse_path(path).names or ("spec", "replicas")
+    for name in way:
+        below = tree.get(name)
+        if not isinstance(below, dict):
+            below = tree[name] = {}
+        tree = cast("Tree", below)
+    tree[last] = value

@@ -1,0 +1,3 @@
+"""Request and response formats: content negotiation, protobuf, JSONPath and Status errors."""
+
+__all__: list[str] = []

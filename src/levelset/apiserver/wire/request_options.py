@@ -1,0 +1,242 @@
+"""What a request says about how to write: dry run, who writes, how strict to be, and everything about deleting."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+import msgspec
+
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.wire import status_errors
+from levelset.apiserver.wire.protobuf import PROTOBUF, read_protobuf
+from levelset.apiserver.wire.status_errors import unsupported_media_type
+from levelset.errors import BadObject, BadRequest, Cause
+from levelset.http.messages import Request
+from levelset.objects import decode_tree
+
+if TYPE_CHECKING:
+    from levelset.apiserver.admission.chain import Asking
+    from levelset.apiserver.authz.escalation import Permit
+
+__all__ = [
+    "DeleteOptions",
+    "OptionsKind",
+    "Propagation",
+    "Validation",
+    "WriteOptions",
+    "delete_options",
+    "read_delete_options",
+    "write_options",
+]
+
+Validation = Literal["Ignore", "Strict", "Warn"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+OptionsKind = Literal["CreateOptions", "PatchOptions", "UpdateOptions"]
+
+VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
+PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
+MAX_MANAGER: Final = 128
+UNKNOWN: Final = "unknown"
+CBOR: Final = "application/cbor"
+_LONGEST_KEPT: Final = 512
+
+
+class WriteOptions(msgspec.Struct, frozen=True):
+    """How to write one object; the defaults are those of a caller inside the process."""
+
+    manager: str = UNKNOWN
+    """Who will own the fields that are written."""
+    dry_run: bool = False
+    validation: Validation = "Warn"
+    force: bool | None = None
+    """Whether an apply takes fields away from others; None if the request does not say."""
+    named: bool = False
+    """Whether the request names its manager itself, as an apply must."""
+    subresource: str = ""
+    duplicates: tuple[str, ...] = ()
+    """Fields that stand in the body twice."""
+    warnings: list[str] = []  # each gets its own, as msgspec has it, and faster than from `list[str]`
+    """Collects what the client is to be told although the write succeeds."""
+    asking: "Asking | None" = None
+    """Who is asked whether the write may happen, and in whose name; None if nobody is."""
+    permit: "Permit | None" = None
+    """What the sender may do beyond sending it; None if that is everything."""
+
+
+class DeleteOptions(msgspec.Struct, frozen=True):
+    """How to delete one object or many."""
+
+    dry_run: bool = False
+    grace_seconds: int | None = None
+    uid: str | None = None
+    """The object must have this uid."""
+    resource_version: str | None = None
+    """The object must be at this version."""
+    propagation: Propagation | None = None
+    """What becomes of the dependents; None leaves it to the object's finalizers and then to the kind."""
+    old_orphan: bool | None = None
+    """The deprecated `orphanDependents`, as it was given."""
+    asking: "Asking | None" = None
+    """Who is asked whether the object may go; None if nobody is."""
+
+
+def write_options(
+    request: Request, kind: OptionsKind, *, subresource: str = "", duplicates: tuple[str, ...] = ()
+) -> WriteOptions:
+    """The options of a create, update or patch request; raises Invalid (422) naming the parameter that is wrong."""
+    if not request.query:
+        return WriteOptions(_agent(request), False, "Warn", None, False, subresource, duplicates)
+    if len(request.query) <= _LONGEST_KEPT:
+        manager, dry_run, validation, force = _known_query(request.query, kind)
+    else:
+        manager, dry_run, validation, force = _read_write_query(request.query, kind)
+    return WriteOptions(manager or _agent(request), dry_run, validation, force, bool(manager), subresource, duplicates)
+
+
+def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validation, bool | None]:
+    """Manager, dry run, validation and force as the query says them; raises Invalid (422)."""
+    request = Request("", "", query)
+    validation = request.parameter("fieldValidation") or "Warn"
+    manager = request.parameter("fieldManager") or ""
+    causes = _check_dry_run(request.parameters.get("dryRun", ()))
+    if validation not in VALIDATIONS:
+        causes.append(field_errors.not_supported("fieldValidation", validation, VALIDATIONS))
+    causes += _check_manager(manager)
+    if causes:
+        raise status_errors.bad_options(kind, causes)
+    return manager, "dryRun" in request.parameters, cast("Validation", validation), _flag(request, "force")
+
+
+_known_query: Final = lru_cache(maxsize=256)(_read_write_query)  # a client says the same with all of its writes
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """The options of a delete request, from its body or, without one, from its query.
+
+    Raises BadRequest for what cannot be read, and Invalid (422) for unknown values and contradictions.
+    """
+    return read_delete_options(
+        _read_body(request) if request.body.strip() else _read_query(request) if request.query else {}
+    )
+
+
+def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
+    """The options in a tree; raises BadRequest and Invalid (422)."""
+    if not given:
+        return DeleteOptions()
+    dry_run: list[Any] = _typed(given, "dryRun", list) or []
+    propagation: str | None = _typed(given, "propagationPolicy", str)
+    orphan: bool | None = _typed(given, "orphanDependents", bool)
+    causes = _check_dry_run(tuple(dry_run))
+    causes += _check_propagation(propagation, orphan)
+    if causes:
+        raise status_errors.bad_options("DeleteOptions", causes)
+    if orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    conditions: dict[str, Any] = _typed(given, "preconditions", dict) or {}
+    return DeleteOptions(
+        dry_run=bool(dry_run),
+        grace_seconds=_typed(given, "gracePeriodSeconds", int),
+        uid=_typed(conditions, "uid", str),
+        resource_version=_typed(conditions, "resourceVersion", str),
+        propagation=cast("Propagation | None", propagation),
+        old_orphan=orphan,
+    )
+
+
+def _agent(request: Request) -> str:
+    """The manager of a request that names none: the first part of its user agent."""
+    header = request.headers.find("user-agent")
+    return _agent_in(header) if header else UNKNOWN
+
+
+@lru_cache(maxsize=256)
+def _agent_in(header: str) -> str:
+    agent = header.partition("/")[0]
+    if not agent.isprintable():
+        agent = "".join([letter for letter in agent if letter.isprintable()])
+    return agent[:MAX_MANAGER] or UNKNOWN
+
+
+def _check_dry_run(values: tuple[Any, ...]) -> list[Cause]:
+    return [field_errors.not_supported("dryRun", one, ["All"]) for one in values if one != "All"]
+
+
+def _check_manager(manager: str) -> list[Cause]:
+    if len(manager.encode()) > MAX_MANAGER:
+        return [field_errors.too_long("fieldManager", MAX_MANAGER)]
+    if not manager.isprintable():
+        return [field_errors.invalid("fieldManager", manager, "should only contain printable characters")]
+    return []
+
+
+def _check_propagation(policy: str | None, orphan: bool | None) -> list[Cause]:
+    if policy is None:
+        return []
+    if orphan is not None:
+        problem = "orphanDependents and propagationPolicy cannot both be given"
+        return [field_errors.invalid("propagationPolicy", policy, problem)]
+    return [] if policy in PROPAGATIONS else [field_errors.not_supported("propagationPolicy", policy, PROPAGATIONS)]
+
+
+def _flag(request: Request, name: str) -> bool | None:
+    match request.parameter(name):
+        case None:
+            return None
+        case "" | "true" | "1" | "True" | "TRUE" | "t" | "T":
+            return True
+        case _:
+            return False
+
+
+def _read_query(request: Request) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "dryRun" in request.parameters:
+        found["dryRun"] = list(request.parameters["dryRun"])
+    policy = request.parameter("propagationPolicy")
+    if policy:
+        found["propagationPolicy"] = policy
+    if "orphanDependents" in request.parameters:
+        found["orphanDependents"] = _flag(request, "orphanDependents")
+    grace = request.parameter("gracePeriodSeconds")
+    if grace:
+        try:
+            found["gracePeriodSeconds"] = int(grace)
+        except ValueError:
+            raise BadRequest(f"gracePeriodSeconds must be a number of seconds, not {grace!r}") from None
+    return found
+
+
+def _read_body(request: Request) -> dict[str, Any]:
+    try:
+        tree = _decoded(request)
+    except BadObject as error:
+        raise BadRequest(f"the body must be DeleteOptions: {error}") from error
+    if not isinstance(tree, dict):
+        raise BadRequest("the body must be DeleteOptions, an object")
+    found = cast("dict[str, Any]", tree)
+    if found.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise BadRequest(f"the body must be DeleteOptions, not {found.get('kind')!r}")
+    return found
+
+
+def _decoded(request: Request) -> Any:
+    given = (request.headers.find("content-type") or "").partition(";")[0].strip().lower()
+    if given == PROTOBUF:
+        return read_protobuf(request.body)
+    if given == CBOR:
+        raise unsupported_media_type(given, f"application/json, application/yaml, {PROTOBUF}")
+    if "yaml" not in given:
+        return decode_tree(request.body)
+    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
+
+    documents = read_yaml(request.body)
+    return documents[0] if documents else {}
+
+
+def _typed(tree: dict[str, Any], name: str, kind: type) -> Any:
+    value = tree.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise BadRequest(f"{name} of the DeleteOptions must be a {kind.__name__}, not {value!r}")
+    return value

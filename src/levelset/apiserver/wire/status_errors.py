@@ -1,0 +1,289 @@
+"""Errors as the client sees them: every failure is a `Status` object with a code, a reason and details.
+
+The errors of the write path, with the details that Kubernetes gives and the words that people know.
+
+Details name the plural resource in all errors but one: an invalid object is named by its Kind.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.apiserver.resources.server_state import Tree
+from levelset.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Cause,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    Malformed,
+    NotFound,
+    TooManyRequests,
+)
+from levelset.http import Response
+from levelset.objects import encode_tree
+from levelset.storage import FutureRevision
+
+__all__ = [
+    "ExpiredToken",
+    "Undecodable",
+    "already_exists",
+    "as_api_error",
+    "bad_options",
+    "conflict",
+    "details_of",
+    "forbidden",
+    "invalid",
+    "invalid_options",
+    "invalid_patch",
+    "method_not_allowed",
+    "missing_namespace",
+    "no_such_resource",
+    "not_acceptable",
+    "not_found",
+    "object_not_found",
+    "page_not_found",
+    "stale",
+    "status_response",
+    "status_tree",
+    "success",
+    "terminating_namespace",
+    "too_large",
+    "too_many_values",
+    "unsupported_media_type",
+]
+
+_JSON: Final = ("Content-Type", "application/json")
+_INSTEAD: Final = {
+    "attach": "kubectl logs -f shows what a container writes",
+    "exec": "a Pod has no file system of its own: run it on this machine",
+    "portforward": "connect to status.podIP of the Pod, or to a Service's address, on this machine",
+}
+"""What to do in the place of what needs the streams of a container."""
+_PLAIN: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
+
+
+class ExpiredToken(Expired):
+    """410 in the middle of a paged list; `resume` is a token that goes on from there with what is true by now."""
+
+    def __init__(self, message: str, *, resume: str) -> None:
+        super().__init__(message)
+        self.resume = resume
+
+
+def status_tree(error: ApiError) -> Tree:
+    """The Status that tells a client of an error."""
+    tree: Tree = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {"continue": error.resume} if isinstance(error, ExpiredToken) else {},
+        "status": "Failure",
+        "message": error.message,
+    }
+    if error.reason:
+        tree["reason"] = error.reason
+    details = _status_details(error)
+    if details:
+        tree["details"] = details
+    tree["code"] = error.code
+    return tree
+
+
+def status_response(error: ApiError) -> Response:
+    """The answer that carries the Status of an error; it is JSON, whatever form was asked for."""
+    headers: tuple[tuple[str, str], ...] = (_JSON,)
+    if error.code == 401:
+        headers += (("WWW-Authenticate", 'Bearer realm="levelset"'),)
+    seconds = _retry_after(error)
+    if seconds is not None:
+        headers += (("Retry-After", str(seconds)),)
+    return Response(error.code, headers, encode_tree(status_tree(error)))
+
+
+def as_api_error(error: Exception) -> ApiError | None:
+    """The error as one that a client may be told; None if it is a fault of the server's own."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, Malformed):
+        return BadRequest(str(error))
+    return None
+
+
+def success(served: ServedResource, name: str, uid: str) -> Tree:
+    """The Status that says that an object is gone."""
+    details = {**details_of(served, name), "uid": uid}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def details_of(served: ServedResource, name: str, *, kind: str | None = None) -> dict[str, str]:
+    """The details that name an object: `kind` is its resource, or the Kind where one is given."""
+    named = {"name": name} if name else {}
+    group = {"group": served.group} if served.group else {}
+    return {**named, **group, "kind": kind or served.plural}
+
+
+def not_found(served: ServedResource, name: str) -> NotFound:
+    """There is no object of this name."""
+    return NotFound(f'{served.qualified} "{name}" not found', details=details_of(served, name))
+
+
+def no_such_resource(subresource: str = "") -> NotFound:
+    """The group and version are served, but no such resource in them."""
+    instead = _INSTEAD.get(subresource)
+    told = f": {subresource} is not carried here; {instead}" if instead else ""
+    return NotFound(f"the server could not find the requested resource{told}")
+
+
+def page_not_found() -> Response:
+    """There is nothing of the API under this path: plain text, as from any web server."""
+    return Response(404, _PLAIN, b"404 page not found\n")
+
+
+def method_not_allowed(method: str, path: str) -> ApiError:
+    """The resource is there and does not know this method."""
+    text = f"the server does not allow this method on the requested resource: {method} {path}"
+    return ApiError(text, code=405, reason="MethodNotAllowed")
+
+
+def not_acceptable(types: str) -> ApiError:
+    """None of the forms that the client accepts can be given."""
+    text = f"only the following media types are accepted: {types}; add one of them to the Accept header"
+    return ApiError(text, code=406, reason="NotAcceptable")
+
+
+def unsupported_media_type(given: str, types: str) -> ApiError:
+    """The body is in no form that is understood here."""
+    text = f"the body of the request was in an unknown format, {given!r}; accepted media types include: {types}"
+    return ApiError(text, code=415, reason="UnsupportedMediaType")
+
+
+def too_large(limit: int) -> ApiError:
+    """The body is larger than any object may be."""
+    return ApiError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
+
+
+def too_many_values(limit: int) -> ApiError:
+    """The body is small enough, but holds more than anybody can look at while others wait."""
+    text = f"Request entity too large: an object may hold {limit} values at most"
+    return ApiError(text, code=413, reason="RequestEntityTooLarge")
+
+
+def invalid_options(kind: str, causes: list[Cause]) -> Invalid:
+    """The query parameters contradict each other or have impossible values; `kind` is such as ListOptions."""
+    said = ", ".join(f"{one.field}: {one.message}" for one in causes)
+    details = {"group": "meta.k8s.io", "kind": kind}
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {said}', details=details, causes=causes)
+
+
+def _status_details(error: ApiError) -> Tree:
+    details: Tree = dict(error.details)
+    if error.causes and "causes" not in details:
+        details["causes"] = [_cause(one) for one in error.causes]
+    seconds = _retry_after(error)
+    if seconds is not None:
+        details["retryAfterSeconds"] = seconds
+    return details
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    tree = {"reason": cause.reason, "message": cause.message}
+    if cause.field:
+        tree["field"] = cause.field
+    return tree
+
+
+def _retry_after(error: ApiError) -> int | None:
+    if isinstance(error, TooManyRequests):
+        return max(1, round(error.retry_after or 1))
+    return 1 if isinstance(error, FutureRevision) else None
+
+
+MOST_CAUSES = 500
+"""How many things that are wrong are told one by one: an object of two megabytes could have fifty times its size."""
+
+
+class Undecodable(BadRequest):
+    """A tree that is no object of its kind: 400 for a whole object, 422 if a patch has led to it."""
+
+
+def object_not_found(served: ServedResource, name: str) -> NotFound:
+    """404: there is no such object."""
+    return NotFound(f'{served.qualified} "{name}" not found', details=_resource(served, name))
+
+
+def already_exists(served: ServedResource, name: str, *, deleting: bool = False) -> AlreadyExists:
+    """409: the name is taken, perhaps by an object that is on its way out."""
+    prefix = "object is being deleted: " if deleting else ""
+    return AlreadyExists(f'{prefix}{served.qualified} "{name}" already exists', details=_resource(served, name))
+
+
+def conflict(served: ServedResource, name: str, problem: str) -> Conflict:
+    """409: the object is not what the request takes it for."""
+    text = f'Operation cannot be fulfilled on {served.qualified} "{name}": {problem}'
+    return Conflict(text, details=_resource(served, name))
+
+
+def stale(served: ServedResource, name: str) -> Conflict:
+    """409: the object has been written since the client read it."""
+    problem = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(served, name, problem)
+
+
+def forbidden(served: ServedResource, name: str, problem: str, *, causes: Sequence[Cause] = ()) -> Forbidden:
+    """403: a rule of the server, not of the schema, is against it."""
+    text = f'{served.qualified} "{name}" is forbidden: {problem}'
+    return Forbidden(text, details=_resource(served, name), causes=causes)
+
+
+def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind: str | None = None) -> Invalid:
+    """422: the object breaks rules; `kind` names it otherwise than by its Kind."""
+    named = kind or served.kind
+    causes = causes if len(causes) <= MOST_CAUSES else [*causes[:MOST_CAUSES], _more(len(causes) - MOST_CAUSES)]
+    group = f"{named}.{served.group}" if served.group else named
+    details = _details(name, served.group, named)
+    return Invalid(f'{group} "{name}" is invalid: {_told(causes)}', details=details, causes=causes)
+
+
+def bad_options(kind: str, causes: Sequence[Cause]) -> Invalid:
+    """422: the options of the request contradict themselves or are unknown."""
+    details = {"group": "meta.k8s.io", "kind": kind}
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_told(causes)}', details=details, causes=causes)
+
+
+def invalid_patch(problem: str) -> Invalid:
+    """422: a patch that could be applied has led to something that is no object of the kind."""
+    cause = Cause("patch", "FieldValueInvalid", f"Invalid value: {problem}")
+    return Invalid(f' "" is invalid: {_told([cause])}', causes=[cause])
+
+
+def missing_namespace(namespace: str) -> NotFound:
+    """404: the namespace that an object is to be created in does not exist."""
+    return NotFound(f'namespaces "{namespace}" not found', details={"name": namespace, "kind": "namespaces"})
+
+
+def terminating_namespace(served: ServedResource, name: str, namespace: str) -> Forbidden:
+    """403: nothing is created any more in a namespace that goes."""
+    cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
+    problem = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden(served, name, problem, causes=[cause])
+
+
+def _more(number: int) -> Cause:
+    return Cause("", "FieldValueInvalid", f"and {number} more")
+
+
+def _resource(served: ServedResource, name: str) -> dict[str, Any]:
+    return _details(name, served.group, served.plural)
+
+
+def _details(name: str, group: str, kind: str) -> dict[str, Any]:
+    details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
+    return {word: value for word, value in details.items() if value}
+
+
+def _told(causes: Sequence[Cause]) -> str:
+    told = [f"{one.field}: {one.message}" if one.field else one.message for one in causes]
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"

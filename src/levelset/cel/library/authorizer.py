@@ -1,0 +1,139 @@
+"""Authorization checks: what the one who asks may do, as far as whoever evaluates the expression knows."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+from levelset.cel.errors import EvaluationError
+from levelset.cel.library.formats import FORMATS
+from levelset.cel.overloads import declare
+from levelset.cel.values import NONE
+
+__all__ = ["OVERLOADS", "Authorizer", "Decide", "Decision", "GroupCheck", "PathCheck", "ResourceCheck"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to a check."""
+
+    cel_type: ClassVar[str] = "kubernetes.authorization.Decision"
+
+    allowed: bool
+    reason: str = ""
+    error: str = ""
+
+
+class Decide(Protocol):
+    """What the caller hands in: whether a user (None for the one who asks) may do what a check describes."""
+
+    def __call__(self, check: "PathCheck | ResourceCheck", verb: str, user: str | None) -> Decision:
+        """The decision; it must not wait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizer:
+    """The variable `authorizer`: knows who asks, or a service account."""
+
+    cel_type: ClassVar[str] = "kubernetes.authorization.Authorizer"
+
+    decide: Decide
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathCheck:
+    """A check of a path that is no resource."""
+
+    cel_type: ClassVar[str] = "kubernetes.authorization.PathCheck"
+
+    authorizer: Authorizer
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCheck:
+    """A check within a group."""
+
+    cel_type: ClassVar[str] = "kubernetes.authorization.GroupCheck"
+
+    authorizer: Authorizer
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCheck:
+    """A check of a resource."""
+
+    cel_type: ClassVar[str] = "kubernetes.authorization.ResourceCheck"
+
+    authorizer: Authorizer
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+def _path(authorizer: Authorizer, path: str) -> PathCheck:
+    if not path.strip():
+        raise EvaluationError("path must not be empty")
+    return PathCheck(authorizer, path)
+
+
+def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
+    if not resource.strip():
+        raise EvaluationError("resource must not be empty")
+    return ResourceCheck(check.authorizer, check.group, resource)
+
+
+def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    if FORMATS["dns1123Label"].validate(namespace) is not NONE:
+        raise EvaluationError("Invalid service account namespace")
+    if FORMATS["dns1123Subdomain"].validate(name) is not NONE:
+        raise EvaluationError("Invalid service account name")
+    return replace(authorizer, user=f"system:serviceaccount:{namespace}:{name}")
+
+
+def _check(check: Any, verb: str) -> Decision:
+    found: Decision = check.authorizer.decide(check, verb, check.authorizer.user)
+    return found
+
+
+def _with(name: str) -> Any:
+    def run(check: ResourceCheck, value: str) -> ResourceCheck:
+        changes: dict[str, Any] = {name: value}
+        return replace(check, **changes)
+
+    return run
+
+
+OVERLOADS = [
+    *declare(
+        [
+            ("path: Authorizer.(string) PathCheck", _path),
+            ("group: Authorizer.(string) GroupCheck", GroupCheck),
+            ("serviceAccount: Authorizer.(string, string) Authorizer", _service_account),
+            ("resource: GroupCheck.(string) ResourceCheck", _resource),
+            ("subresource: ResourceCheck.(string) ResourceCheck", _with("subresource")),
+            ("namespace: ResourceCheck.(string) ResourceCheck", _with("namespace")),
+            ("name: ResourceCheck.(string) ResourceCheck", _with("name")),
+            ("allowed: Decision.() bool", lambda decision: decision.allowed),
+            ("reason: Decision.() string", lambda decision: decision.reason),
+            ("errored: Decision.() bool", lambda decision: bool(decision.error)),
+            ("error: Decision.() string", lambda decision: decision.error),
+        ]
+    ),
+    *declare(
+        [
+            ("fieldSelector: ResourceCheck.(string) ResourceCheck", _with("field_selector")),
+            ("labelSelector: ResourceCheck.(string) ResourceCheck", _with("label_selector")),
+        ],
+        charge="selector",
+    ),
+    *declare(
+        [("check: PathCheck.(string) Decision", _check), ("check: ResourceCheck.(string) Decision", _check)],
+        charge="check",
+    ),
+]

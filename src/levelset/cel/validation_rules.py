@@ -1,0 +1,564 @@
+"""The rules of a schema (x-kubernetes-validations), checked on whole objects.
+
+```python
+rules = compile_rules(schema)
+if not rules.problems:
+    findings = rules.check(new, old)
+```
+
+Rules of one place of a schema, compiled; and what is found when values or schemas break them.
+
+The `fieldPath` of a rule: which field to blame, as a path such as `.spec.name` or `.labels['app']`.
+
+What must hold of a rule before its expressions are looked at.
+
+The rules of a whole schema compiled: every place of it, with what is wrong and what they may cost together.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from levelset.cel.cost_estimate import LARGEST
+from levelset.cel.errors import BadProgram, CompileError, CostExceeded, EvaluationError
+from levelset.cel.json_values import Convert, converter
+from levelset.cel.program import OBJECT_LIMIT, Budget, Declarations, Program, compile_rule
+from levelset.cel.schema_types import MAX_REQUEST, declared_type, with_meta
+from levelset.cel.types import BOOL, STRING, Type, optional_of
+from levelset.cel.values import NONE, Optional, equal, is_list, is_map
+
+__all__ = [
+    "OMITTED",
+    "REASONS",
+    "RULE_LIMIT",
+    "SCHEMA_LIMIT",
+    "Finding",
+    "Rule",
+    "RuleNode",
+    "Rules",
+    "build_rules",
+    "check_rule",
+    "child_path",
+    "compile_rules",
+    "field_path",
+    "key_path",
+]
+
+OMITTED: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong: the field, a reason such as FieldValueInvalid, in words, and the value it is about.
+
+    `value` is OMITTED where it is not shown.
+    """
+
+    field: str
+    reason: str
+    message: str
+    value: Any = OMITTED
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a value to show."""
+        return self.value is not OMITTED
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, compiled."""
+
+    text: str
+    program: Program
+    message: str = ""
+    message_program: Program | None = None
+    reason: str = "FieldValueInvalid"
+    field: str = ""
+    is_optional: bool = False
+
+    @property
+    def is_transition(self) -> bool:
+        """Whether the rule looks at the former value."""
+        return "oldSelf" in self.program.uses
+
+    @property
+    def shown(self) -> str:
+        """The rule as messages name it."""
+        return self.message.strip() or self.text.strip()
+
+
+@dataclass(slots=True)
+class RuleNode:
+    """The rules of values at one place of a schema, and of those below it."""
+
+    kind: str
+    keys: tuple[str, ...] = ()
+    rules: list[Rule] = field(default_factory=list[Rule])
+    convert: Convert | None = None
+    properties: dict[str, "RuleNode"] = field(default_factory=dict[str, "RuleNode"])
+    values: "RuleNode | None" = None
+    items: "RuleNode | None" = None
+    all_of: list["RuleNode"] = field(default_factory=list["RuleNode"])
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no rule here or below."""
+        return not (self.rules or self.properties or self.values or self.items or self.all_of)
+
+    def key_of(self, item: Any) -> tuple[Any, ...] | None:
+        """What tells an item of a keyed list apart; None if nothing does."""
+        if not self.keys or not is_map(item):
+            return None
+        members: Mapping[str, Any] = item
+        found = tuple(members.get(key) for key in self.keys)
+        return None if any(isinstance(value, dict | list) for value in found) else found
+
+
+_STEP = re.compile(r"\.(?P<name>[^.\[\]']+)|\['(?P<key>(?:\\.|[^'\\])*)'\]")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
+
+
+def field_path(text: str, schema: Mapping[str, Any]) -> str | None:
+    """The path below a value of this schema, in the form that causes have; None if it leads nowhere."""
+    at, found = 0, ""
+    while at < len(text):
+        match = _STEP.match(text, at)
+        if match is None:
+            return None
+        name = match["name"] if match["name"] is not None else _unescaped(match["key"])
+        properties, values = schema.get("properties"), schema.get("additionalProperties")
+        if name is not None and properties:
+            if name not in properties:
+                return None
+            schema, found = properties[name], child_path(found, name)
+        elif name is not None and is_map(values):
+            schema, found = values, key_path(found, name)
+        else:
+            return None
+        at = match.end()
+    return found or None
+
+
+def child_path(path: str, name: str) -> str:
+    """The path of a field."""
+    return f"{path}.{name}" if path else name
+
+
+def key_path(path: str, key: str) -> str:
+    """The path of an entry of a map."""
+    return f"{path}[{key}]"
+
+
+def _unescaped(text: str) -> str | None:
+    if any(sign not in _ESCAPES for sign in _ESCAPE.findall(text)):
+        return None
+    return _ESCAPE.sub(lambda match: _ESCAPES[match[1]], text)
+
+
+REASONS = ("FieldValueInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueRequired")
+_BREAK = re.compile(r"[\n\r]")
+_FIELD_INVALID, _REQUIRED = "FieldValueInvalid", "FieldValueRequired"
+
+
+def check_rule(rule: Any, schema: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """What is wrong with a rule of this schema, apart from its expressions."""
+    if not is_map(rule):
+        yield Finding(f"{path}.rule", _REQUIRED, "rule is not specified")
+        return
+    members: Mapping[str, Any] = rule
+    text, message = _text(members, "rule").strip(), _text(members, "message")
+    if not text:
+        yield Finding(f"{path}.rule", _REQUIRED, "rule is not specified")
+    elif message and not message.strip():
+        yield Finding(f"{path}.message", _FIELD_INVALID, "must be non-empty if specified", message)
+    elif _BREAK.search(message.strip()):
+        yield Finding(f"{path}.message", _FIELD_INVALID, "must not contain line breaks", message)
+    elif _BREAK.search(text) and not message.strip():
+        yield Finding(f"{path}.message", _REQUIRED, "message must be specified if rule contains line breaks")
+    computed = _text(members, "messageExpression")
+    if computed and not computed.strip():
+        yield Finding(f"{path}.messageExpression", _REQUIRED, "messageExpression must be non-empty if specified")
+    reason = members.get("reason")
+    if reason is not None and reason not in REASONS:
+        told = "supported values: " + ", ".join(f'"{each}"' for each in sorted(REASONS))
+        yield Finding(f"{path}.reason", "FieldValueNotSupported", told, reason)
+    yield from _check_field(_text(members, "fieldPath"), schema, f"{path}.fieldPath")
+
+
+def _check_field(text: str, schema: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    if text and not text.strip():
+        yield Finding(path, _FIELD_INVALID, "must be non-empty if specified", text)
+    if _BREAK.search(text):
+        yield Finding(path, _FIELD_INVALID, "must not contain line breaks", text)
+    if text and field_path(text, schema) is None:
+        yield Finding(path, _FIELD_INVALID, "must be a valid path", text)
+
+
+def _text(rule: Mapping[str, Any], name: str) -> str:
+    found = rule.get(name)
+    return found if isinstance(found, str) else ""
+
+
+RULE_LIMIT = 10_000_000  # what one rule may cost at most
+SCHEMA_LIMIT = 100_000_000  # what all rules of a schema may cost at most together
+_KEYWORD = "x-kubernetes-validations"
+_MAX_DEPTH = 100
+Schema = Mapping[str, Any]
+
+
+def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
+    """The compiled rules of a schema that stands at this path, and what is wrong with them."""
+    builder = _Builder()
+    root = builder.node(schema, schema, _Place(path, is_root=True))
+    return root, [*builder.findings, *builder.total(path)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a part of a schema stands: how often values of it may occur, and whether they have a former value."""
+
+    path: str
+    is_root: bool = False
+    times: int | None = 1
+    unrelated: str = ""
+    depth: int = 0
+
+    def child(self, suffix: str, schema: Schema, parent: Schema) -> "_Place":
+        most = _most(parent)
+        return replace(
+            self,
+            path=f"{self.path}.{suffix}",
+            is_root=schema.get("x-kubernetes-embedded-resource") is True,
+            times=None if most is None or self.times is None else min(self.times * most, LARGEST),
+            unrelated=self.unrelated or (self.path if _is_unrelated(parent) else ""),
+            depth=self.depth + 1,
+        )
+
+
+def _most(schema: Schema) -> int | None:
+    """How many values a value of this schema holds at most; None if there is no bound."""
+    if schema.get("type") == "array":
+        limit = schema.get("maxItems")
+    elif schema.get("type") == "object" and schema.get("additionalProperties") is not None:
+        limit = schema.get("maxProperties")
+    else:
+        return 1
+    return max(limit, 0) if isinstance(limit, int) else None
+
+
+def _is_unrelated(schema: Schema) -> bool:
+    return schema.get("type") == "array" and schema.get("x-kubernetes-list-type") != "map"
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._costs: list[tuple[int, str]] = []
+
+    def total(self, path: str) -> list[Finding]:
+        """What is wrong if all rules together may cost too much: those that cost most, and the schema."""
+        total = min(sum(cost for cost, _ in self._costs), LARGEST)
+        if total <= SCHEMA_LIMIT:
+            return []
+        worst = sorted((each for each in self._costs if each[0] >= SCHEMA_LIMIT // 100), reverse=True)[:4]
+        told = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        findings = [Finding(where, "FieldValueForbidden", told) for _, where in worst]
+        return [*findings, Finding(path, "FieldValueForbidden", _over(name, total, SCHEMA_LIMIT))]
+
+    def node(self, schema: Schema, values: Schema, place: _Place) -> RuleNode:
+        """The rules of a schema for values of another one, which is the same except inside allOf."""
+        kind = values.get("type")
+        keys = values.get("x-kubernetes-list-map-keys") if values.get("x-kubernetes-list-type") == "map" else None
+        found = RuleNode(kind if isinstance(kind, str) else "", tuple(keys or ()))
+        if place.depth > _MAX_DEPTH:
+            return found
+        before = len(self.findings)
+        self._below(found, schema, values, place)
+        rules = schema.get(_KEYWORD)
+        if is_list(rules) and rules:
+            self._rules(found, rules, values, place, is_sound=len(self.findings) == before)
+        return found
+
+    def _below(self, found: RuleNode, schema: Schema, values: Schema, place: _Place) -> None:
+        properties, known = _part(schema, "properties"), _part(values, "properties")
+        for name, each in properties.items():
+            if name in known:
+                below = self.node(each, known[name], place.child(f"properties[{name}]", each, values))
+                if not below.is_idle:
+                    found.properties[name] = below
+        for name, attribute in (("additionalProperties", "values"), ("items", "items")):
+            inner, outer = _part(schema, name), _part(values, name)
+            if inner and outer:
+                below = self.node(inner, outer, place.child(name, inner, values))
+                if not below.is_idle:
+                    setattr(found, attribute, below)
+        for index, each in enumerate(schema.get("allOf") or ()):
+            inner_place = replace(place, path=f"{place.path}.allOf[{index}]", depth=place.depth + 1)
+            inside = self.node(each, values, inner_place)
+            if not inside.is_idle:
+                found.all_of.append(inside)
+
+    def _rules(self, found: RuleNode, rules: list[Any], values: Schema, place: _Place, *, is_sound: bool) -> None:
+        wrong = [
+            finding
+            for index, rule in enumerate(rules)
+            for finding in check_rule(rule, values, f"{place.path}.{_KEYWORD}[{index}]")
+        ]
+        self.findings += wrong
+        if wrong or not is_sound:
+            return
+        kind = declared_type(values, is_root=place.is_root)
+        if kind is None:
+            told = "internal error: failed to retrieve type information for x-kubernetes-validations"
+            self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", told))
+            return
+        found.convert = converter(with_meta(values) if place.is_root else values)
+        for index, rule in enumerate(rules):
+            compiled = self._rule(rule, kind, values, place, f"{place.path}.{_KEYWORD}[{index}]")
+            if compiled is not None:
+                found.rules.append(compiled)
+
+    def _rule(self, rule: Schema, kind: Type, values: Schema, place: _Place, path: str) -> Rule | None:
+        is_optional = rule.get("optionalOldSelf") is True
+        known = Declarations({"self": kind, "oldSelf": optional_of(kind) if is_optional else kind})
+        program = self._compiled(rule, "rule", known, path)
+        if program is None:
+            return None
+        times = place.times if place.times is not None else MAX_REQUEST // (kind.min_size + 1)
+        self._observe(f"{path}.rule", "estimated rule cost", min(program.cost.most * times, LARGEST))
+        message = self._compiled(rule, "messageExpression", known, path) if rule.get("messageExpression") else None
+        if message is not None:
+            self._observe(f"{path}.messageExpression", "estimated messageExpression cost", message.cost.most)
+        self._check_former(rule, program, place, path)
+        return Rule(
+            rule["rule"],
+            program,
+            rule.get("message") or "",
+            message,
+            rule.get("reason") or REASONS[0],
+            field_path(rule.get("fieldPath") or "", values) or "",
+            is_optional,
+        )
+
+    def _compiled(self, rule: Schema, name: str, known: Declarations, path: str) -> Program | None:
+        text = rule[name]
+        prefix = "" if name == "rule" else "messageExpression "
+        wanted, told = (
+            (BOOL, "cel expression must evaluate to a bool")
+            if name == "rule"
+            else (STRING, f"{prefix}must evaluate to a string")
+        )
+        try:
+            program = compile_rule(text, known, None)
+        except BadProgram as error:
+            words = "program instantiation failed" if name == "rule" else "messageExpression instantiation failed"
+            self.findings.append(Finding(f"{path}.{name}", REASONS[0], f"{words}: {error}", rule))
+            return None
+        except CompileError as error:
+            self.findings.append(Finding(f"{path}.{name}", REASONS[0], f"{prefix}compilation failed: {error}", rule))
+            return None
+        if program.type.same(wanted):
+            return program
+        self.findings.append(Finding(f"{path}.{name}", REASONS[0], told, rule))
+        return None
+
+    def _observe(self, path: str, name: str, cost: int) -> None:
+        self._costs.append((cost, path))
+        if cost > RULE_LIMIT:
+            self.findings.append(Finding(path, "FieldValueForbidden", _over(name, cost, RULE_LIMIT)))
+
+    def _check_former(self, rule: Schema, program: Program, place: _Place, path: str) -> None:
+        if "oldSelf" in program.uses:
+            if place.unrelated:
+                told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.unrelated}"
+                self.findings.append(Finding(f"{path}.rule", REASONS[0], told, rule["rule"]))
+        elif rule.get("optionalOldSelf") is not None:
+            told = "may not be set if oldSelf is not used in rule"
+            self.findings.append(Finding(f"{path}.optionalOldSelf", REASONS[0], told, rule["optionalOldSelf"]))
+
+
+def _part(schema: Schema, name: str) -> Mapping[str, Any]:
+    found = schema.get(name)
+    return found if is_map(found) else {}
+
+
+def _over(name: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return (
+        f"{name} exceeds budget by factor of {shown} (try simplifying the rule, or adding maxItems, maxProperties, and "
+        "maxLength where arrays, maps, and strings are declared)"
+    )
+
+
+_INVALID = "FieldValueInvalid"
+_MAX_MESSAGE = 5 * 1024  # bytes of a computed message
+_SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class Rules:
+    """The compiled rules of a schema; `problems` says what is wrong with those that could not be compiled."""
+
+    __slots__ = ("_root", "problems")
+
+    def __init__(self, root: RuleNode, problems: tuple[Finding, ...]) -> None:
+        self._root = root
+        self.problems = problems
+
+    def __bool__(self) -> bool:
+        return not self._root.is_idle
+
+    def check(self, new: Any, old: Any = None) -> list[Finding]:
+        """What is wrong with an object, which may be an update of a former one.
+
+        Rules about parts that are as they were before are not held against anybody. The object must fit its schema.
+        """
+        if self._root.is_idle:
+            return []
+        run = _Check()
+        with contextlib.suppress(_Spent):
+            run.visit(self._root, "", (new, old), _Past(new, old) if old is not None else None)
+        return run.findings
+
+
+def compile_rules(schema: Mapping[str, Any], path: str = "spec.validation.openAPIV3Schema") -> Rules:
+    """The rules of a structural schema at the root of a resource; `path` is where the schema stands, for problems."""
+    root, problems = build_rules(schema, path)
+    return Rules(root, tuple(problems))
+
+
+class _Spent(Exception):
+    """No steps are left."""
+
+
+class _Past:
+    """A value beside its former one, or beside nothing, but below one that has a former one."""
+
+    __slots__ = ("_is_same", "new", "old", "parent")
+
+    def __init__(self, new: Any, old: Any, parent: "_Past | None" = None) -> None:
+        self.new, self.old, self.parent = new, old, parent
+        self._is_same: bool | None = None
+
+    def is_same(self, forms: tuple[Any, Any] | None = None) -> bool:
+        """Whether nothing has changed, in the value or in the nearest one around it that has a former one.
+
+        `forms` are both values in the form that their schema gives them, in which keyed lists have no order.
+        """
+        if self._is_same is None:
+            self._is_same = equal(self.new, self.old) if self.old is not None else self._is_parent_same()
+        return self._is_same or (self.old is not None and forms is not None and equal(*forms))
+
+    def _is_parent_same(self) -> bool:
+        return self.parent is not None and self.parent.is_same()
+
+    def inner(self, new: Any, old: Any) -> "_Past":
+        return _Past(new, old, self) if self.old is not None else self
+
+
+class _Check:
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._budget = Budget(OBJECT_LIMIT)
+
+    def visit(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Past | None) -> None:
+        """Checks a new and a former value, and all below."""
+        new, old = pair
+        if new is None:
+            return
+        if node.rules:
+            self._rules(node, path, pair, past)
+        for each in node.all_of:
+            self.visit(each, path, pair, past)
+        if is_list(new) and node.items is not None:
+            self._items(node, node.items, path, (new, old if is_list(old) else []), past)
+        elif is_map(new) and (node.properties or node.values is not None):
+            self._members(node, path, (new, old if is_map(old) else {}), past)
+
+    def _members(
+        self, node: RuleNode, path: str, pair: tuple[Mapping[str, Any], Mapping[str, Any]], past: _Past | None
+    ) -> None:
+        new, old = pair
+        for name, value in new.items():
+            before = old.get(name)
+            inner = past.inner(value, before) if past is not None else None
+            if name in node.properties:
+                self.visit(node.properties[name], child_path(path, name), (value, before), inner)
+            if node.values is not None:
+                self.visit(node.values, key_path(path, name), (value, before), inner)
+
+    def _items(
+        self, node: RuleNode, below: RuleNode, path: str, pair: tuple[list[Any], list[Any]], past: _Past | None
+    ) -> None:
+        former = {node.key_of(item): item for item in pair[1]} if node.keys else {}
+        former.pop(None, None)
+        for place, item in enumerate(pair[0]):
+            before = former.get(node.key_of(item)) if former else None
+            inner = past.inner(item, before) if past is not None else None
+            self.visit(below, f"{path}[{place}]", (item, before), inner)
+
+    def _rules(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Past | None) -> None:
+        (new, old), (value, former) = pair, pair
+        if node.convert is not None:
+            try:
+                value, former = node.convert(new), None if old is None else node.convert(old)
+            except EvaluationError as error:
+                self.findings.append(Finding(path, _INVALID, str(error), node.kind))
+                return
+        for rule in node.rules:
+            if rule.is_transition and old is None and not rule.is_optional:
+                continue
+            before: Any = former
+            if rule.is_optional:
+                before = NONE if old is None else Optional(former)
+            if self._holds(node, rule, path, value, before):
+                continue
+            if past is not None and not rule.is_transition and past.is_same((value, former)):
+                continue
+            self._blame(node, rule, path, new, (value, before))
+
+    def _holds(self, node: RuleNode, rule: Rule, path: str, value: Any, before: Any) -> bool:
+        """Whether a rule holds, or cannot be evaluated, which is a finding of its own."""
+        if self._budget.total <= 0:
+            self._give_up(path, node, _SPENT)
+        is_last = self._budget.total < OBJECT_LIMIT // 10
+        try:
+            return bool(rule.program.evaluate(self._budget, value, before))
+        except CostExceeded as error:
+            limit = f"'{error}': no further validation rules will be run due to call cost exceeds limit"
+            limit = f"{limit} for rule: {rule.shown}"
+            self._give_up(path, node, _SPENT if is_last else limit)
+        except EvaluationError as error:
+            told = f"{error} evaluating rule: {rule.shown}"
+            if str(error).startswith("no such overload"):
+                told = (
+                    f"'{error}': call arguments did not match a supported operator, function or macro signature for "
+                    f"rule: {rule.shown}"
+                )
+            self.findings.append(Finding(path, _INVALID, told, node.kind))
+        return True
+
+    def _give_up(self, path: str, node: RuleNode, message: str) -> None:
+        self.findings.append(Finding(path, _INVALID, message, node.kind))
+        raise _Spent
+
+    def _blame(self, node: RuleNode, rule: Rule, path: str, new: Any, values: tuple[Any, Any]) -> None:
+        message = self._computed(rule.message_program, values) if rule.message_program is not None else None
+        told = message or rule.message.strip() or f"failed rule: {rule.shown}"
+        where = child_path(path, rule.field) if rule.field else path
+        shown = OMITTED if node.kind in ("object", "array") else new
+        self.findings.append(Finding(where, rule.reason, told, shown))
+
+    def _computed(self, program: Program, values: tuple[Any, Any]) -> str | None:
+        """The message that an expression gives; None if it gives none that can be used."""
+        try:
+            found = program.evaluate(self._budget, *values)
+        except (CostExceeded, EvaluationError):
+            return None
+        text = found.strip() if isinstance(found, str) else ""
+        return text if text and "\n" not in text and len(text.encode("utf-8", "replace")) <= _MAX_MESSAGE else None

@@ -1,0 +1,3 @@
+"""`levelset init` and `levelset create`: a new project and its files."""
+
+__all__: list[str] = []

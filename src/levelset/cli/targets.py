@@ -1,0 +1,328 @@
+"""Finds what a command is told to work with: `package.module:attribute`, `file.py:attribute`, or a module alone.
+
+The folder in which the command was started counts as a place where modules are, as with `python -m`, and so does its
+`src`, where `levelset init` puts them. Without an attribute, everything of the wanted type that the module holds is
+taken.
+
+Gathers what a project consists of from the modules that a command is given: controllers, webhooks and kinds.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, TypeVar, cast
+
+from levelset.client.object_types import OnlyMetadata, view_of
+from levelset.codegen.crd import is_custom
+from levelset.codegen.rbac import Permission
+from levelset.errors import ConfigError
+from levelset.objects import Object
+from levelset.objects.kind_definition import definition_of
+from levelset.runtime.controller import Controller
+from levelset.runtime.controller.relations import Owns, References, Watches
+from levelset.runtime.manager.system import Part, System
+from levelset.runtime.webhook import Conversions, Converts, Hook, Webhooks
+
+__all__ = [
+    "Gathered",
+    "attribute_of",
+    "call",
+    "find_all",
+    "gather",
+    "gather_controllers",
+    "load",
+    "load_module",
+    "split_target",
+]
+
+T = TypeVar("T")
+
+_SUFFIX: Final = ".py"
+
+
+def split_target(text: str) -> tuple[str, str | None]:
+    """The module (or file) and the attribute in it, None if none is named; ConfigError for neither."""
+    module, _, attribute = text.rpartition(":") if ":" in text else (text, "", "")
+    if not module or (attribute and not all(part.isidentifier() for part in attribute.split("."))):
+        raise ConfigError(f"{text!r} is no module:attribute; write for example website:controllers or website.py")
+    return module, attribute or None
+
+
+def load_module(text: str) -> ModuleType:
+    """Imports a module, or a file; ConfigError says where it went wrong, in which file and line."""
+    here = Path.cwd()
+    for folder in (here / "src", here):
+        if folder.is_dir() and str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    try:
+        return _from_file(Path(text)) if text.endswith(_SUFFIX) else importlib.import_module(text)
+    except ConfigError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (text == error.name or text.startswith(f"{error.name}.")):
+            raise ConfigError(f"there is no module {text}; looked in {here}, its src and what is installed") from error
+        raise ConfigError(f"{text} cannot be imported: {_where(error)}") from error
+    except SystemExit as error:
+        hint = 'write that below `if __name__ == "__main__":`'
+        raise ConfigError(f"{text} ends the program while it is imported: {_where(error)}; {hint}") from error
+    except Exception as error:
+        # Whatever a module raises while it is imported is its author's news.
+        raise ConfigError(f"{text} cannot be imported: {_where(error)}") from error
+
+
+def load(text: str, wanted: type[T], *, what: str) -> Sequence[T]:
+    """What `text` names, as a sequence: one value, several in a list or tuple, or all that the module holds.
+
+    A function without parameters that is named is called, and what it returns is looked at. `what` is the plural word
+    for it in errors.
+    """
+    name, attribute = split_target(text)
+    module = load_module(name)
+    if attribute is None:
+        found = find_all(module, wanted)
+        if not found:
+            raise ConfigError(f"{text} holds no {what}; name one, as in {name}:NAME")
+        return found
+    return _values(text, attribute_of(module, name, attribute, wanted), wanted, what)
+
+
+def attribute_of(module: ModuleType, name: str, attribute: str, *wanted: type[Any]) -> Any:
+    """What a module that was called `name` has there; ConfigError says what of the wanted types it has instead."""
+    value: Any = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            there = [key for key, one in vars(module).items() if isinstance(one, wanted) and not key.startswith("_")]
+            hint = f"there is {', '.join(sorted(there))}" if there else f"it holds no {wanted[0].__name__} at all"
+            raise ConfigError(f"{name} has no {attribute}; {hint}")
+        value = getattr(value, part)
+    return value
+
+
+def call(text: str, function: Any) -> Any:
+    """What a function without parameters returns; ConfigError if it has some, waits, or fails."""
+    if inspect.iscoroutinefunction(function):
+        raise ConfigError(f"{text} is an async function, and nobody could wait for it here; name a plain one")
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{text} cannot be called without arguments: {error}") from error
+    try:
+        return function()
+    except Exception as error:
+        # Whatever it raises is its author's news, as with an import.
+        raise ConfigError(f"{text} cannot be called: {_where(error)}") from error
+
+
+def find_all(module: ModuleType, wanted: type[T]) -> list[T]:
+    """All values of a type that a module holds by a public name, also those in its lists and tuples, each once."""
+    found: dict[int, T] = {}
+    for name, value in vars(module).items():
+        if name.startswith("_"):
+            continue
+        many = cast("Iterable[Any]", value) if isinstance(value, list | tuple) else [value]
+        for one in many:
+            if isinstance(one, wanted):
+                found.setdefault(id(one), one)
+    return list(found.values())
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    folder, name = _place(path.resolve())
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    there = sys.modules.get(name)
+    if there is not None and _is_from(there, path):
+        return there  # a second time it would be other classes
+    if "." in name:
+        found = importlib.import_module(name)
+        if _is_from(found, path):
+            return found
+    return _execute(path, name.rpartition(".")[2])
+
+
+def _place(path: Path) -> tuple[Path, str]:
+    """The folder to look in and the name to import a file by: that of a package's module begins with the package's."""
+    folder, parts = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        folder, parts = folder.parent, [folder.name, *parts]
+    if len(parts) > 1 and parts[-1].isidentifier():
+        return folder, ".".join(parts)
+    name = path.stem.replace("-", "_").replace(".", "_")
+    name = name if name.isidentifier() else f"_{name}"
+    # A file that is called as a module of Python's or of levelset's must not stand in its place.
+    taken = name in sys.stdlib_module_names or (name in sys.modules and not _is_from(sys.modules[name], path))
+    return path.parent, f"{name}_file" if taken else name
+
+
+def _is_from(module: ModuleType, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve() == path.resolve()
+
+
+def _execute(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None, "a file with the suffix .py"
+    assert spec.loader is not None, "a file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _values(text: str, value: Any, wanted: type[T], what: str) -> Sequence[T]:
+    if callable(value) and not isinstance(value, wanted | type):
+        value = call(text, value)
+    is_many = isinstance(value, Iterable) and not isinstance(value, wanted | str)
+    many: list[Any] = list(cast("Iterable[Any]", value)) if is_many else [value]
+    wrong = [one for one in many if not isinstance(one, wanted)]
+    if wrong or not many:
+        shown = repr(wrong[0]) if wrong else "nothing"
+        raise ConfigError(f"{text} gives {shown[:200]}, which is no {wanted.__name__}; name {what}")
+    return many
+
+
+def _where(error: BaseException) -> str:
+    """What happened, and in which file and line of the author's code."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {error.msg}"
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if "importlib" not in one.filename]
+    own = [one for one in frames if one.filename != __file__]
+    place = f"{own[-1].filename}, line {own[-1].lineno}: " if own else ""
+    return f"{place}{type(error).__name__}: {error}"
+
+
+@dataclass
+class Gathered:
+    """What was found, each once, in the order in which it was."""
+
+    controllers: list[Controller[Any]] = field(default_factory=list[Controller[Any]])
+    webhooks: list[Any] = field(default_factory=list[Any])
+    kinds: list[type[Object]] = field(default_factory=list[type[Object]])
+    permissions: list[Permission] = field(default_factory=list[Permission])
+    """What the project says it needs besides what can be seen."""
+    modules: list[ModuleType] = field(default_factory=list[ModuleType])
+    systems: list[System] = field(default_factory=list[System])
+    """Those whose parts are among the others, as far as they are known before the system is opened."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What is to be run: the systems, and the controllers that belong to none."""
+        held = [one for system in self.systems for one in system.controllers]
+        return [*(one for one in self.controllers if not _holds(held, one)), *self.systems]
+
+    @property
+    def loose_webhooks(self) -> Sequence[Any]:
+        """The webhooks that belong to no system."""
+        held = [one for system in self.systems for one in system.webhooks]
+        return [one for one in self.webhooks if not _holds(held, one)]
+
+    @property
+    def hubs(self) -> Sequence[type[Object]]:
+        """Of the kinds with several versions, the one that others are converted to: it is stored."""
+        conversions = [one for one in self.webhooks if isinstance(one, Converts)]
+        return [versions[0] for versions in Conversions(conversions).kinds.values()]
+
+    @property
+    def followed_kinds(self) -> Sequence[type[Object]]:
+        """The classes that webhooks are asked about and controllers look at, Kubernetes' own left out; hubs first."""
+        found: dict[type[Object] | None, None] = dict.fromkeys(Webhooks(self.webhooks).kinds)
+        for controller in self.controllers:
+            others = [one.kind for one in controller.relations if isinstance(one, Owns | Watches | References)]
+            found |= dict.fromkeys(_class_of(one) for one in (controller.kind, *others))
+        return [one for one in found if one is not None and is_custom(definition_of(one).gvk.group)]
+
+    @property
+    def own_kinds(self) -> Sequence[type[Object]]:
+        """The classes that this project defines: of other groups than those of its controllers they are somebody's."""
+        groups = {view_of(one.kind).gvk.group for one in self.controllers}
+        groups |= {definition_of(one).gvk.group for one in self.hubs}
+        every = dict.fromkeys([*self.kinds, *self.followed_kinds])
+        custom = [one for one in every if is_custom(definition_of(one).gvk.group)]
+        return [one for one in custom if not groups or definition_of(one).gvk.group in groups]
+
+    def take(self, value: Any) -> bool:
+        """Keeps a value that belongs to a project; whether it does."""
+        match value:
+            case Controller():
+                _add(self.controllers, value)
+            case Hook() | Converts():
+                _add(self.webhooks, value)
+            case System():
+                _add(self.systems, value)
+                for part in (*value.controllers, *value.webhooks, *value.kinds):
+                    self.take(part)
+            case Permission():
+                _add(self.permissions, value)
+            case type() if _is_kind(value):
+                _add(self.kinds, value)
+            case list() | tuple():
+                several = cast("Iterable[Any]", value)
+                taken = [self.take(one) for one in several]
+                return bool(taken) and all(taken)
+            case _:
+                return False
+        return True
+
+
+def gather(targets: Iterable[str]) -> Gathered:
+    """What the targets name: an attribute, or everything that a module holds; ConfigError if there is nothing."""
+    found = Gathered()
+    for target in targets:
+        name, attribute = split_target(target)
+        module = load_module(name)
+        _add(found.modules, module)
+        if attribute is None:
+            taken = [found.take(value) for key, value in vars(module).items() if not key.startswith("_")]
+            if not any(taken):
+                raise ConfigError(f"{target} holds no Controllers, no webhooks and no kinds")
+        elif not found.take(_value(target, attribute_of(module, name, attribute, Controller, Hook, Converts, System))):
+            raise ConfigError(f"{target} is no Controller, no webhook and no kind, nor a list of them")
+    return found
+
+
+def gather_controllers(targets: Iterable[str]) -> Gathered:
+    """The same for a command that runs them: ConfigError if no Controller is there."""
+    several = tuple(targets)
+    found = gather(several)
+    if several and not found.parts:
+        module, _ = split_target(several[0])
+        raise ConfigError(f"{', '.join(several)} holds no Controllers; name one, as in {module}:NAME")
+    return found
+
+
+def _value(target: str, value: Any) -> Any:
+    """The value, or what a function makes of it."""
+    others: tuple[type[Any], ...] = (type, Controller, Hook, Converts, System)
+    if callable(value) and not isinstance(value, others):
+        return call(target, value)
+    return cast("Any", value)
+
+
+def _is_kind(value: type[Any]) -> bool:
+    return issubclass(value, Object) and "__definition__" in vars(value)
+
+
+def _class_of(kind: Any) -> type[Object] | None:
+    behind = kind.of if isinstance(kind, OnlyMetadata) else kind
+    return behind if isinstance(behind, type) and issubclass(behind, Object) else None
+
+
+def _add(many: list[Any], one: Any) -> None:
+    if not _holds(many, one):
+        many.append(one)
+
+
+def _holds(many: Iterable[Any], one: Any) -> bool:
+    return any(known is one for known in many)

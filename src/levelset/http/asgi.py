@@ -1,0 +1,154 @@
+"""Mounts a handler in any ASGI server."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from typing import Any
+from urllib.parse import quote
+
+from levelset.http.limits import Limits
+from levelset.http.messages import Handler, Headers, Request, Response
+from levelset.http.response_writer import Failure, to_status
+from levelset.http.streaming import iterate
+
+__all__ = ["AsgiApplication", "to_asgi"]
+
+log = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+AsgiApplication = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+def to_asgi(
+    handler: Handler,
+    *,
+    lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+    limits: Limits | None = None,
+    on_error: Callable[[Failure], Response] = to_status,
+) -> AsgiApplication:
+    """An ASGI 3 application that answers with `handler`.
+
+    `lifespan` is entered when the ASGI server starts and left when it stops. A client that leaves cancels the handler
+    or ends the stream. Of the limits, the size of bodies is kept; the rest is the ASGI server's. No WebSockets.
+    """
+    edge = _Edge(handler, limits or Limits(), on_error)
+
+    async def application(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "lifespan":
+                await _live(lifespan, receive, send)
+            case "http":
+                await edge.answer(scope, receive, send)
+            case "websocket":
+                await receive()
+                await send({"type": "websocket.close", "code": 1000})
+            case other:
+                raise ValueError(f"this application answers http and lifespan, not {other!r}")
+
+    return application
+
+
+async def _live(lifespan: Callable[[], AbstractAsyncContextManager[object]], receive: Receive, send: Send) -> None:
+    await receive()
+    phase = "startup"
+    try:
+        async with lifespan():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            phase = "shutdown"
+        await send({"type": "lifespan.shutdown.complete"})
+    except Exception as error:
+        log.exception("the application's lifespan failed")
+        await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
+
+
+class _Edge:
+    """Answers requests of an ASGI server."""
+
+    def __init__(self, handler: Handler, limits: Limits, on_error: Callable[[Failure], Response]) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._on_error = on_error
+
+    async def answer(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        body = await self._read(receive)
+        if body is None:
+            return
+        if len(body) > self._limits.body_bytes:
+            message = f"The body of a request has at most {self._limits.body_bytes} bytes."
+            await _send(self._on_error(Failure(413, message)), scope["method"], send)
+            return
+        request = _to_request(scope, body)
+        # Whoever only waits for its own next event never learns that the client is gone: so both are waited for.
+        work = asyncio.create_task(self._respond(request, send), name=f"{request.method} {request.path}")
+        gone = asyncio.create_task(_wait_gone(receive), name="wait for the client to leave")
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(gone)
+            await _end(work)
+        if not work.cancelled():
+            work.result()
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The body, or a little more than may be; None if the client left."""
+        parts: list[bytes] = []
+        size = 0
+        while size <= self._limits.body_bytes:
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if not message.get("more_body", False):
+                break
+        return b"".join(parts)
+
+    async def _respond(self, request: Request, send: Send) -> None:
+        try:
+            result = self._handler(request)
+            response = result if isinstance(result, Response) else await result
+        except Exception as error:
+            log.exception("a handler failed", extra={"method": request.method, "path": request.path})
+            message = "The server could not answer the request because of an internal error; its log tells more."
+            response = self._on_error(Failure(500, message, request, error))
+        await _send(response, request.method, send)
+
+
+async def _send(response: Response, method: str, send: Send) -> None:
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    body = response.body
+    if isinstance(body, bytes) and response.status not in {204, 304}:
+        headers = [pair for pair in headers if pair[0] != b"content-length"]
+        headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if method != "HEAD":
+        pieces: AsyncGenerator[bytes, None] = iterate(body)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _to_request(scope: MutableMapping[str, Any], body: bytes) -> Request:
+    raw = scope.get("raw_path")
+    path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"], safe="/:@!$&'()*+,;=~")
+    root = scope.get("root_path") or ""
+    if root and path.startswith(root + "/"):
+        path = path[len(root) :]
+    headers = Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+    return Request(scope["method"], path, scope.get("query_string", b"").decode("latin-1"), headers, body)
+
+
+async def _wait_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    """Cancels a task unless it is done, and waits for its end; what it raised stays in it."""
+    task.cancel()
+    await asyncio.wait((task,))

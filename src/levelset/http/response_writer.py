@@ -1,0 +1,157 @@
+"""Writes the heads of responses and the frames of chunked bodies; pure bytes, no sockets.
+
+What a client is told when its request, or the application, went wrong.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+
+import msgspec
+
+from levelset.http.messages import Request, Response
+
+__all__ = [
+    "CONTINUE",
+    "LAST_CHUNK",
+    "Failure",
+    "HeadWriter",
+    "encode_head",
+    "frame_chunk",
+    "has_no_body",
+    "reason_phrase",
+    "to_status",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request that gets no answer from the application, and why.
+
+    `message` is for the client; `cause` is for the log only. `request` is None if it never was one.
+    """
+
+    status: int
+    message: str
+    request: Request | None = None
+    cause: BaseException | None = None
+
+
+def to_status(failure: Failure) -> Response:
+    """Tells it as Kubernetes does: a Status object in JSON."""
+    tree: dict[str, object] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": failure.message,
+        "reason": _REASONS.get(failure.status, ""),
+        "code": failure.status,
+    }
+    return Response(failure.status, _JSON, msgspec.json.encode(tree))
+
+
+def reason_phrase(status: int) -> str:
+    """The words of the status line, `Not Found`; empty for a status that HTTP has not registered."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+_JSON = (("Content-Type", "application/json"),)
+
+_REASONS = {
+    400: "BadRequest",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    413: "RequestEntityTooLarge",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+_FRAMING = frozenset({"connection", "content-length", "date", "transfer-encoding"})
+_REMEMBERED = 1024
+# Names that need no second look.
+_NAMES = frozenset({"Audit-Id", "Cache-Control", "Content-Type", "Warning"})
+
+
+class HeadWriter:
+    """Writes response heads, remembering those that come again and again.
+
+    An application uses few combinations of status and headers; the bytes of each are made once. The first header is
+    written anew each time: it is where an application puts the one that is different in every answer.
+    """
+
+    __slots__ = ("_date", "_known", "_second")
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
+        self._second = -1
+        self._date = b""
+
+    def write(self, status: int, headers: tuple[tuple[str, str], ...], framing: bytes, body: bytes = b"") -> bytes:
+        """The whole head, and the body if that is to leave with it.
+
+        `framing` is the header lines that say where the body ends, each with its line end.
+        """
+        rest = headers[1:]
+        key = (status, rest)
+        head = self._known.get(key)
+        if head is None:
+            head = encode_head(status, rest)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = head
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._date = f"Date: {formatdate(second, usegmt=True)}\r\n".encode("ascii")
+        first = b""
+        if headers:
+            name, value = headers[0]
+            if name in _NAMES and value.isascii() and value.isprintable():  # which needs no second look
+                first = f"{name}: {value}\r\n".encode("ascii")
+            else:
+                first = _encode_lines(status, headers[:1])
+        return b"".join((head, first, self._date, framing, b"\r\n", body))
+
+
+def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
+    """The status line and the application's header lines; raises ValueError where one would break the message."""
+    if not 100 <= status <= 999:
+        raise ValueError(f"a response has a status between 100 and 999, not {status}")
+    return f"HTTP/1.1 {status} {reason_phrase(status)}\r\n".encode("latin-1") + _encode_lines(status, headers)
+
+
+def _encode_lines(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
+    lines: list[str] = []
+    for name, value in headers:
+        if name.lower() in _FRAMING and status != 101:
+            continue
+        if name not in _NAMES and (not name or not _TOKEN.issuperset(name)):
+            raise ValueError(f"{name!r} is not the name of a header")
+        if "\r" in value or "\n" in value or "\0" in value:
+            raise ValueError(f"the value of the header {name} contains a line break or a zero")
+        lines.append(f"{name}: {value}\r\n")
+    return "".join(lines).encode("latin-1")
+
+
+def has_no_body(method: str, status: int) -> bool:
+    """Whether HTTP leaves the body out, whatever the application says."""
+    return method == "HEAD" or status in {204, 304} or status < 200
+
+
+def frame_chunk(parts: Sequence[bytes]) -> bytes:
+    """One chunk of all parts together; empty when they are, because an empty chunk would end the body."""
+    size = sum(map(len, parts))
+    return b"".join((b"%x\r\n" % size, *parts, b"\r\n")) if size else b""
+
+
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

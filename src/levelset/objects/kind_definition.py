@@ -1,0 +1,162 @@
+"""What a class says about its kind: names, scope, subresources, columns."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from levelset.errors import BadName, ConfigError
+from levelset.objects.lazy_pattern import Pattern
+from levelset.objects.ref import GroupVersionKind, GroupVersionResource, parse_api_version
+
+__all__ = ["Column", "Definition", "Scale", "Scope", "define", "definition_of", "plural_of"]
+
+Scope = Literal["Namespaced", "Cluster"]
+
+_KIND: Final = Pattern(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
+_WORD: Final = Pattern(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+
+
+class Column(Struct, frozen=True):
+    """One column of `kubectl get`: its heading and where its value stands.
+
+    `path` is a JSONPath such as `.status.ready`; a `priority` above zero shows the column in wide output only.
+    """
+
+    name: str
+    path: str
+    type: Literal["string", "integer", "number", "boolean", "date"] = "string"
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+
+class Scale(Struct, frozen=True):
+    """Where `kubectl scale` finds the numbers: JSONPaths below `.spec` and `.status`."""
+
+    spec: str = ".spec.replicas"
+    status: str = ".status.replicas"
+    selector: str | None = None
+
+
+class Definition(Struct, frozen=True, cache_hash=True):
+    """Everything that is known of a kind without looking at an object."""
+
+    gvk: GroupVersionKind
+    plural: str
+    singular: str
+    scope: Scope = "Namespaced"
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    status: bool = False
+    scale: Scale | None = None
+    description: str = ""
+    selectable: tuple[str, ...] = ()
+    """JSONPaths of the fields that a field selector may name, such as `.spec.color`."""
+    served: bool = True
+    stored: bool = False
+    """Whether objects are stored in this version; of several versions, one."""
+    deprecated: bool = False
+    deprecation: str = ""
+    """What a server warns of when somebody uses the version; without it, the server has words of its own."""
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        """What the kind is served under."""
+        return GroupVersionResource(self.gvk.group, self.gvk.version, self.plural)
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of a list of these objects."""
+        return f"{self.gvk.kind}List"
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether each object lives in a namespace."""
+        return self.scope == "Namespaced"
+
+
+def define(
+    class_name: str,
+    *,
+    api: str,
+    kind: str | None = None,
+    plural: str | None = None,
+    singular: str | None = None,
+    scope: Scope = "Namespaced",
+    short_names: Iterable[str] = (),
+    categories: Iterable[str] = (),
+    columns: Iterable[Column] = (),
+    status: bool = False,
+    scale: Scale | None = None,
+    description: str = "",
+    selectable: Iterable[str] = (),
+    served: bool = True,
+    stored: bool = False,
+    deprecated: bool | str = False,
+) -> Definition:
+    """The definition that a class's keywords amount to; BadName or ConfigError names the keyword that is wrong."""
+    group, version = parse_api_version(api)
+    kind = class_name if kind is None else kind
+    if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
+        raise BadName(f"kind={kind!r} of {class_name} must be a word in CamelCase such as Website", field="kind")
+    if scope not in ("Namespaced", "Cluster"):
+        raise ConfigError(f"scope={scope!r} of {class_name} must be 'Namespaced' or 'Cluster'")
+    words = {
+        "plural": (plural_of(kind) if plural is None else plural,),
+        "singular": (kind.lower() if singular is None else singular,),
+        "short_names": _several(class_name, "short_names", short_names),
+        "categories": _several(class_name, "categories", categories),
+    }
+    _check_words(class_name, words)
+    return Definition(
+        gvk=GroupVersionKind(group, version, kind),
+        plural=words["plural"][0],
+        singular=words["singular"][0],
+        scope=scope,
+        short_names=words["short_names"],
+        categories=words["categories"],
+        columns=tuple(columns),
+        status=status,
+        scale=scale,
+        description=description,
+        selectable=_several(class_name, "selectable", selectable),
+        served=served,
+        stored=stored,
+        deprecated=bool(deprecated),
+        deprecation=deprecated if isinstance(deprecated, str) else "",
+    )
+
+
+def definition_of(kind: Any) -> Definition:
+    """The definition of a class or of an object of it; ConfigError for a class that was given no `api=`."""
+    found = getattr(kind, "__definition__", None)
+    if not isinstance(found, Definition):
+        shown = getattr(kind, "__name__", type(kind).__name__)
+        raise ConfigError(f'{shown} is no kind yet: write class {shown}(..., api="group/version")')
+    return found
+
+
+def plural_of(kind: str) -> str:
+    """The usual plural of a kind, as an English reader expects: policies, gateways, ingresses."""
+    word = kind.lower()
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return f"{word[:-1]}ies"
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{word}es"
+    return f"{word}s"
+
+
+def _several(class_name: str, keyword: str, words: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(words, str):
+        raise ConfigError(f"{keyword}={words!r} of {class_name} must be a list of words: write [{words!r}]")
+    return tuple(words)
+
+
+def _check_words(class_name: str, words: dict[str, tuple[str, ...]]) -> None:
+    for keyword, values in words.items():
+        for value in values:
+            if not isinstance(value, str) or _WORD.fullmatch(value) is None:
+                raise BadName(f"{keyword} {value!r} of {class_name} must be a lower-case word", field=keyword)

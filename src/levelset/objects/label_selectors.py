@@ -1,0 +1,462 @@
+"""Label selectors: which objects are meant, said by their labels.
+
+A selector is a value: it can be a key of a dict, be compared, printed as kubectl writes it and parsed again. It comes
+from a text (`LabelSelector.parse("app=web,tier in (a,b)")`), from labels (`LabelSelector.of(app="web")`) or from the
+tree inside a Deployment (`LabelSelector.from_tree({"matchLabels": {"app": "web"}})`).
+
+One condition that a label selector sets on the labels of an object.
+
+A requirement is a key, an operator and values: `app in (web,api)`. It is checked when it is made, so whatever holds
+one may print it, send it and match with it without asking again.
+
+The text of a label selector, read into requirements: `app=web,tier in (a,b),!canary`.
+
+The grammar is Kubernetes' own, with its freedoms: blanks, tabs and line ends between any two words, `in` and `notin`
+as keys and values, empty values (`a=`, `a in ()`, `a in (,x)`).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from levelset.errors import BadSelector
+from levelset.objects.json_tree import Tree, format_path
+from levelset.objects.names import check_label_key, check_label_value, quote
+
+__all__ = ["TESTS", "LabelSelector", "Operator", "Requirement", "Test", "is_int64", "parse_requirements"]
+
+
+class Operator(StrEnum):
+    """How a requirement compares; `==` is another spelling of EQUALS."""
+
+    EQUALS = "="
+    NOT_EQUALS = "!="
+    IN = "in"
+    NOT_IN = "notin"
+    EXISTS = "exists"
+    DOES_NOT_EXIST = "!"
+    GREATER_THAN = ">"
+    LESS_THAN = "<"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label.
+
+    The values are kept sorted and without repetition, so that two requirements that say the same in another order are
+    equal. Raises BadSelector, naming the field, for what is no label key or value and for too many or too few values.
+    """
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+        if problems := check_label_key(self.key):
+            raise BadSelector(f"{quote(self.key)} is no label key: {'; '.join(problems)}", field="key")
+        for value in self.values:
+            if problems := check_label_value(value):
+                raise BadSelector(f"{quote(value)} is no label value: {'; '.join(problems)}", field="values")
+        if problem := _check_count(self.operator, self.values):
+            raise BadSelector(f"{self.key}: operator {self.operator} {problem}", field="values")
+
+    def __str__(self) -> str:
+        match self.operator:
+            case Operator.EXISTS:
+                return self.key
+            case Operator.DOES_NOT_EXIST:
+                return f"!{self.key}"
+            case Operator.IN | Operator.NOT_IN:
+                return f"{self.key} {self.operator} ({','.join(self.values)})"
+            case _:
+                return f"{self.key}{self.operator}{self.values[0]}"
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels meet the condition."""
+        return TESTS[self.operator](labels.get(self.key), self.values)
+
+
+Test = Callable[[str | None, tuple[str, ...]], bool]
+"""Whether a label's value (None: there is no such label) meets an operator's values."""
+
+
+def is_int64(text: str) -> bool:
+    """Whether this is a decimal integer between -2**63 and 2**63 - 1."""
+    return _to_int64(text) is not None
+
+
+def _check_count(operator: Operator, values: tuple[str, ...]) -> str | None:
+    match operator:
+        case Operator.IN | Operator.NOT_IN:
+            return None if values else "needs at least one value"
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            return "takes no values" if values else None
+        case Operator.GREATER_THAN | Operator.LESS_THAN:
+            return None if len(values) == 1 and is_int64(values[0]) else "needs one integer"
+        case Operator.EQUALS | Operator.NOT_EQUALS:
+            return None if len(values) == 1 else "needs exactly one value"
+
+
+_integer = re.compile(r"[+-]?[0-9]{1,63}")
+
+
+def _to_int64(text: str) -> int | None:
+    # int() alone would also take "1_0", " 1" and digits of other scripts, which the server does not.
+    if not _integer.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _is_among(value: str | None, values: tuple[str, ...]) -> bool:
+    return value in values
+
+
+def _is_not_among(value: str | None, values: tuple[str, ...]) -> bool:
+    return value not in values
+
+
+def _is_there(value: str | None, _values: tuple[str, ...]) -> bool:
+    return value is not None
+
+
+def _is_missing(value: str | None, _values: tuple[str, ...]) -> bool:
+    return value is None
+
+
+def _is_greater(value: str | None, values: tuple[str, ...]) -> bool:
+    number = None if value is None else _to_int64(value)
+    return number is not None and number > int(values[0])
+
+
+def _is_less(value: str | None, values: tuple[str, ...]) -> bool:
+    number = None if value is None else _to_int64(value)
+    return number is not None and number < int(values[0])
+
+
+TESTS: Mapping[Operator, Test] = MappingProxyType(
+    {
+        Operator.EQUALS: _is_among,
+        Operator.NOT_EQUALS: _is_not_among,
+        Operator.IN: _is_among,
+        Operator.NOT_IN: _is_not_among,
+        Operator.EXISTS: _is_there,
+        Operator.DOES_NOT_EXIST: _is_missing,
+        Operator.GREATER_THAN: _is_greater,
+        Operator.LESS_THAN: _is_less,
+    }
+)
+"""The test behind each operator."""
+
+
+def parse_requirements(text: str) -> list[Requirement]:
+    """The requirements of a label selector in the order of the text; raises BadSelector with the position."""
+    if not isinstance(text, str):
+        raise BadSelector(f"a label selector must be a text, not {quote(text)}")
+    return _Parser(text).read_selector()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    position: int
+
+    @property
+    def is_word(self) -> bool:
+        return self.text not in _SYMBOLS
+
+
+_SYMBOLS = frozenset(["", "==", "!=", "=", "!", "(", ")", ",", "<", ">"])  # "" is the end of the text
+_BINARY = {
+    "=": Operator.EQUALS,
+    "==": Operator.EQUALS,
+    "!=": Operator.NOT_EQUALS,
+    "in": Operator.IN,
+    "notin": Operator.NOT_IN,
+    ">": Operator.GREATER_THAN,
+    "<": Operator.LESS_THAN,
+}
+_token = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
+
+
+class _Parser:
+    """Reads tokens from left to right, one ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [_Token(found.group(), found.start()) for found in _token.finditer(text)]
+        self._tokens.append(_Token("", len(text)))
+        self._next = 0
+
+    def read_selector(self) -> list[Requirement]:
+        requirements: list[Requirement] = []
+        if not self._peek().text:
+            return requirements
+        while True:
+            requirements.append(self._read_requirement())
+            token = self._take()
+            if not token.text:
+                return requirements
+            if token.text != ",":
+                raise self._expected("',' or the end", token)
+
+    def _read_requirement(self) -> Requirement:
+        if self._peek().text == "!":
+            self._take()
+            return Requirement(self._read_key(), Operator.DOES_NOT_EXIST)
+        key = self._read_key()
+        if self._peek().text in {"", ","}:
+            return Requirement(key, Operator.EXISTS)
+        token = self._take()
+        match _BINARY.get(token.text):
+            case None:
+                raise self._expected("one of = == != in notin > <", token)
+            case Operator.IN | Operator.NOT_IN as operator:
+                return Requirement(key, operator, self._read_values())
+            case Operator.GREATER_THAN | Operator.LESS_THAN as operator:
+                return Requirement(key, operator, (self._read_integer(),))
+            case operator:
+                return Requirement(key, operator, (self._read_value(),))
+
+    def _read_key(self) -> str:
+        token = self._take()
+        if not token.is_word:
+            raise self._expected("a label key", token)
+        if problems := check_label_key(token.text):
+            raise self._error(f"{quote(token.text)} is no label key: {'; '.join(problems)}", token)
+        return token.text
+
+    def _read_value(self) -> str:
+        if self._peek().text in {"", ","}:
+            return ""
+        return self._read_word("a label value")
+
+    def _read_integer(self) -> str:
+        token = self._peek()
+        value = self._read_value()
+        if not is_int64(value):
+            raise self._expected("an integer", token)
+        return value
+
+    def _read_values(self) -> tuple[str, ...]:
+        if (opening := self._take()).text != "(":
+            raise self._expected("'('", opening)
+        values: list[str] = []
+        while True:
+            # Between two separators there is one word or nothing, and nothing is the empty value.
+            values.append("" if self._peek().text in {",", ")"} else self._read_word("a label value, ',' or ')'"))
+            token = self._take()
+            if token.text == ")":
+                return tuple(values)
+            if token.text != ",":
+                raise self._expected("',' or ')'", token)
+
+    def _read_word(self, wanted: str) -> str:
+        token = self._take()
+        if not token.is_word:
+            raise self._expected(wanted, token)
+        if problems := check_label_value(token.text):
+            raise self._error(f"{quote(token.text)} is no label value: {'; '.join(problems)}", token)
+        return token.text
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._tokens[self._next]
+        # The end stays where it is: it may be looked at any number of times.
+        self._next = min(self._next + 1, len(self._tokens) - 1)
+        return token
+
+    def _expected(self, wanted: str, token: _Token) -> BadSelector:
+        found = quote(token.text) if token.text else "the end"
+        return self._error(f"expected {wanted}, found {found}", token)
+
+    def _error(self, problem: str, token: _Token) -> BadSelector:
+        message = f"label selector {quote(self._text)}, position {token.position}: {problem}"
+        return BadSelector(message, position=token.position)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """The objects whose labels meet all of some requirements; without any, all objects.
+
+    Requirements are kept sorted and without repetition: selectors that list the same requirements in another order
+    are equal. `a=x` and `a in (x)` select the same objects and are still two values, as they print differently.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    _tests: tuple[tuple[str, tuple[str, ...], Test], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        requirements = tuple(sorted(set(self.requirements), key=_sort_key))
+        object.__setattr__(self, "requirements", requirements)
+        object.__setattr__(self, "_tests", tuple((one.key, one.values, TESTS[one.operator]) for one in requirements))
+
+    @classmethod
+    def parse(cls, text: str) -> "LabelSelector":
+        """The selector that a text such as `app=web,!canary` stands for; raises BadSelector with the position."""
+        return cls(tuple(parse_requirements(text)))
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str] | None = None, /, **more: str) -> "LabelSelector":
+        """The objects that carry all of these labels: `LabelSelector.of({"example.com/part": "a"}, app="web")`."""
+        wanted = {**(labels or {}), **more}
+        return cls(tuple(_equals(key, value, field=format_path([key])) for key, value in wanted.items()))
+
+    @classmethod
+    def from_tree(cls, tree: Tree) -> "LabelSelector":
+        """The selector in a tree of `matchLabels` and `matchExpressions`; raises BadSelector with the field.
+
+        None selects nothing and an empty tree everything, as in Kubernetes. A member with any other name is refused:
+        a misspelt `matchLabel` would otherwise select everything.
+        """
+        return cls.nothing() if tree is None else cls(tuple(_read_tree(tree)))
+
+    @classmethod
+    def everything(cls) -> "LabelSelector":
+        """The selector that every object meets."""
+        return _EVERYTHING
+
+    @classmethod
+    def nothing(cls) -> "LabelSelector":
+        """The selector that no object meets.
+
+        It is a contradiction, `nothing,!nothing`, and no special value, so that its text means the same to any server.
+        """
+        return _NOTHING
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+    def __and__(self, other: "LabelSelector") -> "LabelSelector":
+        return LabelSelector(self.requirements + other.requirements)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether there is no requirement at all."""
+        return not self.requirements
+
+    def matches(self, labels: Mapping[str, str] | None) -> bool:
+        """Whether an object with these labels is meant; None stands for no labels."""
+        if labels is None:
+            labels = {}
+        for key, values, test in self._tests:  # noqa: SIM110 - all() with a generator takes twice as long
+            if not test(labels.get(key), values):
+                return False
+        return True
+
+    def requires_exact(self, key: str) -> str | None:
+        """The one value that this label must have, or None where several would do."""
+        for one in self.requirements:
+            if one.key == key and one.operator in {Operator.EQUALS, Operator.IN} and len(one.values) == 1:
+                return one.values[0]
+        return None
+
+    def to_tree(self) -> dict[str, Tree] | None:
+        """The tree of `matchLabels` and `matchExpressions` that selects the same objects.
+
+        Raises BadSelector for `>` and `<`, which a tree cannot say.
+        """
+        return None if self == _NOTHING else _write_tree(self.requirements)
+
+
+_OPERATORS = {
+    "In": Operator.IN,
+    "NotIn": Operator.NOT_IN,
+    "Exists": Operator.EXISTS,
+    "DoesNotExist": Operator.DOES_NOT_EXIST,
+}
+_TREE_OPERATORS = {operator: name for name, operator in _OPERATORS.items()} | {
+    Operator.EQUALS: "In",  # for a second value of the same key, which matchLabels has no room for
+    Operator.NOT_EQUALS: "NotIn",
+}
+_ORDER = {operator: place for place, operator in enumerate(Operator)}
+
+
+def _sort_key(one: Requirement) -> tuple[str, int, tuple[str, ...]]:
+    return one.key, _ORDER[one.operator], one.values
+
+
+def _read_tree(tree: Tree) -> Iterable[Requirement]:
+    members = _read_members(tree, "", {"matchLabels", "matchExpressions"})
+    labels = members.get("matchLabels")
+    expressions = members.get("matchExpressions")
+    for key, value in _read_members({} if labels is None else labels, "matchLabels").items():
+        yield _equals(key, value, field=format_path(["matchLabels", key]))
+    for index, expression in enumerate(_read_list(expressions, "matchExpressions")):
+        yield _read_expression(expression, format_path(["matchExpressions", index]))
+
+
+def _read_expression(tree: Tree, at: str) -> Requirement:
+    members = _read_members(tree, at, {"key", "operator", "values"})
+    key = _read_text(members.get("key"), f"{at}.key")
+    name = _read_text(members.get("operator"), f"{at}.operator")
+    operator = _OPERATORS.get(name)
+    if operator is None:
+        raise _bad(f"{at}.operator", f"must be one of {', '.join(_OPERATORS)}, not {quote(name)}")
+    listed = _read_list(members.get("values"), f"{at}.values")
+    values = tuple(_read_text(value, f"{at}.values[{index}]") for index, value in enumerate(listed))
+    try:
+        return Requirement(key, operator, values)
+    except BadSelector as error:
+        raise _bad(f"{at}.{error.field}", str(error)) from None
+
+
+def _equals(key: str, value: Tree, *, field: str) -> Requirement:
+    try:
+        return Requirement(_read_text(key, field), Operator.EQUALS, (_read_text(value, field),))
+    except BadSelector as error:
+        raise error if error.field == field else _bad(field, str(error)) from None
+
+
+def _read_members(tree: Tree, at: str, known: set[str] | None = None) -> dict[str, Tree]:
+    if not isinstance(tree, dict):
+        raise _bad(at, f"must be an object, not {quote(tree)}")
+    for name in tree:
+        if known is not None and name not in known:
+            raise _bad(f"{at}.{name}".lstrip("."), f"is unknown here; known are {', '.join(sorted(known))}")
+    return tree
+
+
+def _read_list(tree: Tree, at: str) -> list[Tree]:
+    if tree is None:
+        return []
+    if not isinstance(tree, list):
+        raise _bad(at, f"must be a list, not {quote(tree)}")
+    return tree
+
+
+def _read_text(tree: Tree, at: str) -> str:
+    if not isinstance(tree, str):
+        raise _bad(at, f"must be a text, not {quote(tree)}")
+    return tree
+
+
+def _bad(at: str, problem: str) -> BadSelector:
+    place = at if at.isprintable() and len(at) <= 80 else quote(at)  # a path has keys in it, and keys may be anything
+    return BadSelector(f"label selector{place and ', '}{place}: {problem}", field=at)
+
+
+def _write_tree(requirements: Iterable[Requirement]) -> dict[str, Tree]:
+    labels: dict[str, Tree] = {}
+    expressions: list[Tree] = []
+    for one in requirements:
+        if one.operator is Operator.EQUALS and one.key not in labels:
+            labels[one.key] = one.values[0]
+        elif (name := _TREE_OPERATORS.get(one.operator)) is None:
+            raise BadSelector(f"{one}: a tree has no operator {one.operator}; send the selector as a text instead")
+        else:
+            expression: dict[str, Tree] = {"key": one.key, "operator": name}
+            if one.values:
+                expression["values"] = list(one.values)
+            expressions.append(expression)
+    members: dict[str, Tree] = {"matchLabels": labels, "matchExpressions": expressions}
+    return {name: member for name, member in members.items() if member}
+
+
+_EVERYTHING = LabelSelector()
+_NOTHING = LabelSelector((Requirement("nothing", Operator.EXISTS), Requirement("nothing", Operator.DOES_NOT_EXIST)))

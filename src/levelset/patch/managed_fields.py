@@ -1,0 +1,438 @@
+"""Who owns which fields of an object: the entries of `metadata.managedFields` as values.
+
+Keeping `metadata.managedFields` true when an object is written by any other means than apply.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import floor
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from levelset.errors import BadPatch, BadTime
+from levelset.objects.json_tree import Tree
+from levelset.objects.timestamps import format_time, parse_time
+from levelset.patch.field_paths import path
+from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields, print_fields
+from levelset.patch.json_patch import alike
+from levelset.patch.merge_schema import Shape
+from levelset.patch.object_fields import Changes, compare
+
+__all__ = [
+    "NEVER_TRACKED",
+    "Applied",
+    "EntryKey",
+    "ManagedEntry",
+    "Managers",
+    "Operation",
+    "as_object",
+    "cap_updates",
+    "entry_time",
+    "fit",
+    "give_up",
+    "is_plain_apply",
+    "is_reset",
+    "managed_fields",
+    "parse_managed",
+    "print_managed",
+    "record_update",
+    "same_object",
+    "track_update",
+    "with_managed",
+    "without_managed",
+]
+
+Operation: TypeAlias = Literal["Apply", "Update"]
+EntryKey: TypeAlias = tuple[str, str, str, str]
+Managers: TypeAlias = Mapping[EntryKey, "ManagedEntry"]
+
+MAX_UPDATE_ENTRIES: Final = 10
+ANCIENT: Final = "ancient-changes"
+
+# What the server itself keeps, or what names the object: nobody owns it.
+NEVER_TRACKED: Final = FieldSet.of(
+    path("apiVersion"),
+    path("kind"),
+    path("metadata"),
+    path("metadata", "name"),
+    path("metadata", "namespace"),
+    path("metadata", "uid"),
+    path("metadata", "resourceVersion"),
+    path("metadata", "generation"),
+    path("metadata", "creationTimestamp"),
+    path("metadata", "selfLink"),
+    path("metadata", "clusterName"),
+    path("metadata", "managedFields"),
+)
+
+
+class ManagedEntry(msgspec.Struct, frozen=True):
+    """The fields that one manager owns through one kind of operation on one endpoint.
+
+    `time` is the RFC 3339 text of its last change.
+    """
+
+    manager: str
+    operation: Operation
+    api_version: str
+    fields: FieldSet
+    time: str | None = None
+    subresource: str | None = None
+
+    @property
+    def key(self) -> EntryKey:
+        """What tells entries apart: an applier has one entry whatever version it applies, an updater one for each."""
+        version = "" if self.operation == "Apply" else self.api_version
+        return (self.manager, self.operation, version, self.subresource or "")
+
+    @classmethod
+    def parse(cls, tree: Tree, *, where: str = "managedFields[0]") -> "ManagedEntry":
+        """The entry that a member of `managedFields` describes; raises BadPatch naming the field that is wrong."""
+        if not isinstance(tree, dict):
+            raise BadPatch(f"{where} must be a map", field=where)
+        if _text(tree, "fieldsType", where) != "FieldsV1":
+            raise BadPatch(f"{where}.fieldsType must be FieldsV1", field=f"{where}.fieldsType")
+        version = _text(tree, "apiVersion", where)
+        if not version:
+            raise BadPatch(f"{where}.apiVersion must not be empty", field=f"{where}.apiVersion")
+        return cls(
+            manager=_text(tree, "manager", where),
+            operation=_operation(tree, where),
+            api_version=version,
+            fields=parse_fields(tree.get("fieldsV1"), where=f"{where}.fieldsV1"),
+            time=_time(tree, where),
+            subresource=_text(tree, "subresource", where) or None,
+        )
+
+    def print(self) -> dict[str, Tree]:
+        """The tree of this entry, in the order in which Kubernetes writes it."""
+        out: dict[str, Tree] = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+        }
+        if self.time is not None:
+            out["time"] = self.time
+        out["fieldsType"] = "FieldsV1"
+        out["fieldsV1"] = print_fields(self.fields)
+        if self.subresource is not None:
+            out["subresource"] = self.subresource
+        return out
+
+    def owning(self, fields: FieldSet) -> "ManagedEntry":
+        """The same entry with other fields, and with its time unchanged."""
+        return self if fields is self.fields or fields == self.fields else replace(self, fields=fields)
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    """An entry as nearly all are written: with everything in it, and of the right type."""
+
+    manager: str
+    operation: Operation
+    apiVersion: str  # noqa: N815  # the names of the wire
+    fieldsType: Literal["FieldsV1"]  # noqa: N815
+    fieldsV1: dict[str, Any]  # noqa: N815
+    time: str | None = None
+    subresource: str | None = None
+
+
+def _plain_entry(wire: _Wire) -> ManagedEntry:
+    if not wire.apiVersion:
+        raise BadPatch("apiVersion must not be empty")
+    time = wire.time or None
+    _seconds(time)
+    fields = parse_fields(wire.fieldsV1)
+    return ManagedEntry(wire.manager, wire.operation, wire.apiVersion, fields, time, wire.subresource or None)
+
+
+def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[EntryKey, ManagedEntry]:
+    """The entries of a `managedFields` list by what tells them apart; raises BadPatch naming the entry and field."""
+    if tree is None:
+        return {}
+    if not isinstance(tree, list):
+        raise BadPatch(f"{where} must be a list", field=where)
+    try:
+        entries = [_plain_entry(one) for one in msgspec.convert(tree, list[_Wire])]
+    except (msgspec.ValidationError, BadPatch, BadTime):
+        # Something is unusual, such as a null, or wrong: then it is to be told where.
+        entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
+    return {entry.key: entry for entry in entries}
+
+
+def is_plain_apply(tree: dict[str, Tree], entry: ManagedEntry) -> bool:
+    """Whether a member of `managedFields` is in its usual form and of the same manager, version and endpoint.
+
+    As for its fields, that they are a map is all that is said.
+    """
+    if tree.get("manager") != entry.manager or tree.get("operation") != "Apply":
+        return False
+    if tree.get("apiVersion") != entry.api_version or tree.get("subresource") != entry.subresource:
+        return False
+    time = tree.get("time")
+    if tree.get("fieldsType") != "FieldsV1" or not isinstance(tree.get("fieldsV1"), dict) or not isinstance(time, str):
+        return False
+    try:
+        _seconds(time)
+    except BadTime:
+        return False
+    return True
+
+
+def print_managed(managers: Managers) -> list[Tree]:
+    """The `managedFields` list of these entries: appliers before updaters, then by age, then by name."""
+    if len(managers) == 1:
+        return [entry.print() for entry in managers.values()]
+    return [entry.print() for entry in sorted(managers.values(), key=_wire_order)]
+
+
+def entry_time(now: datetime) -> str:
+    """The time of an entry that is made now, as `format_time` writes it; many are made within one second."""
+    if now.__class__ is datetime and now.tzinfo is not None:
+        return _second_text(floor(now.timestamp()))
+    return format_time(now)
+
+
+@lru_cache(maxsize=64)
+def _second_text(second: int) -> str:
+    return format_time(datetime.fromtimestamp(second, UTC))
+
+
+def cap_updates(managers: Managers) -> Managers:
+    """The entries with the oldest updates joined under one name, so that there are at most ten.
+
+    A bucket holds one version; as long as each of the oldest has a version of its own, none can be joined.
+    """
+    updates = [entry for entry in managers.values() if entry.operation == "Update"]
+    surplus = len(updates) - MAX_UPDATE_ENTRIES
+    if surplus <= 0:
+        return managers
+    joined = dict(managers)
+    oldest: dict[str, ManagedEntry] = {}
+    for entry in sorted(updates, key=lambda one: (_seconds(one.time), one.key)):
+        if len(joined) <= len(managers) - surplus:
+            break
+        first = oldest.setdefault(entry.api_version, entry)
+        if first is not entry:
+            _join_into_bucket(joined, first, entry)
+    return joined
+
+
+def _join_into_bucket(managers: dict[EntryKey, ManagedEntry], first: ManagedEntry, entry: ManagedEntry) -> None:
+    bucket = ManagedEntry(ANCIENT, "Update", entry.api_version, EMPTY, entry.time)
+    fields = EMPTY
+    for key in {bucket.key: None, first.key: None, entry.key: None}:
+        held = managers.pop(key, None)
+        fields = fields if held is None else fields | held.fields
+    managers[bucket.key] = replace(bucket, fields=fields)
+
+
+def _wire_order(entry: ManagedEntry) -> tuple[str | int, ...]:
+    return (entry.operation, _seconds(entry.time), entry.manager, entry.api_version, entry.subresource or "")
+
+
+def _operation(entry: Mapping[str, Tree], where: str) -> Operation:
+    match _text(entry, "operation", where):
+        case "Apply":
+            return "Apply"
+        case "Update":
+            return "Update"
+        case other:
+            raise BadPatch(f"{where}.operation must be Apply or Update, not {other!r}", field=f"{where}.operation")
+
+
+def _text(entry: Mapping[str, Tree], name: str, where: str) -> str:
+    found = entry.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise BadPatch(f"{where}.{name} must be a text", field=f"{where}.{name}")
+    return found
+
+
+def _time(entry: Mapping[str, Tree], where: str) -> str | None:
+    text = _text(entry, "time", where)
+    if not text:
+        return None
+    try:
+        _seconds(text)
+    except BadTime as error:
+        raise BadPatch(f"{where}.time: {error}", field=f"{where}.time") from None
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _seconds(time: str | None) -> int:
+    return 0 if time is None else int(parse_time(time).timestamp())
+
+
+UNKNOWN_MANAGER: Final = "unknown"
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """An object as it is to be stored, and whether that differs from what is stored now.
+
+    If it does not, `object` is the live object itself, and there is nothing to write.
+    """
+
+    object: dict[str, Tree]
+    changed: bool
+
+
+def track_update(
+    live: Any,
+    new: Any,
+    *,
+    manager: str,
+    shape: Shape,
+    now: datetime,
+    api_version: str,
+    subresource: str | None = None,
+    ignore: FieldSet = EMPTY,
+) -> Applied:
+    """The object `new` with its `managedFields` as a create, update or patch by `manager` leaves them.
+
+    What `new` adds or changes becomes the manager's, silently; what it leaves out is nobody's any more. `live` is
+    None for a create. An object that nobody tracks (see `is_reset`) stays untracked. `new` may bring managedFields of
+    its own, except through a subresource; if they are unreadable, those of `live` count. `ignore` are the fields
+    that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are no objects.
+    """
+    try:
+        before, stored = _apart({} if live is None else live)
+        after, given = _apart(new)
+        if subresource is not None or given is None or given == stored:
+            given = stored
+        is_same = live is not None and same_object(before, after)
+        if is_same and given is stored:
+            return Applied(as_object(live), changed=False)
+        managers = _managers_of_write(stored, given)
+        if managers or live is None:
+            entry = ManagedEntry(manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource)
+            changes = compare(before, after, shape).beyond(ignore)
+            managers = cap_updates(record_update(fit(managers, shape, changes), changes, entry))
+        if is_same and managers == _readable(stored):
+            return Applied(as_object(live), changed=False)
+        return Applied(with_managed(after, managers), changed=True)
+    except RecursionError:
+        raise BadPatch("the object is nested too deeply to be tracked") from None
+
+
+def record_update(managers: Managers, changes: Changes, entry: ManagedEntry) -> Managers:
+    """The entries after a write that made these changes; `entry` says who wrote, how and when, and owns nothing yet."""
+    taken = changes.changed - NEVER_TRACKED
+    settled = dict(give_up(managers, changes))
+    if taken:
+        held = settled.get(entry.key)
+        settled[entry.key] = replace(entry, fields=held.fields | taken if held else taken)
+    return settled
+
+
+def fit(managers: Managers, shape: Shape, changes: Changes | None = None) -> dict[EntryKey, ManagedEntry]:
+    """The entries as they read under this shape: a schema may have made something indivisible since they were made.
+
+    With `changes`, only where something changed, which is all that an update needs to know.
+    """
+    if changes is None:
+        return {key: entry.owning(entry.fields.fitted(shape)) for key, entry in managers.items()}
+    along = changes.changed | changes.removed
+    return {
+        key: entry.owning(entry.fields.fitted(shape, along=along)) if _meets(entry, along) else entry
+        for key, entry in managers.items()
+    }
+
+
+def give_up(managers: Managers, changes: Changes) -> Managers:
+    """The entries without what was changed or removed by somebody else; whoever owns nothing any more goes."""
+    lost = changes.changed | changes.removed
+    settled = {
+        key: entry.owning(entry.fields - lost) if _meets(entry, lost) else entry for key, entry in managers.items()
+    }
+    return {key: entry for key, entry in settled.items() if entry.fields.tree}
+
+
+def _meets(entry: ManagedEntry, fields: FieldSet) -> bool:
+    """Whether the entry may own some of these fields, or some above or below them; most are about another part."""
+    return not fields.tree.keys().isdisjoint(entry.fields.tree)
+
+
+def is_reset(managed: Tree) -> bool:
+    """Whether this value of `managedFields` asks to forget all owners: `[]`, or a list with one empty entry."""
+    return isinstance(managed, list) and managed in ([], [{}])
+
+
+def as_object(tree: Tree) -> dict[str, Tree]:
+    """The tree as a map; BadPatch if it is no object at all."""
+    if not isinstance(tree, dict):
+        raise BadPatch(f"an object must be a map, not {type(tree).__name__}")
+    return tree
+
+
+def managed_fields(tree: Tree) -> Tree:
+    """What stands in `metadata.managedFields`; None if there is no such thing."""
+    return None if tree is None else _metadata(as_object(tree)).get("managedFields")
+
+
+def without_managed(tree: Tree) -> dict[str, Tree]:
+    """The object without its `managedFields`; BadPatch if it is no object at all."""
+    return _apart(tree)[0]
+
+
+def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
+    """The object with these entries as its `managedFields`, or without any if there are none."""
+    if not managers:
+        return tree
+    return {**tree, "metadata": {**_metadata(tree), "managedFields": print_managed(managers)}}
+
+
+def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
+    """Whether two objects without managedFields are the same but for the version that the store counts."""
+    if old is new:
+        return True
+    if old.keys() != new.keys():
+        return False
+    for name, member in old.items():
+        other = new[name]
+        if member is not other and name != "metadata" and not alike(member, other):
+            return False
+    return alike(_unversioned(old), _unversioned(new))
+
+
+def _apart(tree: Tree) -> tuple[dict[str, Tree], Tree]:
+    """The object without its `managedFields`, and what stood there; None if there is no such thing."""
+    found = as_object(tree)
+    metadata = _metadata(found)
+    if "managedFields" not in metadata:
+        return found, None
+    rest = metadata.copy()
+    managed = rest.pop("managedFields")
+    return {**found, "metadata": rest}, managed
+
+
+def _managers_of_write(stored: Tree, given: Tree) -> Managers:
+    if given is not stored and is_reset(given):
+        return {}
+    return _readable(given) or _readable(stored)
+
+
+def _readable(managed: Tree) -> Managers:
+    try:
+        return parse_managed(managed)
+    except BadPatch:
+        return {}
+
+
+def _metadata(tree: dict[str, Tree]) -> dict[str, Tree]:
+    metadata = tree.get("metadata")
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, dict):
+        raise BadPatch("metadata must be a map", field="metadata")
+    return metadata
+
+
+def _unversioned(tree: dict[str, Tree]) -> dict[str, Tree]:
+    rest = _metadata(tree).copy()
+    rest.pop("resourceVersion", None)
+    return rest

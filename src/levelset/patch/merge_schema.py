@@ -1,0 +1,249 @@
+"""Shapes: what a schema says about how a tree may be merged, and nothing else.
+
+Strategic merge and server-side apply ask one question of a schema at every node: is this a scalar, a map, a list of
+keyed items, a set, or one indivisible value? A `Shape` is that answer. It is made from an OpenAPI or structural
+schema (`shape_of`), or looked up for a built-in kind (`builtin_shape`). Without a schema `ANYTHING` stands in: maps
+are merged member by member and lists are whole.
+
+The shapes of Kubernetes' built-in kinds, read from the facts that ship with the package.
+
+The facts (`builtin_shapes.json`, written by `scripts/generate_shapes.py`) are read when the first kind is asked for,
+once per process; a kind's own part is worked out when that kind is asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+import msgspec
+
+from levelset.errors import BadObject
+from levelset.objects.json_tree import Tree
+
+__all__ = ["ANYTHING", "OBJECT_META", "Shape", "ShapeReader", "builtin_shape", "resource_shape", "shape_of"]
+
+ListType = Literal["atomic", "set", "map"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Shape:
+    """How one node of a tree is merged.
+
+    `fields` are the members that are known by name, `items` the shape of all other members of a map, or of a list's
+    items. `keys` are the list-map keys of server-side apply, `defaults` their defaults. `merge_key` and `strategies`
+    are what strategic merge goes by: a list with strategy "merge" and no key is a set of scalars.
+
+    Shapes are compared by identity and may be cyclic: the schema of a schema contains itself.
+    """
+
+    fields: Mapping[str, "Shape"] = field(default_factory=dict[str, "Shape"])
+    items: "Shape | None" = None
+    list_type: ListType = "atomic"
+    keys: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    atomic: bool = False
+    merge_key: str | None = None
+    strategies: frozenset[str] = frozenset()
+
+    def member(self, name: str) -> "Shape":
+        """The shape of the member `name` of a map; ANYTHING where the schema is silent."""
+        return self.fields.get(name) or self.items or ANYTHING
+
+    def item(self) -> "Shape":
+        """The shape of a list's items; ANYTHING where the schema is silent."""
+        return self.items or ANYTHING
+
+    def __repr__(self) -> str:
+        # One level deep only: a cyclic shape has no end.
+        known = sorted(self.fields)
+        return f"Shape(fields={known}, list_type={self.list_type!r}, keys={self.keys}, merge_key={self.merge_key!r})"
+
+
+ANYTHING = Shape()
+
+# Written out rather than read from the built-in kinds, so that custom resources cost no file; a test compares the two.
+OBJECT_META = Shape(
+    fields={
+        "finalizers": Shape(list_type="set", strategies=frozenset({"merge"})),
+        "managedFields": ANYTHING,
+        "ownerReferences": Shape(
+            items=Shape(atomic=True),
+            list_type="map",
+            keys=("uid",),
+            defaults={"uid": ""},
+            merge_key="uid",
+            strategies=frozenset({"merge"}),
+        ),
+    }
+)
+
+
+def shape_of(schema: Any, definitions: Mapping[str, Any] | None = None) -> Shape:
+    """The shape that an OpenAPI v3 or structural schema describes.
+
+    `definitions` are the schemas that a `$ref` names by its last segment. A reference that they do not hold, and any
+    part that is no schema, is ANYTHING: whether a schema is sound is checked where it is registered, not here.
+    """
+    try:
+        return ShapeReader(definitions or {}).read(schema)
+    except RecursionError as error:
+        raise BadObject("the schema is nested too deeply to be read", field="") from error
+
+
+def resource_shape(schema: Any, definitions: Mapping[str, Any] | None = None) -> Shape:
+    """The shape of a whole custom resource: its structural schema, with apiVersion, kind and metadata as in every kind.
+
+    What the schema itself says about metadata is left aside; it can only restrict names, never the way of merging.
+    """
+    return _with_meta(shape_of(schema, definitions))
+
+
+def _with_meta(shape: Shape) -> Shape:
+    fields = {**shape.fields, "apiVersion": ANYTHING, "kind": ANYTHING, "metadata": OBJECT_META}
+    return Shape(fields=fields, items=shape.items, atomic=shape.atomic, strategies=shape.strategies)
+
+
+_LIST_TYPE = "x-kubernetes-list-type"
+_LIST_KEYS = "x-kubernetes-list-map-keys"
+_MAP_TYPE = "x-kubernetes-map-type"
+_MERGE_KEY = "x-kubernetes-patch-merge-key"
+_STRATEGY = "x-kubernetes-patch-strategy"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_OWN_WORDS = (_LIST_TYPE, _LIST_KEYS, _MAP_TYPE, _MERGE_KEY, _STRATEGY)
+
+
+class ShapeReader:
+    """Reads shapes from schemas that refer to each other; what was read once is kept and shared."""
+
+    def __init__(self, definitions: Mapping[str, Tree]) -> None:
+        self._definitions = definitions
+        self._known: dict[tuple[str, str], Shape] = {}
+
+    def read(self, schema: Tree) -> Shape:
+        """The shape of `schema`; recursive definitions give cyclic shapes."""
+        if not isinstance(schema, dict):
+            return ANYTHING
+        name = _reference(schema)
+        if name is None:
+            return self._settle(Shape(), schema)
+        # A property may add words of its own beside its reference (a list type, a strategy): each combination is a
+        # shape of its own. It is known before it is filled, so that a definition may contain itself.
+        own = {word: schema[word] for word in _OWN_WORDS if word in schema}
+        key = (name, repr(own))
+        if key not in self._known:
+            self._known[key] = shape = Shape()
+            self._known[key] = self._settle(shape, {**self._target(name), **own})
+        return self._known[key]
+
+    def _target(self, name: str) -> dict[str, Tree]:
+        """The definition called `name`, through definitions that are only references to others."""
+        words: dict[str, Tree] = {}
+        seen: set[str] = set()
+        while name not in seen:
+            seen.add(name)
+            found = self._definitions.get(name)
+            if not isinstance(found, dict):
+                break
+            words = {**found, **words}
+            further = _reference(found)
+            if further is None:
+                break
+            name = further
+        return words
+
+    def _settle(self, shape: Shape, tree: Mapping[str, Tree]) -> Shape:
+        """Fills the new, empty `shape` from `tree`; ANYTHING in its place where the schema has nothing to say."""
+        known = self._fields(tree)
+        rest = tree.get("items", tree.get("additionalProperties"))
+        items = self.read(rest) if isinstance(rest, dict) else None
+        filled = _with_meta(Shape(fields=known)).fields if tree.get(_EMBEDDED) is True else known
+        words: dict[str, Any] = {
+            "fields": filled,
+            # Beside known fields, ANYTHING has to be said; alone it is what a silent schema means.
+            "items": None if items is ANYTHING and not filled else items,
+            "atomic": tree.get(_MAP_TYPE) == "atomic",
+            "merge_key": _text(tree.get(_MERGE_KEY)),
+            "strategies": _strategies(tree.get(_STRATEGY)),
+            **self._list_words(tree),
+        }
+        if not any(words.values()):
+            return ANYTHING
+        for word, value in words.items():
+            object.__setattr__(shape, word, value)  # the knot of a cyclic shape can only be tied after the fact
+        return shape
+
+    def _fields(self, tree: Mapping[str, Tree]) -> dict[str, Shape]:
+        properties = tree.get("properties")
+        if not isinstance(properties, dict):
+            return {}
+        return {name: self.read(one) for name, one in properties.items()}
+
+    def _list_words(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
+        kind = tree.get(_LIST_TYPE)
+        if kind == "set":
+            return {"list_type": "set"}
+        keys = tree.get(_LIST_KEYS)
+        if kind != "map" or not isinstance(keys, list):
+            return {}
+        names = tuple(key for key in keys if isinstance(key, str))
+        return {"list_type": "map", "keys": names, "defaults": self._defaults(tree.get("items"), names)}
+
+    def _defaults(self, items: Tree, keys: tuple[str, ...]) -> dict[str, Tree]:
+        """The defaults of the key fields of a list's items: an item that leaves one out means the default."""
+        if not isinstance(items, dict):
+            return {}
+        name = _reference(items)
+        properties = (items if name is None else self._target(name)).get("properties")
+        if not isinstance(properties, dict):
+            return {}
+        found = ((key, properties.get(key)) for key in keys)
+        return {key: one["default"] for key, one in found if isinstance(one, dict) and "default" in one}
+
+
+def _reference(tree: Mapping[str, Tree]) -> str | None:
+    """The name that a schema refers to, with `$ref` or with an `allOf` of one `$ref` as OpenAPI v3 documents do."""
+    found = tree.get("$ref")
+    parts = tree.get("allOf")
+    if found is None and isinstance(parts, list) and len(parts) == 1:
+        only = parts[0]
+        found = only.get("$ref") if isinstance(only, dict) else None
+    return found.rsplit("/", 1)[-1] if isinstance(found, str) else None
+
+
+def _text(value: Tree) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _strategies(value: Tree) -> frozenset[str]:
+    return frozenset(value.split(",")) if isinstance(value, str) and value else frozenset()
+
+
+def builtin_shape(group: str, version: str, kind: str) -> Shape | None:
+    """The shape of a built-in kind (`builtin_shape("apps", "v1", "Deployment")`); None for kinds that are not built in.
+
+    The core group is `""`. The same kind always gives the same shape.
+    """
+    facts = _facts()
+    name = facts.kinds.get(f"{group}/{version}/{kind}")
+    if name is None:
+        return None
+    with facts.reading:
+        return facts.reader.read({"$ref": name})
+
+
+class _Facts:
+    """The file's content: which kind is which definition, and a reader of definitions."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.kinds: dict[str, str] = content["kinds"]
+        self.reader = ShapeReader(content["definitions"])
+        self.reading = Lock()  # a shape that is being read is already known, but not yet whole
+
+
+@cache
+def _facts() -> _Facts:
+    content = Path(__file__).with_name("builtin_shapes.json").read_bytes()
+    return _Facts(msgspec.json.decode(content))

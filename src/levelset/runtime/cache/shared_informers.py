@@ -1,0 +1,200 @@
+"""The informers of one client: one watch for each kind, place and selection, however many want it.
+
+Whoever opens the same scope twice shares the watch and the objects; the last one to close it ends it. Typed and
+unstructured readers of a kind share too, since objects are kept as bytes and decoded by each with his own class. A
+watch that fails, for want of a permission or of the kind itself, shows in its own readiness and stops nobody else.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
+
+from levelset.client.client import Reading
+from levelset.client.lists import Transform
+from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
+from levelset.client.requests import Fields, Labels, read_fields, read_labels
+from levelset.errors import ConfigError
+from levelset.objects.field_selectors import FieldSelector
+from levelset.objects.label_selectors import LabelSelector
+from levelset.objects.ref import GroupVersionKind
+from levelset.objects.resource import PartialObjectMetadata
+from levelset.objects.unstructured import Unstructured
+from levelset.runtime.cache.index import Index, Report
+from levelset.runtime.cache.informer import Batches, Handle, Informer, Stats
+from levelset.runtime.cache.scope import Scope
+from levelset.runtime.cache.subscribers import report_error
+from levelset.runtime.watch.watcher import Complaints, OnTrouble, Watcher
+
+__all__ = ["Handle", "Informers", "OpenOptions"]
+
+K = TypeVar("K")
+
+
+class OpenOptions(TypedDict, total=False):
+    """Which objects, what of them, and how they are found."""
+
+    namespace: str | None
+    labels: Labels | None
+    fields: Fields | None
+    transform: Transform | None
+    managed_fields: bool
+    indexes: Iterable[Index[Any]]
+    page_size: int
+
+
+class _Key(msgspec.Struct, frozen=True):
+    """What must be the same for two readers to share a watch."""
+
+    scope: Scope
+    transform: Transform | None
+    managed_fields: bool
+
+
+class Informers:
+    """Opens informers and counts who uses them; `aclose`, or the end of an `async with`, ends them all."""
+
+    def __init__(
+        self,
+        client: Reading,
+        *,
+        report: Report = report_error,
+        on_trouble: OnTrouble | None = None,
+        **watching: Any,
+    ) -> None:
+        """`watching` are more options for every `Watcher`, such as `streaming` or `backoff`."""
+        self._client = client
+        self._report = report
+        self._on_trouble = on_trouble
+        self._watching = watching
+        self._shared: dict[_Key, _Shared] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        """The number of watches."""
+        return len(self._shared)
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """Those that are open."""
+        return tuple(one.informer for one in self._shared.values())
+
+    @overload
+    def open(self, kind: type[K], **options: Unpack[OpenOptions]) -> Handle[K]: ...
+    @overload
+    def open(self, kind: GroupVersionKind, **options: Unpack[OpenOptions]) -> Handle[Unstructured]: ...
+    @overload
+    def open(self, kind: OnlyMetadata, **options: Unpack[OpenOptions]) -> Handle[PartialObjectMetadata]: ...
+    @overload
+    def open(self, kind: Kind[K], **options: Unpack[OpenOptions]) -> Handle[K]: ...
+    def open(
+        self,
+        kind: Any,
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        transform: Transform | None = None,
+        managed_fields: bool = False,
+        indexes: Iterable[Index[Any]] = (),
+        page_size: int = 500,
+    ) -> Handle[Any]:
+        """A handle of the informer for these objects, which starts if nobody has opened it yet.
+
+        `transform` changes the bytes of each object before it is kept, and should be one function, not a new lambda
+        each time, for the informer to be shared. `page_size` counts for the first who opens it.
+        """
+        if self._closed:
+            raise ConfigError("these informers are closed; make others")
+        view: View[Any] = view_of(kind)
+        namespace = self._confined(namespace)
+        key = _Key(_scope(view, namespace, labels, fields, is_changed=transform is not None), transform, managed_fields)
+        shared = self._shared.get(key)
+        if shared is None:
+            watch = partial(self._watch, kind, key, page_size)
+            complain = Complaints() if self._on_trouble is None else self._on_trouble
+            shared = _Shared(Informer(key.scope, view, watch, report=self._report, on_trouble=complain))
+        handle: Handle[Any] = Handle(shared.informer, view, partial(self._release, key, shared))
+        handle.begin_indexes(indexes)
+        shared.users += 1
+        if self._shared.setdefault(key, shared).users == 1:
+            shared.informer.start()
+        return handle
+
+    def stats(self) -> list[Stats]:
+        """How each of them is doing, in numbers."""
+        return [informer.stats() for informer in self.informers]
+
+    async def aclose(self) -> None:
+        """Ends all watches and returns when they have ended; readers get what they have not seen, then the end."""
+        self._closed = True
+        informers = self.informers
+        self._shared.clear()
+        for informer in informers:
+            informer.close()
+        for informer in informers:
+            await informer.aclose()
+
+    async def __aenter__(self) -> Self:
+        if self._closed:
+            raise ConfigError("these informers are closed; make others")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _confined(self, namespace: str | None) -> str | None:
+        """What a client of one namespace shows is that namespace: nobody may take it for all of them."""
+        only = self._client.only_namespace
+        if only is not None and namespace not in {None, only}:
+            raise ConfigError(f"this client is for namespace {only} only, not {namespace}")
+        return namespace or only
+
+    def _watch(self, kind: Kind[Any], key: _Key, page_size: int, on_trouble: OnTrouble) -> Batches:
+        scope = key.scope
+        made: Watcher[Any] = Watcher(
+            self._client,
+            kind,
+            namespace=scope.namespace,
+            labels=None if scope.labels.is_everything else scope.labels,
+            fields=None if scope.fields.is_everything else scope.fields,
+            page_size=page_size,
+            managed_fields=key.managed_fields,
+            transform=key.transform,
+            on_trouble=on_trouble,
+            as_kept=True,
+            **self._watching,
+        )
+        return made
+
+    async def _release(self, key: _Key, shared: "_Shared") -> None:
+        shared.users -= 1
+        if shared.users == 0 and self._shared.get(key) is shared:
+            del self._shared[key]  # before waiting: who opens it meanwhile gets a new one
+            await shared.informer.aclose()
+
+
+class _Shared:
+    """An informer and how many handles it has."""
+
+    __slots__ = ("informer", "users")
+
+    def __init__(self, informer: Informer) -> None:
+        self.informer = informer
+        self.users = 0
+
+
+def _scope(
+    view: View[Any], namespace: str | None, labels: Labels | None, fields: Fields | None, *, is_changed: bool
+) -> Scope:
+    if view.definition is not None and not view.definition.namespaced:
+        namespace = None
+    return Scope(
+        view.gvk,
+        namespace or None,
+        read_labels(labels) or LabelSelector.everything(),
+        read_fields(fields) or FieldSelector.everything(),
+        is_metadata=view.is_metadata,
+        is_changed=is_changed,
+    )

@@ -1,0 +1,66 @@
+"""A request to look at an object, with the reasons for it: they reach the reconciler, the log, metrics and history."""
+
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from levelset.objects.ref import Ref
+from levelset.runtime.queue import NORMAL
+
+__all__ = ["BULK", "CHANGED", "FIRST", "OUTSIDE", "REMEMBERED", "REQUEUED", "RETRIED", "Reason", "Request"]
+
+K_co = TypeVar("K_co", covariant=True)
+
+_WORDS: Final = {
+    "changed": "it has changed",
+    "first": "it was there at the start",
+    "requeued": "the reconciler asked for it",
+    "retried": "the last try has failed",
+    "bulk": "all objects are looked at",
+    "outside": "somebody asked from outside",
+    "remembered": "what is remembered of it has changed",
+}
+
+
+class Reason(msgspec.Struct, frozen=True, gc=False):
+    """Why an object is looked at, and because of which other object, if there is one.
+
+    The kinds of the house: `changed` (the object itself), `first` (it was there at the start), `related` (another
+    object has changed), `requeued` (the reconciler asked for it), `retried` (the last try failed), `bulk` (all objects
+    at once), `outside` (a source, or `enqueue`), `remembered` (a deferred change of its state). Any other text is
+    somebody's own, and is shown as it is.
+    """
+
+    kind: str
+    about: Ref[Any] | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "related":
+            return "another object has changed" if self.about is None else f"{self.about} has changed"
+        words = _WORDS.get(self.kind, self.kind)
+        return words if self.about is None else f"{words} ({self.about})"
+
+
+CHANGED: Final = Reason("changed")
+FIRST: Final = Reason("first")
+REQUEUED: Final = Reason("requeued")
+RETRIED: Final = Reason("retried")
+BULK: Final = Reason("bulk")
+OUTSIDE: Final = Reason("outside")
+REMEMBERED: Final = Reason("remembered")
+
+
+class Request(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
+    """Which object to look at, and why.
+
+    `attempt` counts the failures in a row before this look: 0 is a first try. A source that yields requests instead of
+    refs chooses reasons and priority itself; the attempt is always counted by the controller.
+    """
+
+    ref: Ref[K_co]
+    reasons: tuple[Reason, ...] = ()
+    priority: int = NORMAL
+    attempt: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.ref}: {'; '.join(map(str, self.reasons)) or 'for no reason'}"

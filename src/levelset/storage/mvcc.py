@@ -1,0 +1,319 @@
+"""The present and the recent past of a store, in memory: every backend that has both reads from here.
+
+Pure: deciding what a write does (`planned_put`, `planned_delete`) is separate from making it visible
+(`Ledger.commit`), so that a durable backend can write to its file in between.
+
+A watch as a position in a feed: it reads from the log when it is asked to, and nobody ever waits for it.
+
+The half of a storage that never waits: reads and watches, answered from a ledger in memory.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from levelset.errors import Expired, NotFound
+from levelset.storage.history import History, Limits, undo
+from levelset.storage.interface import Change, Item, Mismatch, Page
+from levelset.storage.key_index import KeyIndex, check_key
+
+__all__ = ["Ledger", "LedgerReads", "LedgerWatch", "planned_delete", "planned_put"]
+
+
+def planned_put(current: Item | None, key: str, value: bytes, *, expected: int | None, revision: int) -> Change:
+    """The change that a put makes of the current item; raises `Mismatch`."""
+    if current is None:
+        if expected:
+            raise Mismatch(key, expected, None)
+        if not key.isascii() or not key:
+            check_key(key)
+        return Change(revision, key, None, Item(key, value, revision, revision, 1))
+    if expected is not None and expected != current.revision:
+        raise Mismatch(key, expected, current)
+    return Change(revision, key, current, Item(key, value, revision, current.created, current.version + 1))
+
+
+def planned_delete(current: Item | None, key: str, *, expected: int | None, revision: int) -> Change:
+    """The change that a deletion makes of the current item; raises `Mismatch` or `NotFound`."""
+    if current is None:
+        if expected:
+            raise Mismatch(key, expected, None)
+        raise NotFound(f"{key!r} does not exist; there is nothing to delete")
+    if expected is not None and expected != current.revision:
+        raise Mismatch(key, expected, current)
+    return Change(revision, key, current, None)
+
+
+class Ledger:
+    """All current items and the retained history."""
+
+    __slots__ = ("_keys", "history", "items")
+
+    def __init__(
+        self,
+        *,
+        items: Iterable[Item] = (),
+        changes: Iterable[Change] = (),
+        compacted: int = 0,
+        limits: Limits,
+        ring: Callable[[], None],
+    ) -> None:
+        self.items: dict[str, Item] = {item.key: item for item in items}
+        self._keys = KeyIndex()
+        for key in self.items:
+            self._keys.add(key)
+        self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> Item:
+        """`planned_put` and `commit` in one, for a backend that has nothing to do in between; raises `Mismatch`."""
+        history = self.history
+        revision, current = history.revision + 1, self.items.get(key)
+        if current is None:
+            if expected:
+                raise Mismatch(key, expected, None)
+            if not key.isascii() or not key:
+                check_key(key)
+            item = Item(key, value, revision, revision, 1)
+            self._keys.add(key)
+        elif expected is None or expected == current.revision:
+            item = Item(key, value, revision, current.created, current.version + 1)
+        else:
+            raise Mismatch(key, expected, current)
+        self.items[key] = item
+        history.append(Change(revision, key, current, item))
+        return item
+
+    def commit(self, change: Change) -> None:
+        """Makes a change visible to reads and watches; its revision is the next one."""
+        key, after = change.key, change.after
+        if after is None:
+            del self.items[key]
+            self._keys.discard(key)
+        else:
+            self.items[key] = after
+            if change.before is None:
+                self._keys.add(key)
+        self.history.append(change)
+
+    def get(self, key: str, revision: int | None) -> Item | None:
+        """The item, now or at a revision."""
+        if revision is not None:
+            for change in self.history.since(revision):
+                if change.key == key:
+                    return change.before
+        return self.items.get(key)
+
+    def count(self, prefix: str, revision: int | None) -> int:
+        """The number of keys under a prefix, now or at a revision."""
+        now = self._keys.count(prefix)
+        if revision is None:
+            return now
+        earlier = undo(self.history.since(revision), prefix)
+        return now + sum((item is not None) - (key in self.items) for key, item in earlier.items())
+
+    def page(self, prefix: str, *, limit: int | None, after: str | None, revision: int | None) -> Page:
+        """The items under a prefix, now or at a revision; a limit of 0 is none, as in etcd."""
+        if limit is not None and limit <= 0:
+            limit = None
+        if revision is not None:
+            earlier = undo(self.history.since(revision), prefix)
+            if earlier:
+                return self._page_before(earlier, prefix, limit=limit, after=after, revision=revision)
+        keys = self._keys.take(prefix, after=after, limit=limit)
+        full = limit is not None and len(keys) == limit
+        remaining = self._keys.count(prefix, after=after) - len(keys) if full else 0
+        revision = self.history.revision if revision is None else revision
+        return Page(tuple(map(self.items.__getitem__, keys)), revision, remaining > 0, remaining)
+
+    def _page_before(
+        self, earlier: dict[str, Item | None], prefix: str, *, limit: int | None, after: str | None, revision: int
+    ) -> Page:
+        """A page of the past: today's keys that did not change since, and what the others were then."""
+        if after is not None:
+            earlier = {key: item for key, item in earlier.items() if key > after}
+        enough = None if limit is None else limit + len(earlier)
+        keys = [key for key in self._keys.take(prefix, after=after, limit=enough) if key not in earlier]
+        keys += [key for key, item in earlier.items() if item is not None]
+        keys.sort()
+        if limit is not None:
+            del keys[limit:]
+        there = sum((item is not None) - (key in self.items) for key, item in earlier.items())
+        remaining = self._keys.count(prefix, after=after) + there - len(keys)
+        items = tuple(earlier.get(key) or self.items[key] for key in keys)
+        return Page(items, revision, remaining > 0, remaining)
+
+
+_LARGEST_BATCH = 1_000
+
+
+class LedgerWatch:
+    """The watch of the backends that keep their history in memory; see `levelset.storage.Watch`."""
+
+    __slots__ = ("_closed", "_feed", "_history", "_is_over", "_position", "_seen")
+
+    def __init__(self, history: History, prefix: str, *, after: int, is_over: Callable[[], bool]) -> None:
+        self._history = history
+        self._feed, self._position = history.subscribe(prefix, after)
+        self._seen = after
+        self._is_over = is_over
+        self._closed = False
+
+    @property
+    def revision(self) -> int:
+        """Everything under the prefix up to this revision has been handed out."""
+        feed = self._feed
+        if not self._closed and self._position == feed.first + len(feed.changes):
+            self._seen = self._history.revision
+        return self._seen
+
+    def batch_nowait(self) -> list[Change]:
+        """The next changes, at most a thousand; empty if there are none yet. Raises `Expired`."""
+        feed = self._feed
+        if self._closed:
+            return []
+        start = self._position - feed.first
+        if start < 0:
+            text = f"changes under {feed.prefix!r} after revision {self._seen} are compacted; list again and watch anew"
+            raise Expired(text)
+        batch = feed.changes[start : start + _LARGEST_BATCH]
+        if batch:
+            self._position += len(batch)
+            self._seen = batch[-1].revision
+        return batch
+
+    def call_when_ready(self, callback: Callable[[], None], /) -> None:
+        """Calls back once, after the next change or at the end; see `NowaitWatch`."""
+        if self in self._feed.waiting:
+            raise RuntimeError(f"somebody waits for this watch of {self._feed.prefix!r} already; open a second watch")
+        self._feed.waiting[self] = callback
+
+    def close_nowait(self) -> None:
+        """As `close`."""
+        if self._closed:
+            return
+        self._closed = True
+        call = self._feed.waiting.pop(self, None)
+        self._history.feeds.release(self._feed)
+        if call is not None:
+            call()
+
+    async def close(self) -> None:
+        """Ends the watch and whoever waits for its next batch."""
+        self.close_nowait()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[Change]:
+        while True:
+            batch = self.batch_nowait()
+            if batch:
+                return batch
+            if self._closed or self._is_over():
+                raise StopAsyncIteration
+            await self._wait_change()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close_nowait()
+
+    async def _wait_change(self) -> None:
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def resolve() -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        self.call_when_ready(resolve)
+        try:
+            await ready
+        finally:
+            self._feed.waiting.pop(self, None)
+
+
+class LedgerReads:
+    """What memory and SQLite have in common; a subclass adds how to write and how to close.
+
+    The async reads answer without waiting; the `_nowait` ones are the same without the coroutine.
+    """
+
+    def __init__(
+        self, *, items: Iterable[Item] = (), changes: Iterable[Change] = (), compacted: int = 0, limits: Limits
+    ) -> None:
+        self._ledger = Ledger(items=items, changes=changes, compacted=compacted, limits=limits, ring=self._ring)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that reads see."""
+        return self._ledger.history.revision
+
+    @property
+    def compacted(self) -> int:
+        """The newest revision whose change is forgotten."""
+        return self._ledger.history.compacted
+
+    async def get(self, key: str, *, revision: int | None = None) -> Item | None:
+        """As `Storage.get`."""
+        return self._ledger.get(key, revision)
+
+    async def list(
+        self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
+    ) -> Page:
+        """As `Storage.list`."""
+        return self._ledger.page(prefix, limit=limit, after=after, revision=revision)
+
+    async def count(self, prefix: str, *, revision: int | None = None) -> int:
+        """As `Storage.count`."""
+        return self._ledger.count(prefix, revision)
+
+    def get_nowait(self, key: str, *, revision: int | None = None) -> Item | None:
+        """As `get`, at once."""
+        return self._ledger.items.get(key) if revision is None else self._ledger.get(key, revision)
+
+    def list_nowait(
+        self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
+    ) -> Page:
+        """As `list`, at once."""
+        return self._ledger.page(prefix, limit=limit, after=after, revision=revision)
+
+    def count_nowait(self, prefix: str, *, revision: int | None = None) -> int:
+        """As `count`, at once."""
+        return self._ledger.count(prefix, revision)
+
+    def watch(self, prefix: str, *, after: int) -> LedgerWatch:
+        """As `Storage.watch`; raises `Expired` and `FutureRevision` from this call. Needs a running loop."""
+        self._loop = asyncio.get_running_loop()
+        return LedgerWatch(self._ledger.history, prefix, after=after, is_over=self._is_closed)
+
+    async def close(self) -> None:
+        """Ends all watches."""
+        self._closed = True
+        for call in self._ledger.history.feeds.take_all():
+            call()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        await self.close()
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def _ring(self) -> None:
+        """Wakes the waiting watchers after this turn of the loop: once, however many writes the turn makes."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon(self._wake)
+
+    def _wake(self) -> None:
+        for call in self._ledger.history.feeds.take_due():
+            call()

@@ -1,0 +1,149 @@
+"""What is stored, without what differs from run to run: identity, times, versions, and names made up by the server."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from levelset.objects.json_tree import is_list, is_map
+from levelset.testing.explore.stored_state import Key, Tree
+
+__all__ = ["Normal", "find_places", "normalise"]
+
+Normal = Mapping[str, tuple[str, ...]]
+"""The objects of each place as canonical JSON, in order; a place is `ConfigMap/test/a` or `ConfigMap/test/a-~`."""
+
+_DROPPED: Final = frozenset(
+    {
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+        "deletionGracePeriodSeconds",
+    }
+)
+_SETS: Final = frozenset({"finalizers", "ownerReferences"})
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_NONE: Final[Mapping[str, str]] = {}
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def normalise(
+    trees: Iterable[tuple[Key, Tree]],
+    uids: Mapping[str, Key],
+    *,
+    ignored: Collection[str] = (),
+    generated: Mapping[str, str] = _NONE,
+) -> Normal:
+    """The objects by place, without what differs from run to run.
+
+    `uids` are all that there ever were, and `generated` all names that the server made up, with what each began with.
+    """
+    there = {key: tree for key, tree in trees if key[1] not in ignored}
+    words = _placeholders(there, uids, generated)
+    found: dict[str, list[str]] = {}
+    for key, tree in there.items():
+        found.setdefault(words.place(key, _prefix(tree)), []).append(_encode(words.object(tree)).decode())
+    return {place: tuple(sorted(texts)) for place, texts in sorted(found.items())}
+
+
+def find_places(
+    keys: Iterable[tuple[Key, str]],
+    trees: Iterable[tuple[Key, Tree]],
+    uids: Mapping[str, Key],
+    generated: Mapping[str, str] = _NONE,
+) -> dict[Key, str]:
+    """Where objects are, or were: each is given with what its name began with, if the server made that up."""
+    words = _placeholders(dict(trees), uids, generated)
+    return {key: words.place(key, prefix) for key, prefix in dict(keys).items()}
+
+
+def _placeholders(there: Mapping[Key, Tree], uids: Mapping[str, Key], generated: Mapping[str, str]) -> "_Words":
+    names = {key[3]: f"{prefix}~" for key, tree in there.items() if (prefix := _prefix(tree))}
+    now = {tree["metadata"].get("uid", "") for tree in there.values()}
+    return _Words(uids, names, now, generated)
+
+
+def _prefix(tree: Tree) -> str:
+    metadata = tree["metadata"]
+    prefix: str = metadata.get("generateName", "")
+    return prefix if prefix and metadata["name"].startswith(prefix) else ""
+
+
+def _is_set(many: list[Any], name: str) -> bool:
+    """Whether the order of a list is that of writing, and says nothing: conditions, owners and finalizers."""
+    return name in _SETS or (len(many) > 1 and all(is_map(one) and "type" in one for one in many))
+
+
+class _Words:
+    """Puts words in the place of what differs."""
+
+    def __init__(
+        self, uids: Mapping[str, Key], names: Mapping[str, str], now: Collection[str], generated: Mapping[str, str]
+    ) -> None:
+        self._uids = uids
+        self._names = names
+        self._now = now
+        self._generated = generated
+        self._generation: int | None = None
+
+    def place(self, key: Key, prefix: str) -> str:
+        """Where an object is, as a text; `prefix` is what its name begins with, if the server made it up."""
+        name = f"{prefix}~" if prefix else self.name(key[3])
+        return "/".join(part for part in (key[1], key[2], name) if part)
+
+    def name(self, text: str) -> str:
+        """A name, which may have been made of the name or the uid of another object."""
+        for made, prefix in self._generated.items():
+            if made in text:
+                text = text.replace(made, f"{prefix}~")
+        return self._text(text)
+
+    def object(self, tree: Tree) -> Tree:
+        """A whole object."""
+        metadata = tree["metadata"]
+        self._generation = metadata.get("generation")
+        kept = {name: value for name, value in metadata.items() if name not in _DROPPED}
+        if "deletionTimestamp" in kept:
+            kept["deletionTimestamp"] = "<time>"
+        if _prefix(tree):
+            kept.pop("name")
+        else:
+            kept["name"] = self.name(kept["name"])
+        rest = {name: self.value(value, name) for name, value in tree.items() if name != "metadata"}
+        return {**rest, "metadata": self.value(kept, "metadata")}
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """Anything inside."""
+        if is_map(value):
+            return {self._text(key): self.value(one, key) for key, one in value.items() if one is not None}
+        if is_list(value):
+            many = [self.value(one, name) for one in value]
+            return sorted(many, key=_encode) if _is_set(many, name) else many
+        if name == "observedGeneration" and self._generation is not None:
+            return "<this generation>" if value == self._generation else "<another generation>"
+        if isinstance(value, str):
+            return "<version>" if name.lower().endswith("resourceversion") else self._text(value)
+        return value
+
+    def _text(self, text: str) -> str:
+        if text in self._names:
+            return self._names[text]
+        if len(text) >= 20 and text[:4].isdigit():
+            text = _TIME.sub("<time>", text)
+        return _UID.sub(self._uid, text) if len(text) >= 36 else text
+
+    def _uid(self, found: re.Match[str]) -> str:
+        uid = found[0]
+        key = self._uids.get(uid)
+        if key is None:
+            return "<uid>"
+        return (
+            f"<uid of {key[1]} {self._names.get(key[3], key[3])}>"
+            if uid in self._now
+            else f"<uid of a former {key[1]}>"
+        )

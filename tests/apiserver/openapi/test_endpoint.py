@@ -1,0 +1,141 @@
+import json
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.openapi.endpoint import OpenApiPages
+from levelset.http import Headers, Request, Response
+from tests.apiserver.kinds_world import CRDS, NOW, KindsWorld, definition, load_data
+
+WIDGET = "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    load_data()
+
+
+class Reader:
+    """Asks for OpenAPI documents."""
+
+    def __init__(self, kinds: KindsWorld) -> None:
+        self.pages = OpenApiPages(kinds.kinds.catalog, now=lambda: NOW)
+
+    def answer(self, url: str, **headers: str) -> Response | None:
+        path, _, query = url.partition("?")
+        sent = Headers({name.replace("_", "-"): value for name, value in headers.items()})
+        made = self.pages.respond(Request("GET", path, query, sent))
+        assert made is None or isinstance(made, Response)
+        return made
+
+    async def second(self, accept: str, **headers: str) -> Response:
+        """The one document of version 2, which takes a while to make."""
+        sent = Headers({"accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}})
+        made = self.pages.respond(Request("GET", "/openapi/v2", "", sent))
+        assert made is not None
+        return made if isinstance(made, Response) else await made
+
+    def read(self, url: str) -> Any:
+        found = self.answer(url)
+        assert found is not None
+        assert isinstance(found.body, bytes)
+        return json.loads(found.body)
+
+    def url(self, path: str) -> str:
+        return str(self.read("/openapi/v3")["paths"][path]["serverRelativeURL"])
+
+
+async def test_the_index_names_every_version_with_a_hash() -> None:
+    kinds = await KindsWorld.make()
+    paths = Reader(kinds).read("/openapi/v3")["paths"]
+    served = {(one.group, one.version) for one in kinds.kinds.catalog.all()}
+    assert set(paths) == {f"apis/{group}/{version}" if group else f"api/{version}" for group, version in served}
+    assert all("?hash=" in one["serverRelativeURL"] for one in paths.values())
+
+
+async def test_a_document_with_the_right_hash_may_be_kept_for_ever() -> None:
+    reader = Reader(await KindsWorld.make())
+    response = reader.answer(reader.url("apis/apps/v1"))
+    assert response is not None
+    headers = dict(response.headers)
+    assert headers["Cache-Control"] == "public, immutable"
+    assert headers["Expires"] == "Sat, 02 Jan 2027 03:04:05 GMT"
+
+
+async def test_a_wrong_hash_leads_to_the_right_one() -> None:
+    reader = Reader(await KindsWorld.make())
+    response = reader.answer("/openapi/v3/apis/apps/v1?hash=0")
+    assert response is not None
+    assert (response.status, dict(response.headers)["Location"]) == (301, reader.url("apis/apps/v1"))
+
+
+async def test_a_document_is_not_sent_twice() -> None:
+    reader = Reader(await KindsWorld.make())
+    first = reader.answer("/openapi/v3/api/v1")
+    assert first is not None
+    again = reader.answer("/openapi/v3/api/v1", if_none_match=dict(first.headers)["ETag"])
+    assert again is not None
+    assert again.status == 304
+
+
+@pytest.mark.parametrize(
+    "path", ["/openapi", "/openapi/v3/api/v2", "/openapi/v3/apis/no.such/v1", "/openapi/v3/x", "/x"]
+)
+async def test_what_is_not_served_has_no_document(path: str) -> None:
+    assert Reader(await KindsWorld.make()).answer(path) is None
+
+
+async def test_the_document_of_a_definition_follows_it() -> None:
+    kinds = await KindsWorld.make()
+    reader = Reader(kinds)
+    assert reader.answer("/openapi/v3/apis/example.com/v1") is None
+    made = await kinds.define(
+        definition(schema={"type": "object", "properties": {"n": {"type": "integer", "default": 3}}})
+    )
+    first = reader.url("apis/example.com/v1")
+    schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    schema["properties"]["n"]["default"] = 4711
+    await kinds.update(CRDS, made)
+    assert reader.url("apis/example.com/v1") != first
+    found = reader.read("/openapi/v3/apis/example.com/v1")["components"]["schemas"]["com.example.v1.Widget"]
+    assert found["properties"]["spec"]["properties"]["n"]["default"] == 4711
+    kinds.kinds.definitions.forget("widgets.example.com")
+    assert reader.answer("/openapi/v3/apis/example.com/v1") is None
+
+
+async def test_other_documents_stay_when_a_definition_changes() -> None:
+    kinds = await KindsWorld.make()
+    reader = Reader(kinds)
+    before = reader.url("api/v1")
+    await kinds.define(definition())
+    assert reader.url("api/v1") == before
+
+
+@pytest.mark.parametrize(
+    ("accept", "status", "content"),
+    [
+        (PROTOBUF, 200, PROTOBUF.replace("@", ".")),
+        (PROTOBUF.replace("@", "."), 200, PROTOBUF.replace("@", ".")),
+        ("application/json", 200, "application/json"),
+        ("*/*", 200, "application/json"),
+        ("text/html", 406, None),
+    ],
+)
+async def test_the_second_version_comes_in_two_forms(accept: str, status: int, content: str | None) -> None:
+    response = await Reader(await KindsWorld.make()).second(accept)
+    assert (response.status, dict(response.headers).get("Content-Type")) == (status, content)
+
+
+async def test_the_second_version_has_everything_in_one_document_that_is_made_once() -> None:
+    kinds = await KindsWorld.make()
+    reader = Reader(kinds)
+    first = await reader.second("application/json")
+    assert isinstance(first.body, bytes)
+    tree = json.loads(first.body)
+    assert "/apis/apps/v1/namespaces/{namespace}/deployments/{name}" in tree["paths"]
+    kind = tree["definitions"]["io.k8s.api.apps.v1.Deployment"]
+    assert kind["x-kubernetes-group-version-kind"] == [{"group": "apps", "kind": "Deployment", "version": "v1"}]
+    etag = dict(first.headers)["ETag"]
+    assert (await reader.second("application/json", if_none_match=etag)).status == 304
+    assert dict((await reader.second(PROTOBUF)).headers)["ETag"] != etag

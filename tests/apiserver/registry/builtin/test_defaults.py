@@ -1,0 +1,73 @@
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.registry.builtin.defaults import FILLERS
+
+
+@pytest.mark.parametrize(
+    ("kind", "tree", "expected"),
+    [
+        (("storage.k8s.io", "StorageClass"), {}, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
+        (("scheduling.k8s.io", "PriorityClass"), {}, {"preemptionPolicy": "PreemptLowerPriority"}),
+        (
+            ("", "PersistentVolume"),
+            {"spec": {}},
+            {"spec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}},
+        ),
+        (
+            ("networking.k8s.io", "NetworkPolicy"),
+            {"spec": {"egress": [{"ports": [{"port": 53}]}]}},
+            {
+                "spec": {
+                    "egress": [{"ports": [{"port": 53, "protocol": "TCP"}]}],
+                    "podSelector": {},
+                    "policyTypes": ["Ingress", "Egress"],
+                }
+            },
+        ),
+        (
+            ("rbac.authorization.k8s.io", "RoleBinding"),
+            {"roleRef": {"kind": "Role"}, "subjects": [{"kind": "User"}, {"kind": "ServiceAccount"}]},
+            {
+                "roleRef": {"kind": "Role", "apiGroup": "rbac.authorization.k8s.io"},
+                "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io"}, {"kind": "ServiceAccount"}],
+            },
+        ),
+        (("flowcontrol.apiserver.k8s.io", "FlowSchema"), {}, {"spec": {"matchingPrecedence": 1000}}),
+        (
+            ("discovery.k8s.io", "EndpointSlice"),
+            {"ports": [{"port": 1}]},
+            {"ports": [{"port": 1, "name": "", "protocol": "TCP"}]},
+        ),
+    ],
+)
+def test_what_a_kind_leaves_out_is_filled_in(
+    kind: tuple[str, str], tree: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    FILLERS[kind](tree)
+    assert tree == expected
+
+
+def test_a_webhook_is_completed() -> None:
+    hook: dict[str, Any] = {"rules": [{}], "clientConfig": {"service": {}}}
+    FILLERS["admissionregistration.k8s.io", "MutatingWebhookConfiguration"]({"webhooks": [hook]})
+    assert hook == {
+        "rules": [{"scope": "*"}],
+        "clientConfig": {"service": {"port": 443}},
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": 10,
+        "reinvocationPolicy": "Never",
+        "namespaceSelector": {},
+        "objectSelector": {},
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(FILLERS))
+def test_filling_in_twice_changes_nothing(kind: tuple[str, str]) -> None:
+    first: dict[str, Any] = {"apiVersion": "autoscaling/v2", "metadata": {"name": "a"}}
+    FILLERS[kind](first)
+    second = {**first}
+    FILLERS[kind](second)
+    assert second == first

@@ -1,0 +1,93 @@
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.registry.builtin.pods import fill_pod, fill_pod_spec
+from tests.apiserver.kinds_world import KindsWorld, load_data
+
+PODS = ("", "v1", "pods")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    load_data()
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("nginx", "Always"),
+        ("nginx:latest", "Always"),
+        ("nginx:1", "IfNotPresent"),
+        ("host:5000/nginx", "Always"),
+        ("host:5000/nginx:1", "IfNotPresent"),
+        ("nginx@sha256:abc", "IfNotPresent"),
+    ],
+)
+def test_an_image_whose_tag_may_move_is_pulled_every_time(image: str, policy: str) -> None:
+    spec = {"containers": [{"name": "a", "image": image}]}
+    fill_pod_spec(spec)
+    assert spec["containers"][0]["imagePullPolicy"] == policy
+
+
+def test_a_pod_is_completed() -> None:
+    pod: dict[str, Any] = {
+        "spec": {"containers": [{"name": "a", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}]}
+    }
+    fill_pod(pod)
+    spec = pod["spec"]
+    assert (spec["restartPolicy"], spec["dnsPolicy"], spec["terminationGracePeriodSeconds"]) == (
+        "Always",
+        "ClusterFirst",
+        30,
+    )
+    assert spec["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
+
+
+def test_probes_variables_and_volumes_are_completed() -> None:
+    variable: dict[str, Any] = {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    container: dict[str, Any] = {
+        "name": "a",
+        "image": "a:1",
+        "env": [variable],
+        "livenessProbe": {"httpGet": {"port": 80}},
+    }
+    volumes: list[dict[str, Any]] = [{"name": "v"}, {"name": "s", "secret": {"secretName": "x"}}]
+    fill_pod_spec({"containers": [container], "volumes": volumes})
+    assert container["livenessProbe"] == {
+        "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
+        "timeoutSeconds": 1,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
+    assert variable["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
+    assert volumes[0] == {"name": "v", "emptyDir": {}}
+    assert volumes[1]["secret"] == {"secretName": "x", "defaultMode": 420}
+
+
+async def test_a_pod_waits_at_first() -> None:
+    kinds = await KindsWorld.make()
+    made = await kinds.create(PODS, {"spec": {"containers": [{"name": "a", "image": "a:1"}]}})
+    assert (made["status"], made["metadata"]["generation"]) == ({"phase": "Pending"}, 1)
+
+
+async def test_a_pod_needs_containers_with_names_and_images() -> None:
+    kinds = await KindsWorld.make()
+    assert await kinds.refused(PODS, {"spec": {"containers": []}}) == {"spec.containers": "FieldValueRequired"}
+    twice = [{"name": "a", "image": "x"}, {"name": "a"}, {"name": "B", "image": "x"}]
+    assert await kinds.refused(PODS, {"spec": {"containers": twice}}) == {
+        "spec.containers[1].name": "FieldValueDuplicate",
+        "spec.containers[1].image": "FieldValueRequired",
+        "spec.containers[2].name": "FieldValueInvalid",
+    }
+
+
+async def test_a_pod_changes_its_image_but_not_its_command() -> None:
+    kinds = await KindsWorld.make()
+    made = await kinds.create(PODS, {"spec": {"containers": [{"name": "a", "image": "a:1"}]}})
+    made["spec"]["containers"][0]["image"] = "a:2"
+    made = await kinds.update(PODS, made)
+    assert made["metadata"]["generation"] == 2
+    made["spec"]["containers"][0]["command"] = ["x"]
+    assert await kinds.refused_update(PODS, made) == {"spec": "FieldValueForbidden"}

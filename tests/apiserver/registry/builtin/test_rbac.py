@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.registry.builtin.rbac import (
+    check_cluster_binding,
+    check_cluster_role,
+    check_role,
+    check_role_binding,
+)
+from tests.apiserver.roles import binding, role, rule
+
+
+def fields(causes: Any) -> dict[str, str]:
+    return {cause.field: cause.reason for cause in causes}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (rule("get", "pods"), {}),
+        ({"apiGroups": [""], "resources": ["pods"]}, {"rules[0].verbs": "FieldValueRequired"}),
+        ({"verbs": ["get"], "resources": ["pods"]}, {"rules[0].apiGroups": "FieldValueRequired"}),
+        ({"verbs": ["get"], "apiGroups": [""]}, {"rules[0].resources": "FieldValueRequired"}),
+    ],
+)
+def test_a_rule_has_verbs_groups_and_resources(given: Any, expected: dict[str, str]) -> None:
+    assert fields(check_role(role("r", given), None)) == expected
+    assert fields(check_cluster_role(role("r", given), None)) == expected
+
+
+def test_paths_stand_alone_and_in_cluster_roles_only() -> None:
+    paths = {"verbs": ["get"], "nonResourceURLs": ["/x"]}
+    assert fields(check_cluster_role(role("r", paths), None)) == {}
+    assert fields(check_role(role("r", paths), None)) == {"rules[0].nonResourceURLs": "FieldValueInvalid"}
+    both = {**rule("get", "pods"), **paths}
+    assert fields(check_cluster_role(role("r", both), None)) == {"rules[0].nonResourceURLs": "FieldValueInvalid"}
+
+
+def test_an_aggregation_has_selectors_that_select() -> None:
+    where = "aggregationRule.clusterRoleSelectors"
+    assert fields(check_cluster_role(role("r", aggregationRule={}), None)) == {where: "FieldValueRequired"}
+    bad = {"clusterRoleSelectors": [{"matchLabels": {"-": "b"}}]}
+    assert fields(check_cluster_role(role("r", aggregationRule=bad), None)) == {f"{where}[0]": "FieldValueInvalid"}
+
+
+def test_a_cluster_binding_names_a_cluster_role_and_says_where_accounts_are() -> None:
+    tree = binding("b", "r", "robot", kind="ServiceAccount")
+    assert fields(check_role_binding(tree, None)) == {}
+    assert fields(check_cluster_binding(tree, None)) == {
+        "roleRef.kind": "FieldValueNotSupported",
+        "subjects[0].namespace": "FieldValueRequired",
+    }
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "50%"])
+def test_the_name_of_a_role_fits_into_a_path(name: str) -> None:
+    assert fields(check_role_binding(binding("b", name), None)) == {"roleRef.name": "FieldValueInvalid"}
+
+
+def test_a_subject_has_a_name_and_the_group_of_its_kind() -> None:
+    subjects = [
+        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io"},
+        {"kind": "Group", "name": "a", "apiGroup": "other"},
+        {"kind": "ServiceAccount", "name": "a", "apiGroup": "rbac.authorization.k8s.io"},
+        {"kind": "Robot", "name": "a"},
+    ]
+    assert fields(check_role_binding({**binding("b", "r"), "subjects": subjects}, None)) == {
+        "subjects[0].name": "FieldValueRequired",
+        "subjects[1].apiGroup": "FieldValueNotSupported",
+        "subjects[2].apiGroup": "FieldValueNotSupported",
+        "subjects[3].kind": "FieldValueNotSupported",
+    }
+
+
+def test_a_binding_keeps_its_role_for_life() -> None:
+    (cause,) = check_role_binding(binding("b", "other"), binding("b", "r"))
+    assert (cause.field, cause.message.endswith(": cannot change roleRef")) == ("roleRef", True)

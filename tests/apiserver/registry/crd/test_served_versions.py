@@ -1,0 +1,67 @@
+import sys
+from typing import Any
+
+from levelset.apiserver.registry.crd.served_versions import served_of
+from tests.apiserver.kinds_world import definition
+
+
+def only(**more: Any) -> Any:
+    return served_of(definition(**more), 7)[0]
+
+
+def test_a_definition_becomes_a_resource_with_its_names() -> None:
+    served = only(names={"shortNames": ["w"], "categories": ["all"]})
+    assert served.gvk == ("example.com", "v1", "Widget")
+    assert (served.plural, served.singular, served.list_kind) == ("widgets", "widget", "WidgetList")
+    assert (served.short_names, served.categories, served.namespaced) == (("w",), ("all",), True)
+    assert (served.custom, served.status, served.scale, served.since) == (True, False, None, 7)
+
+
+def test_accepted_names_count_more_than_wanted_ones() -> None:
+    tree = definition(names={"shortNames": ["new"]})
+    tree["status"] = {"acceptedNames": {"shortNames": ["old"], "singular": "thing"}}
+    served = served_of(tree, 0)[0]
+    assert (served.short_names, served.singular) == (("old",), "thing")
+
+
+def test_subresources_columns_and_selectable_fields_are_those_of_the_version() -> None:
+    scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}
+    column = {"name": "N", "type": "integer", "format": "int32", "jsonPath": ".spec.n", "priority": 1}
+    served = only(
+        version={
+            "subresources": {"status": {}, "scale": scale},
+            "additionalPrinterColumns": [column],
+            "selectableFields": [{"jsonPath": ".spec.n"}],
+        }
+    )
+    assert served.status
+    assert (served.scale.spec, served.scale.selector) == (".spec.n", ".status.s")
+    assert [(one.name, one.type, one.format, one.priority, one.path) for one in served.columns] == [
+        ("Name", "string", "name", 0, None),
+        ("N", "integer", "int32", 1, ".spec.n"),
+    ]
+    assert served.selectable == ("spec.n",)
+
+
+def test_without_columns_there_are_name_and_age() -> None:
+    assert [(one.name, one.type) for one in only().columns] == [("Name", "string"), ("Age", "date")]
+
+
+def test_a_deprecated_version_has_a_warning() -> None:
+    assert only().deprecation is None
+    assert only(version={"deprecated": True}).deprecation == "example.com/v1 Widget is deprecated"
+    assert only(version={"deprecated": True, "deprecationWarning": "use v2"}).deprecation == "use v2"
+
+
+def test_a_version_with_a_schema_of_its_own_looks_at_every_object_it_reads() -> None:
+    other = {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    first, second = served_of(definition(versions=[other]), 7)
+    assert (first.since, second.since) == (7, sys.maxsize)
+    same = {**other, "schema": definition()["spec"]["versions"][0]["schema"]}
+    assert [one.since for one in served_of(definition(versions=[same]), 7)] == [7, 7]
+
+
+def test_the_schema_is_compiled_once_and_only_when_asked_for() -> None:
+    served = only()
+    assert served.schema() is served.schema()
+    assert served.shape() is served.shape()

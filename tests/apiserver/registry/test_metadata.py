@@ -1,0 +1,134 @@
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from levelset.apiserver.registry.metadata import (
+    fill_new,
+    generate_name,
+    inherit,
+    is_deleting,
+    merge_duplicate_owners,
+    new_uid,
+    read_metadata,
+    stamp,
+    time_text,
+)
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.wire.status_errors import Undecodable
+from levelset.storage import MemoryStorage
+
+
+def test_an_object_without_metadata_gets_some() -> None:
+    tree: dict[str, Any] = {}
+    assert read_metadata(tree) == []
+    assert tree == {"metadata": {}}
+
+
+def test_nulls_and_empty_members_count_as_absent() -> None:
+    tree: dict[str, Any] = {
+        "metadata": {"name": "a", "labels": {}, "finalizers": [], "namespace": "", "annotations": None, "uid": None}
+    }
+    read_metadata(tree)
+    assert tree == {"metadata": {"name": "a"}}
+
+
+def test_an_empty_list_of_managers_is_kept_because_it_means_something() -> None:
+    tree: dict[str, Any] = {"metadata": {"name": "a", "managedFields": []}}
+    read_metadata(tree)
+    assert tree == {"metadata": {"name": "a", "managedFields": []}}
+
+
+def test_a_null_label_is_an_empty_one() -> None:
+    tree: dict[str, Any] = {"metadata": {"labels": {"a": None, "b": "c"}}}
+    read_metadata(tree)
+    assert tree == {"metadata": {"labels": {"a": "", "b": "c"}}}
+
+
+def test_zero_is_not_empty() -> None:
+    tree: dict[str, Any] = {"metadata": {"deletionGracePeriodSeconds": 0}}
+    read_metadata(tree)
+    assert tree == {"metadata": {"deletionGracePeriodSeconds": 0}}
+
+
+def test_unknown_members_are_dropped_and_named() -> None:
+    tree: dict[str, Any] = {
+        "metadata": {"name": "a", "z": 1, "b": 2, "ownerReferences": [{"uid": "u", "odd": 1, "controller": None}]}
+    }
+    assert read_metadata(tree) == ["metadata.b", "metadata.z", "metadata.ownerReferences[0].odd"]
+    assert tree == {"metadata": {"name": "a", "ownerReferences": [{"uid": "u"}]}}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    ["x", 1, [], {"labels": {"a": 1}}, {"name": 5}, {"finalizers": "x"}, {"ownerReferences": [1]}, {"generation": "1"}],
+)
+def test_members_of_the_wrong_type_cannot_be_decoded(metadata: Any) -> None:
+    with pytest.raises(Undecodable, match="metadata|Expected"):
+        read_metadata({"metadata": metadata})
+
+
+def test_a_new_object_gets_what_the_server_sets_whatever_the_client_says() -> None:
+    metadata: dict[str, Any] = {"name": "a", "uid": "mine", "selfLink": "/x", "generation": 9, "deletionTimestamp": "t"}
+    fill_new(metadata, namespace="x", uid="u", now="n", generation=True)
+    assert metadata == {"name": "a", "namespace": "x", "uid": "u", "creationTimestamp": "n", "generation": 1}
+
+
+def test_an_object_of_the_cluster_has_no_namespace() -> None:
+    metadata: dict[str, Any] = {"name": "a", "namespace": "x"}
+    fill_new(metadata, namespace=None, uid="u", now="n", generation=False)
+    assert metadata == {"name": "a", "uid": "u", "creationTimestamp": "n"}
+
+
+def test_an_update_keeps_what_it_cannot_change() -> None:
+    old = {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": 3, "deletionTimestamp": "d"}
+    metadata: dict[str, Any] = {"name": "a", "creationTimestamp": "other", "generation": 9, "selfLink": "/x"}
+    inherit(metadata, old)
+    assert metadata == old
+
+
+def test_an_update_cannot_bring_a_generation_to_a_kind_without() -> None:
+    metadata: dict[str, Any] = {"generation": 9}
+    inherit(metadata, {"name": "a"})
+    assert metadata == {"name": "a"}
+
+
+def test_the_first_of_several_references_to_one_owner_stays() -> None:
+    metadata = {"ownerReferences": [{"uid": "u", "name": "a"}, {"uid": "v"}, {"uid": "u", "name": "b"}]}
+    assert merge_duplicate_owners(metadata) == ["u"]
+    assert metadata == {"ownerReferences": [{"uid": "u", "name": "a"}, {"uid": "v"}]}
+
+
+def test_generated_names_end_in_five_unambiguous_letters_and_fit_a_label() -> None:
+    assert re.fullmatch(r"a{58}[bcdfghjklmnpqrstvwxz2456789]{5}", generate_name("a" * 70, Random(1)))
+
+
+def test_uids_are_random_uuids() -> None:
+    source = Random(1)
+    made = [new_uid(source) for _ in range(100)]
+    assert len(set(made)) == 100
+    assert all(
+        (UUID(one).version, UUID(one).variant, str(UUID(one))) == (4, "specified in RFC 4122", one) for one in made
+    )
+
+
+def test_times_are_whole_seconds_in_utc() -> None:
+    moment = datetime(2026, 1, 31, 12, 0, 5, 999_999, UTC)
+    assert time_text(moment) == "2026-01-31T12:00:05Z"
+    assert time_text(moment.astimezone(timezone(timedelta(hours=2)))) == "2026-01-31T12:00:05Z"
+
+
+def test_a_write_is_stamped_by_the_clock_of_its_world() -> None:
+    before = time_text(datetime.now(UTC))
+    assert before <= stamp(World(MemoryStorage(), Catalog())) <= time_text(datetime.now(UTC))
+    moment = datetime(2026, 1, 31, 13, 0, 0, 5, tzinfo=timezone(timedelta(hours=1)))
+    assert stamp(World(MemoryStorage(), Catalog(), now=lambda: moment)) == "2026-01-31T12:00:00Z"
+
+
+def test_an_object_with_a_deletion_timestamp_is_being_deleted() -> None:
+    assert is_deleting({"metadata": {"deletionTimestamp": "t"}})
+    assert not is_deleting({"metadata": {}})

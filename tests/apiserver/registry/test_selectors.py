@@ -1,0 +1,80 @@
+import pytest
+
+from levelset.apiserver.registry.selectors import Selection, field_value, selection_of
+from levelset.apiserver.registry.storage_codec import store_bytes
+from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.errors import BadRequest
+from levelset.storage import Item
+
+WIDGETS = ServedResource(
+    "example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", custom=True, selectable=("spec.size",)
+)
+TREE = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "metadata": {"name": "a", "namespace": "x", "labels": {"env": "prod"}},
+    "spec": {"size": 2},
+}
+STORED = Item("/k", store_bytes(WIDGETS, TREE), 5, 5, 1)
+
+
+def select(**parameters: str) -> Selection | None:
+    return selection_of(WIDGETS, {name: (value,) for name, value in parameters.items()})
+
+
+@pytest.mark.parametrize(
+    ("labels", "fields", "expected"),
+    [
+        ("env=prod", "", True),
+        ("env!=prod", "", False),
+        ("!env", "", False),
+        ("env", "metadata.name=a,metadata.namespace=x", True),
+        ("", "metadata.name!=a", False),
+        ("", "metadata.namespace=y", False),
+        ("env=prod", "spec.size=2", True),
+        ("env=test", "spec.size=2", False),
+        ("", "spec.size!=2", False),
+    ],
+)
+def test_an_object_must_meet_all_selectors_stored_or_decoded(labels: str, fields: str, expected: bool) -> None:
+    selection = select(labelSelector=labels, fieldSelector=fields)
+    assert selection is not None
+    assert selection.matches(WIDGETS, STORED) is expected
+    assert selection.matches_tree(TREE) is expected
+
+
+def test_empty_selectors_select_everything() -> None:
+    assert select(labelSelector="", fieldSelector="") is None
+    assert select() is None
+
+
+@pytest.mark.parametrize("text", ["a in b", "=x", "a>x", "a===b", "a,,b", "x/y/z=1"])
+def test_a_label_selector_that_does_not_parse_is_a_bad_request(text: str) -> None:
+    with pytest.raises(BadRequest):
+        select(labelSelector=text)
+
+
+@pytest.mark.parametrize("text", ["data.k=1", "metadata.labels=1", "metadata.name", "=a"])
+def test_a_field_that_cannot_be_selected_by_is_a_bad_request(text: str) -> None:
+    with pytest.raises(BadRequest):
+        select(fieldSelector=text)
+
+
+def test_equal_selections_are_equal_values() -> None:
+    assert select(labelSelector="a=1,b=2") == select(labelSelector="b=2,a=1")
+    assert hash(select(labelSelector="a=1")) == hash(select(labelSelector="a=1"))
+
+
+def test_the_one_name_that_is_asked_for_is_known() -> None:
+    selection = select(fieldSelector="metadata.name=a")
+    assert selection is not None
+    assert selection.name == "a"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("s", "x"), ("b", "true"), ("n", "2"), ("none", ""), ("s.deep", ""), ("list", ""), ("source", "kubelet")],
+)
+def test_a_field_compares_as_text_and_a_missing_one_as_empty(path: str, text: str) -> None:
+    tree = {"s": "x", "b": True, "n": 2, "list": [1], "source": {"component": "kubelet"}}
+    assert field_value(tree, path) == text

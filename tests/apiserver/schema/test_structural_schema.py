@@ -1,0 +1,121 @@
+"""Which schemas a definition may have; what a real server says is in test_golden.py."""
+
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.schema import check_structural
+
+TEXT: dict[str, Any] = {"type": "string"}
+MAP = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"]}
+EMBEDDED = {"type": "object", "x-kubernetes-embedded-resource": True}
+
+
+def found(schema: dict[str, Any], **options: bool) -> list[tuple[str, str]]:
+    whole = {"type": "object", "properties": {"a": schema}}
+    causes = check_structural(whole, "s", **options)
+    return [(one.field.removeprefix("s.properties[a]."), one.reason.removeprefix("FieldValue")) for one in causes]
+
+
+REFUSED: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
+    ({"type": "array"}, [("items", "Required")]),
+    ({"type": "array", "items": [TEXT]}, [("items", "Forbidden")]),
+    ({**TEXT, "definitions": {"x": TEXT}}, [("definitions", "Forbidden")]),
+    ({**TEXT, "patternProperties": {"x": TEXT}}, [("patternProperties", "Forbidden")]),
+    ({**TEXT, "dependencies": {}}, [("dependencies", "Forbidden")]),
+    ({**TEXT, "id": "x"}, [("id", "Forbidden")]),
+    ({**TEXT, "pattern": "(?=x)"}, [("pattern", "Invalid")]),
+    ({**TEXT, "type": "null"}, [("type", "Forbidden"), ("type", "NotSupported")]),
+    ({"x-kubernetes-preserve-unknown-fields": False, **TEXT}, [("x-kubernetes-preserve-unknown-fields", "Invalid")]),
+    (
+        {"x-kubernetes-int-or-string": True, "x-kubernetes-preserve-unknown-fields": True},
+        [("x-kubernetes-preserve-unknown-fields", "Invalid")],
+    ),
+    (
+        {**TEXT, "anyOf": [{"description": "x", "nullable": True}]},
+        [("anyOf[0].description", "Forbidden"), ("anyOf[0].nullable", "Forbidden")],
+    ),
+    ({**TEXT, "not": {"additionalProperties": TEXT}}, [("not.additionalProperties", "Forbidden")]),
+    ({"type": "object", "x-kubernetes-map-type": "odd"}, [("x-kubernetes-map-type", "NotSupported")]),
+    ({**TEXT, "x-kubernetes-map-type": "atomic"}, [("type", "Invalid")]),
+    ({**MAP, "items": TEXT}, [("items.type", "Invalid")]),
+    ({**MAP, "items": {"type": "object", "properties": {"n": TEXT}}}, [("items.properties[n].default", "Required")]),
+    (
+        {**MAP, "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "object"}}}},
+        [("items.properties[n].type", "Invalid")],
+    ),
+    (
+        {"type": "array", "x-kubernetes-list-map-keys": ["n"], "items": {"type": "object", "properties": {"n": TEXT}}},
+        [("x-kubernetes-list-type", "Required")],
+    ),
+    (
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {**TEXT, "nullable": True}},
+        [("items.nullable", "Forbidden")],
+    ),
+    (EMBEDDED, [("properties", "Required")]),
+    ({**EMBEDDED, "properties": {"kind": {"type": "integer"}}}, [("properties[kind].type", "Invalid")]),
+    ({**EMBEDDED, "type": "array", "items": TEXT}, [("properties", "Required"), ("type", "Invalid")]),
+    ({**TEXT, "default": "x", "maxLength": 0}, [("default", "TooLong")]),
+    (
+        {"type": "object", "properties": {"b": {"type": "integer"}}, "default": {"b": "x"}},
+        [("default.b", "TypeInvalid")],
+    ),
+    ({"type": 5}, [("type", "TypeInvalid")]),
+    ({**TEXT, "required": "x"}, [("required", "TypeInvalid")]),
+    ({**TEXT, "maxLength": 1.5}, [("maxLength", "TypeInvalid")]),
+]
+
+
+@pytest.mark.parametrize(("schema", "causes"), REFUSED)
+def test_a_schema_that_is_not_structural_is_refused(schema: dict[str, Any], causes: list[tuple[str, str]]) -> None:
+    assert sorted(found(schema)) == causes
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"x-kubernetes-preserve-unknown-fields": True},
+        {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        {"x-kubernetes-int-or-string": True, "allOf": [{"anyOf": [{"type": "integer"}, TEXT]}, {"maximum": 5}]},
+        {"type": "object", "properties": {"b": TEXT}, "additionalProperties": True},
+        {**EMBEDDED, "x-kubernetes-preserve-unknown-fields": True},
+        {**MAP, "items": {"type": "object", "required": ["n"], "properties": {"n": TEXT}}},
+        {**TEXT, "nullable": True, "description": "x", "title": "y", "example": 1, "externalDocs": {"url": "x"}},
+    ],
+)
+def test_a_structural_schema_is_accepted(schema: dict[str, Any]) -> None:
+    assert found(schema) == []
+
+
+def test_what_is_wrong_with_a_pattern_is_told_as_kubernetes_tells_it() -> None:
+    (cause,) = check_structural({"type": "object", "properties": {"a": {**TEXT, "pattern": "+"}}}, "s")
+    assert cause.message == (
+        'Invalid value: "+": must be a valid regular expression, but isn\'t: '
+        "error parsing regexp: missing argument to repetition operator: `+`"
+    )
+
+
+def test_a_status_subresource_allows_less_at_the_root() -> None:
+    schema = {"type": "object", "properties": {"spec": TEXT}, "maxProperties": 5}
+    assert check_structural(schema, "s") == []
+    assert [(one.field, one.reason) for one in check_structural(schema, "s", status=True)] == [
+        ("s", "FieldValueInvalid")
+    ]
+
+
+def test_alternatives_at_the_root_speak_of_known_fields_only() -> None:
+    schema = {"type": "object", "anyOf": [{"properties": {"b": {"minLength": 1}}}]}
+    assert [(one.field, one.reason) for one in check_structural(schema, "s")] == [
+        ("s.properties[b]", "FieldValueRequired")
+    ]
+
+
+def test_defaults_have_no_place_in_the_metadata() -> None:
+    name = {"type": "string", "default": "x"}
+    schema = {"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": name}}}}
+    assert [one.field for one in check_structural(schema, "s")] == ["s.properties[metadata].properties[name].default"]
+
+
+@pytest.mark.parametrize("schema", [None, 5, "x", [], True])
+def test_a_schema_is_an_object(schema: Any) -> None:
+    assert [one.reason for one in check_structural(schema, "s")] == ["FieldValueTypeInvalid"]

@@ -1,0 +1,75 @@
+"""A program with a dashboard serves it from beginning to end, and a browser can follow a change."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from levelset.client import Client
+from levelset.dashboard import dashboard
+from levelset.errors import ConfigError
+from levelset.http import Server
+from levelset.runtime.manager import Manager
+from levelset.runtime.manager.system import open_parts
+from tests.client.world import website
+from tests.dashboard.stage import open_client
+
+
+async def fetch(url: str, path: str, **headers: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    lines = [f"GET {path} HTTP/1.1", f"Host: {parts.netloc}", *(f"{name}: {value}" for name, value in headers.items())]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    return reader, writer
+
+
+@asynccontextmanager
+async def whole(client: Client) -> AsyncGenerator[str, None]:
+    async with open_parts(dashboard()) as parts, Manager(client) as manager:
+        assert parts.setup is not None
+        parts.setup(manager)
+        await manager.wait_elected()
+        yield parts.urls["dashboard"]
+
+
+async def test_a_browser_is_let_in_once_and_then_told_of_changes() -> None:
+    async with open_client() as client, whole(client) as url:
+        reader, writer = await fetch(url, f"/?{urlsplit(url).query}", Connection="close")
+        answer = (await reader.read()).decode()
+        writer.close()
+        assert answer.startswith("HTTP/1.1 200 OK")
+        cookie = answer.partition("Set-Cookie: ")[2].partition(";")[0]
+        reader, writer = await fetch(url, "/feed?kind=example.dev/v1/Website", Cookie=cookie)
+        await reader.readuntil(b'{"example.dev/v1/Website": null}')
+        await client.create(website("blog"))
+        line = await reader.readuntil(b'["default/blog"]')
+        assert b"event: change" in line
+        reader2, writer2 = await fetch(url, "/api/kinds", Cookie=cookie, Connection="close")
+        body = (await reader2.read()).partition(b"\r\n\r\n")[2]
+        assert {one["kind"]: one["count"] for one in json.loads(body)["kinds"]}["example.dev/v1/Website"] == 1
+        writer.close()
+        writer2.close()
+
+
+async def test_it_ends_with_the_program_while_somebody_looks() -> None:
+    async with open_client() as client:
+        async with whole(client) as url:
+            token = urlsplit(url).query.partition("=")[2]
+            reader, writer = await fetch(url, f"/?token={token}", Connection="close")
+            cookie = (await reader.read()).decode().partition("Set-Cookie: ")[2].partition(";")[0]
+            writer.close()
+            reader, writer = await fetch(url, "/feed?kind=v1/ConfigMap&status=1", Cookie=cookie)
+            await reader.readuntil(b"v1/ConfigMap")
+        assert (await reader.read()).endswith(b"0\r\n\r\n")  # the stream was ended, not cut
+        writer.close()
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("dashboard/")]
+
+
+async def test_a_port_that_is_taken_is_told_before_anything_begins() -> None:
+    async with Server(lambda _: pytest.fail("nobody asks")) as other:
+        with pytest.raises(ConfigError, match=f"Port {other.port} on 127.0.0.1 is taken"):
+            async with open_parts(dashboard(other.port)):
+                pytest.fail("it must not be opened")

@@ -1,0 +1,136 @@
+"""What we write ourselves, read by the module that we do not load."""
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from levelset.http.certificate_authority import Identity, Use, Wish
+from levelset.http.x509_signing import load, sign
+
+OPEN = NoEncryption()
+ROOT = Wish(use=Use.AUTHORITY, name="röot", within=20_000)
+SERVER = Wish(use=Use.SERVER, name="a.test", within=1, names=("a.test", "localhost"), addresses=("127.0.0.1", "::1"))
+CLIENT = Wish(use=Use.CLIENT, name="eve", within=1, organizations=("system:masters", "people" * 40))
+
+
+@pytest.fixture(scope="module")
+def root() -> Identity:
+    return sign(ROOT)
+
+
+def read(identity: Identity) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(identity.certificate)
+
+
+def extension(certificate: x509.Certificate, kind: Any) -> tuple[Any, bool]:
+    found: Any = certificate.extensions.get_extension_for_class(kind)
+    return found.value, found.critical
+
+
+@pytest.mark.parametrize("wish", [SERVER, CLIENT])
+def test_a_certificate_says_who_vouches_for_whom_and_how_long(root, wish):
+    certificate, issuer = read(sign(wish, root)), read(root)
+    certificate.verify_directly_issued_by(issuer)
+    assert certificate.version is x509.Version.v3
+    assert certificate.issuer == issuer.subject
+    assert [one.value for one in certificate.subject] == [*wish.organizations, wish.name]
+    assert [one.oid for one in certificate.subject][-1] == NameOID.COMMON_NAME
+    length = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    assert timedelta(days=1) < length < timedelta(days=1, minutes=6)
+    assert certificate.not_valid_before_utc < datetime.now(UTC)
+    assert certificate.serial_number > 2**64
+
+
+def test_an_authority_vouches_for_itself_and_may_sign(root):
+    certificate = read(root)
+    certificate.verify_directly_issued_by(certificate)
+    assert certificate.not_valid_after_utc.year >= 2050
+    assert extension(certificate, x509.BasicConstraints) == (x509.BasicConstraints(ca=True, path_length=0), True)
+    usage, is_critical = extension(certificate, x509.KeyUsage)
+    assert (usage.digital_signature, usage.key_cert_sign, usage.crl_sign, is_critical) == (True, True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("wish", "purpose"), [(SERVER, ExtendedKeyUsageOID.SERVER_AUTH), (CLIENT, ExtendedKeyUsageOID.CLIENT_AUTH)]
+)
+def test_a_certificate_says_what_it_is_for(root, wish, purpose):
+    certificate = read(sign(wish, root))
+    assert extension(certificate, x509.BasicConstraints) == (x509.BasicConstraints(ca=False, path_length=None), True)
+    usage, _ = extension(certificate, x509.KeyUsage)
+    assert (usage.digital_signature, usage.key_cert_sign, usage.crl_sign) == (True, False, False)
+    assert extension(certificate, x509.ExtendedKeyUsage) == (x509.ExtendedKeyUsage([purpose]), False)
+
+
+def test_a_certificate_names_its_key_and_the_one_that_signed_it(root):
+    certificate, issuer = read(sign(SERVER, root)), read(root)
+    own = x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key())
+    assert extension(certificate, x509.SubjectKeyIdentifier) == (own, False)
+    assert extension(certificate, x509.AuthorityKeyIdentifier) == (signer, False)
+
+
+def test_a_server_certificate_has_its_names_and_addresses(root):
+    names = [x509.DNSName(name) for name in SERVER.names] + [x509.IPAddress(ip_address(ip)) for ip in SERVER.addresses]
+    found = extension(read(sign(SERVER, root)), x509.SubjectAlternativeName)
+    assert found == (x509.SubjectAlternativeName(names), False)
+
+
+def test_a_private_key_is_written_as_others_write_it(root):
+    key = load_pem_private_key(root.key, None)
+    assert root.key == key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    assert key.public_key().public_bytes(*form) == read(root).public_key().public_bytes(*form)
+
+
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1()])
+def test_an_authority_that_another_program_made_signs_too(curve):
+    key = ec.generate_private_key(curve)
+    other = foreign(key, PrivateFormat.TraditionalOpenSSL)
+    certificate = read(sign(SERVER, other))
+    certificate.verify_directly_issued_by(read(other))
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [(rsa.generate_private_key(65537, 2048), "does not belong"), (ec.generate_private_key(ec.SECP256R1()), "password")],
+)
+def test_a_key_that_cannot_sign_here_is_refused(key, text):
+    lock = BestAvailableEncryption(b"x") if text == "password" else NoEncryption()
+    with pytest.raises(ValueError, match=text):
+        load(foreign(key, PrivateFormat.PKCS8, lock))
+
+
+@pytest.mark.parametrize(
+    "wish", [Wish(use=Use.CLIENT, name="x", within=-1), Wish(use=Use.CLIENT, name="x" * 65, within=1)]
+)
+def test_a_certificate_that_nobody_could_use_is_not_made(root, wish):
+    with pytest.raises(ValueError, match="."):
+        sign(wish, root)
+
+
+def foreign(key, form, lock=OPEN) -> Identity:
+    """An authority as the package itself makes it."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "foreign")])
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(7).public_key(key.public_key())
+    )
+    builder = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    signed = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(
+        key, hashes.SHA256()
+    )
+    return Identity(signed.public_bytes(Encoding.PEM), key.private_bytes(Encoding.PEM, form, lock))

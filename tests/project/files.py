@@ -1,0 +1,68 @@
+"""The files of the project, as the tests about the code base see them."""
+
+import ast
+import subprocess
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "PACKAGE",
+    "ROOT",
+    "SOURCES",
+    "TESTS",
+    "exceptions",
+    "module_name",
+    "packages",
+    "relative",
+    "tracked",
+    "tree",
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "levelset"
+SOURCES = sorted([*PACKAGE.rglob("*.py"), *ROOT.glob("systems/*/src/**/*.py")])
+TESTS = sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("systems/*/tests/**/*.py")])
+
+
+def relative(path: Path) -> str:
+    """The path as a person would type it in the project's folder."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_name(path: Path) -> str:
+    """The dotted name by which a source file is imported."""
+    start = path.parts.index("src", len(ROOT.parts)) + 1
+    parts = path.with_suffix("").parts[start:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def packages() -> list[str]:
+    """The packages of levelset that are layered against each other: `client`, `runtime.cache`, ..."""
+    top = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"runtime"}
+    return sorted([*top, *(f"runtime.{path.parent.name}" for path in PACKAGE.glob("runtime/*/__init__.py"))])
+
+
+def tree(path: Path) -> ast.Module:
+    """The parsed file. What tests ask of many files is in `sources.py`, where each is read once."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def exceptions() -> dict[str, dict[str, str]]:
+    """What may break a rule of the code base, each with its reason."""
+    listed: dict[str, Any] = tomllib.loads((ROOT / "tests/project/exceptions.toml").read_text(encoding="utf-8"))
+    return listed
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """The files that belong to the project: those of git, new ones included, or in a tarball everything in sight."""
+    if (ROOT / ".git").exists():
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        found = [ROOT / name for name in listed.split("\0") if name]
+    else:
+        found = [path for path in ROOT.rglob("*") if not {".venv", "__pycache__", "build", "dist"} & set(path.parts)]
+    return tuple(sorted(path for path in found if path.is_file()))

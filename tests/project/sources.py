@@ -1,0 +1,105 @@
+"""What the tests about the house ask of a source file, found in one walk through it.
+
+Its tree is not kept: the trees of all files are millions of objects, and the garbage collector would go through them
+again and again for the rest of the run.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tests.project.files import module_name, tree
+
+__all__ = ["Import", "Source", "lengths", "source"]
+
+type_of_function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: the dotted names of what it asks for, relative ones resolved, and what it takes of them."""
+
+    modules: tuple[str, ...]
+    names: frozenset[str]
+    line: int
+    plain: bool
+    in_function: bool
+
+
+@dataclass
+class Source:
+    """What is known of one source file."""
+
+    summary: str
+    offered: frozenset[str]
+    imports: list[Import] = field(default_factory=list)
+    made: set[str] = field(default_factory=set)
+    """What is called or raised, by the last part of its name."""
+
+
+@cache
+def source(path: Path) -> Source:
+    """What a source file says; read once per run."""
+    body = tree(path)
+    found = Source((ast.get_docstring(body) or "").split("\n", 1)[0], frozenset(_offered(body.body, path)))
+    _walk(body, path, found, in_function=False)
+    return found
+
+
+@cache
+def lengths(path: Path) -> dict[str, int]:
+    """How many lines each function of a file has, also a nested one, by its dotted name inside the file."""
+    found: dict[str, int] = {}
+    _measure(tree(path), "", found)
+    return found
+
+
+def _offered(body: list[ast.stmt], path: Path) -> Iterator[str]:
+    """What a reader takes for public: what a window imports, what any module defines."""
+    for node in body:
+        names: list[str] = []
+        if isinstance(node, (*type_of_function, ast.ClassDef)):
+            names = [node.name]
+        elif isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
+            # Only what comes from the house: a window may also need, say, a typing name for itself.
+            ours = node.level or (node.module or "").startswith("levelset")
+            names = [alias.asname or alias.name for alias in node.names] if ours else []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def _walk(node: ast.AST, path: Path, found: Source, *, in_function: bool) -> None:
+    in_function = in_function or isinstance(node, type_of_function)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            names = frozenset(alias.name for alias in child.names)
+            plain = isinstance(child, ast.Import)
+            found.imports.append(Import(tuple(_modules(child, path)), names, child.lineno, plain, in_function))
+        elif isinstance(child, ast.Call | ast.Raise):
+            made = child.func if isinstance(child, ast.Call) else child.exc
+            if isinstance(made, ast.Name | ast.Attribute):
+                found.made.add(made.id if isinstance(made, ast.Name) else made.attr)
+        _walk(child, path, found, in_function=in_function)
+
+
+def _modules(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    else:
+        package = module_name(path).split(".")
+        package = package if path.name == "__init__.py" else package[:-1]
+        base = package[: len(package) - node.level + 1] if node.level else []
+        yield ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _measure(node: ast.AST, prefix: str, found: dict[str, int]) -> None:
+    for child in ast.iter_child_nodes(node):
+        name = prefix
+        if isinstance(child, (*type_of_function, ast.ClassDef)):
+            name = f"{prefix}.{child.name}".lstrip(".")
+        if isinstance(child, type_of_function):
+            assert child.end_lineno is not None
+            found[name] = child.end_lineno - child.lineno + 1
+        if not isinstance(child, ast.expr):  # an expression has no function inside
+            _measure(child, name, found)

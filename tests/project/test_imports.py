@@ -1,0 +1,139 @@
+"""Packages import downwards only, without cycles, and importing is cheap."""
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.project.files import PACKAGE, ROOT, SOURCES, exceptions, module_name, packages, tree
+from tests.project.sources import source
+
+# Behind extras: a bare install has none of these.
+EXTRAS = ["click", "cryptography", "opentelemetry", "rich", "uvloop"]
+# Loaded when first used, not when levelset is imported.
+LATE = ["http.client", "levelset.apiserver", "levelset.cli", "levelset.testing", "sqlite3", "ssl", "unittest", "yaml"]
+
+PROBE = """
+import json, sys, time
+before = time.process_time()
+import levelset
+print(json.dumps({"cpu": time.process_time() - before, "modules": sorted(sys.modules)}))
+"""
+
+# What a program pays for one built-in kind, on a machine without what only developers have: msgspec takes
+# typing_extensions if it is there, which brings `inspect` and its friends along.
+KIND_PROBE = """
+import sys
+sys.modules["typing_extensions"] = None
+from levelset.kinds.apps_v1 import Deployment
+print(*(name for name, module in sys.modules.items() if module is not None))
+"""
+# Each of these takes as long to load as all kinds of a group.
+NOT_FOR_KINDS = ["ast", "asyncio", "dataclasses", "dis", "email", "fractions", "inspect", "json", "logging", "yaml"]
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+
+
+@cache
+def probes() -> list[dict[str, Any]]:
+    """Five imports in fresh processes; the first also warms the byte code."""
+    return [json.loads(python(PROBE)) for _ in range(5)]
+
+
+def test_the_import_contracts_are_kept() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    outcome = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+def test_no_module_of_levelset_imports_from_the_top_level_package() -> None:
+    fine = {*(name.split(".")[0] for name in packages()), "errors", "runtime"}
+    found: list[str] = []
+    for path in SOURCES:
+        if not path.is_relative_to(PACKAGE):
+            continue
+        for asked in source(path).imports:
+            if "levelset" not in asked.modules:
+                continue
+            if asked.plain or (path != PACKAGE / "__init__.py" and asked.names - fine):
+                found.append(f"{module_name(path)}:{asked.line}")
+    assert found == []
+
+
+def imported_at_load(path: Path) -> set[str]:
+    """The modules of levelset that a module loads at once: not for type checkers, not inside functions."""
+    found: set[str] = set()
+    for node in tree(path).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("levelset"):
+            names = {f"{node.module}.{one.name}" for one in node.names}
+            found |= (names & MODULES.keys()) or {str(node.module)}
+    return found
+
+
+MODULES = {module_name(path): path for path in SOURCES if path.is_relative_to(PACKAGE)}
+
+
+def test_no_modules_import_each_other_in_a_cycle() -> None:
+    plain = {name: path for name, path in MODULES.items() if path.name != "__init__.py"}
+    edges = {name: imported_at_load(path) & plain.keys() for name, path in plain.items()}
+    while free := {name for name, targets in edges.items() if not targets}:
+        edges = {name: targets - free for name, targets in edges.items() if name not in free}
+    assert edges == {}
+
+
+def test_imports_inside_functions_have_a_reason() -> None:
+    found = {
+        f"{module_name(path)}: {name}"
+        for path in SOURCES
+        for asked in source(path).imports
+        if asked.in_function
+        for name in asked.modules
+    }
+    assert sorted(found) == sorted(exceptions()["import_in_function"])
+
+
+def test_importing_levelset_loads_few_modules() -> None:
+    assert min(len(probe["modules"]) for probe in probes()) <= 300
+
+
+def test_importing_levelset_loads_nothing_that_only_some_need() -> None:
+    loaded = set(probes()[0]["modules"])
+    assert sorted(loaded & {*EXTRAS, *LATE}) == []
+
+
+def test_importing_levelset_takes_little_time() -> None:
+    # The best of five: a busy machine makes a run slower, never faster.
+    assert min(probe["cpu"] for probe in probes()) <= 0.150
+
+
+def test_a_kind_is_cheap_to_import() -> None:
+    loaded = python(KIND_PROBE).split()
+    assert [name for name in NOT_FOR_KINDS if name in loaded] == []
+    # Counted rather than timed, for a busy machine: 29 of levelset, and what msgspec and typing bring along.
+    assert len([name for name in loaded if name.startswith("levelset")]) <= 32
+    assert len(loaded) <= 140
+
+
+def test_what_a_kind_loads_compiles_no_regular_expression_before_its_first_use() -> None:
+    paths = {module_name(path): path for path in SOURCES}
+    found: list[str] = []
+    for name in python(KIND_PROBE).split():
+        if name not in paths:
+            continue
+        outside = [node for node in tree(paths[name]).body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        calls = [one for node in outside for one in ast.walk(node) if isinstance(one, ast.Attribute)]
+        found += [f"{name}:{one.lineno}" for one in calls if ast.unparse(one) == "re.compile"]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", [*packages(), "errors", "runtime"])
+def test_a_package_can_be_imported_alone_and_without_any_extra(package: str) -> None:
+    hidden = dict.fromkeys(EXTRAS)
+    assert python(f"import sys; sys.modules.update({hidden!r}); import levelset.{package}; print('ok')") == "ok\n"

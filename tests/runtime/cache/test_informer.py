@@ -1,0 +1,343 @@
+"""One watch, many readers: with a script in place of the server where the order of things matters."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from levelset.aio import Backoff
+from levelset.aio.channel import Channel, Closed, WouldBlock
+from levelset.client.object_types import View, view_of
+from levelset.errors import Deadline, Forbidden, NotReady
+from levelset.objects import GroupVersionKind, Unstructured
+from levelset.runtime.cache.change import Change
+from levelset.runtime.cache.index import Index
+from levelset.runtime.cache.informer import Informer
+from levelset.runtime.cache.scope import Scope
+from levelset.runtime.cache.store import Store
+from levelset.runtime.watch.events import Event
+from levelset.runtime.watch.watcher import OnTrouble, Trouble
+from tests.apiserver.clock import virtual
+from tests.runtime.cache.shelf import VIEW, Site, applied, deleted, kept_site, listed, said
+
+writing = import_module("levelset.runtime.cache.store")  # the package exports a function of that name
+
+
+class Feed:
+    """Gives the batches that a test sends."""
+
+    def __init__(self) -> None:
+        self.batches: Channel[tuple[str | None, list[Event[Any]]]] = Channel(capacity=None)
+        self.resource_version: str | None = None
+        self.trouble: Trouble | None = None
+        self.relists = self.reconnects = self.bookmarks = self.errors = 0
+        self.last_heard: float | None = None
+        self.tell: OnTrouble = lambda trouble: None
+
+    def __aiter__(self) -> AsyncIterator[list[Event[Any]]]:
+        return self._read()
+
+    async def _read(self) -> AsyncGenerator[list[Event[Any]], None]:
+        async for version, batch in self.batches:
+            self.resource_version = version or self.resource_version
+            yield batch
+
+    async def send(self, events: Sequence[Event[Any]], version: int | None = None) -> None:
+        """Sends a batch, and lets the informer take it in."""
+        self.batches.send_nowait((None if version is None else str(version), list(events)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def aclose(self) -> None: ...
+
+
+class Desk:
+    """An informer, and what drives it."""
+
+    def __init__(self) -> None:
+        self.feed = Feed()
+        self.reported: list[str] = []
+        self.made = 0
+        self.informer = Informer(
+            Scope(VIEW.gvk),
+            VIEW,
+            self._watch,
+            report=lambda where, error: self.reported.append(f"{where}: {error}"),
+            backoff=Backoff(first=1, jitter=0),
+        )
+        self.send = self.feed.send
+        self.store: Store[Site] = Store(self.informer.table, VIEW, self.informer.readiness)
+
+    def _watch(self, on_trouble: OnTrouble) -> Feed:
+        self.made += 1
+        self.feed.tell = on_trouble
+        return self.feed
+
+
+@asynccontextmanager
+async def desk() -> AsyncGenerator[Desk, None]:
+    made = Desk()
+    made.informer.start()
+    try:
+        yield made
+    finally:
+        await made.informer.aclose()
+
+
+@virtual
+async def test_a_late_subscriber_gets_all_that_is_there_and_then_what_comes_without_gap_or_repetition() -> None:
+    async with desk() as d:
+        await d.send([*listed(kept_site("a", 1), kept_site("b", 2)), *applied(kept_site("c", 3))], 3)
+        async with d.informer.subscribe(VIEW) as late:
+            await d.send([*applied(kept_site("b", 4), kept_site("d", 5)), *deleted(kept_site("c", 6))], 6)
+            assert said(late.drain()) == ["*+a1", "*+b4", "+d5"]
+            await d.send(applied(kept_site("a", 7)), 7)
+            assert said(late.drain()) == ["a1>a7"]
+
+
+@virtual
+async def test_an_early_subscriber_gets_the_first_list_as_initial() -> None:
+    async with desk() as d, d.informer.subscribe(VIEW) as early:
+        await d.send(listed(kept_site("a", 1)), 1)
+        await d.send(listed(kept_site("a", 1), kept_site("b", 2)), 2)
+        assert said(early.drain()) == ["*+a1", "+b2"]
+
+
+@virtual
+async def test_who_comes_in_the_middle_of_a_large_change_sees_each_object_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "SLICE", 2)
+    async with desk() as d:
+        seen: list[list[str]] = []
+        joined: list[Any] = []
+
+        def join(changes: Sequence[Change[Any]]) -> None:  # one more reader after each slice
+            joined.append(d.informer.subscribe(VIEW))
+
+        first = d.informer.subscribe(VIEW)
+        d.informer.on_progress(join)
+        await d.send([*listed(*(kept_site(f"s{n}", n) for n in range(7))), *applied(kept_site("z", 9))], 9)
+        seen = [sorted(change.kept.head.name for change in reader.drain()) for reader in (first, *joined)]
+        assert len(seen) >= 5
+        assert all(names == [*(f"s{n}" for n in range(7)), "z"] for names in seen)
+        for reader in (first, *joined):
+            reader.close()
+
+
+@virtual
+async def test_a_slow_subscriber_is_conflated_and_holds_up_nobody() -> None:
+    async with desk() as d, d.informer.subscribe(VIEW) as slow, d.informer.subscribe(VIEW) as quick:
+        told: list[str] = []
+        for version in range(1, 50):
+            await d.send(applied(kept_site("a", version)), version)
+            told += said(quick.drain())
+        assert len(told) == 49
+        assert d.informer.stats().waiting == 1
+        assert said(slow.drain()) == ["+a49"]
+
+
+@virtual
+async def test_readers_are_told_after_the_store_and_its_indexes_have_it() -> None:
+    async with desk() as d:
+        image = Index(Site, lambda site: site.spec.image, name="image")
+        d.store.add_index(image)
+        found: list[tuple[int, int]] = []
+        d.informer.listen(VIEW, lambda changes: found.append((len(d.store), len(d.store.by(image, "nginx")))))
+        await d.send(listed(kept_site("a"), kept_site("b")), 1)
+        assert found == [(2, 2)]
+
+
+@virtual
+async def test_deletes_come_before_updates_on_a_new_list_and_the_store_is_replaced_already() -> None:
+    async with desk() as d:
+        await d.send(listed(kept_site("gone", 1), kept_site("a", 2)), 2)
+        told: list[tuple[str, int]] = []
+        d.informer.listen(
+            VIEW, lambda changes: told.extend((word, len(d.store)) for word in said(changes)), replay=False
+        )
+        await d.send(listed(kept_site("a", 4), kept_site("b", 3), version=5), 5)
+        assert told == [("-gone1", 2), ("a2>a4", 2), ("+b3", 2)]
+
+
+@virtual
+async def test_a_listener_that_raises_is_reported_and_the_others_go_on() -> None:
+    async with desk() as d:
+        told: list[str] = []
+        bad = d.informer.listen(VIEW, lambda changes: 1 / 0)  # type: ignore[arg-type]  # raises first
+        d.informer.listen(VIEW, lambda changes: told.extend(said(changes)))
+        await d.send(listed(kept_site("a", 1)), 1)
+        await d.send(applied(kept_site("a", 2)), 2)
+        assert (told, bad.failures) == (["*+a1", "a1>a2"], 2)
+        assert all("division by zero" in words for words in d.reported)
+
+
+@virtual
+async def test_a_closed_reader_gets_nothing_more_and_may_be_closed_again() -> None:
+    async with desk() as d:
+        told: list[str] = []
+        listening = d.informer.listen(VIEW, lambda changes: told.extend(said(changes)))
+        subscription = d.informer.subscribe(VIEW)
+        await d.send(listed(kept_site("a", 1)), 1)
+        for one in (listening, subscription, listening, subscription):
+            one.close()
+        await d.send(applied(kept_site("a", 2)), 2)
+        assert told == ["*+a1"]
+        with pytest.raises(Closed):
+            subscription.receive_nowait()
+        assert d.informer.stats().readers == 0
+
+
+@virtual
+async def test_a_late_listener_is_shown_what_is_there_a_few_at_a_time_and_misses_nothing() -> None:
+    async with desk() as d:
+        await d.send(listed(*(kept_site(f"s{n}", n) for n in range(1200))), 1200)
+        batches: list[list[str]] = []
+        listening = d.informer.listen(VIEW, lambda changes: batches.append(list(said(changes))))
+        assert not listening.is_synced
+        d.feed.batches.send_nowait(("1201", [*applied(kept_site("s1199", 2000)), *deleted(kept_site("s1198", 2001))]))
+        await listening.wait_synced()
+        told = [word for batch in batches for word in batch]
+        assert max(map(len, batches)) <= 500
+        assert (len(told), told.count("*+s11992000"), "*+s11981198" in told) == (1199, 1, False)
+
+
+@virtual
+async def test_a_subscriber_is_synced_when_it_has_read_the_objects_and_not_when_the_informer_is() -> None:
+    async with desk() as d:
+        async with d.informer.subscribe(VIEW) as early:
+            await d.send(listed(kept_site("a", 1), kept_site("b", 1)), 1)
+            assert (d.informer.is_ready, early.is_synced) == (True, False)
+            await early.receive()
+            await early.receive()
+            assert not early.is_synced  # it may still be busy with the last one
+            with pytest.raises(WouldBlock):
+                early.receive_nowait()
+            await early.wait_synced()
+        late = d.informer.subscribe(VIEW)
+        with pytest.raises(NotReady, match="within 1 s"):
+            await late.wait_synced(within=1)
+        late.close()
+
+
+@virtual
+async def test_without_a_replay_only_what_comes_is_told() -> None:
+    async with desk() as d:
+        await d.send(listed(kept_site("a", 1)), 1)
+        async with d.informer.subscribe(VIEW, replay=False) as late:
+            assert late.is_synced
+            await d.send(applied(kept_site("a", 2)), 2)
+            assert said(late.drain()) == ["a1>a2"]
+
+
+@virtual
+async def test_a_resync_shows_unchanged_objects_to_the_reader_that_asked_and_to_no_other() -> None:
+    async with desk() as d, d.informer.subscribe(VIEW) as one, d.informer.subscribe(VIEW) as other:
+        told: list[str] = []
+        listening = d.informer.listen(VIEW, lambda changes: told.extend(said(changes)))
+        await d.send(listed(kept_site("a", 1), kept_site("b", 1)), 1)
+        one.drain(), other.drain()
+        await d.send(applied(kept_site("b", 2)), 2)
+        one.resync()
+        listening.resync()
+        await asyncio.sleep(0)
+        assert said(one.drain()) == ["=a1>a1", "b1>b2"]
+        assert said(other.drain()) == ["b1>b2"]
+        assert told == ["*+a1", "*+b1", "b1>b2", "=a1>a1", "=b2>b2"]
+
+
+@virtual
+async def test_readers_with_different_classes_share_the_informer() -> None:
+    async with desk() as d:
+        loose: View[Any] = view_of(GroupVersionKind("example.dev", "v1", "Site"))
+        async with d.informer.subscribe(loose) as reader:
+            await d.send(listed(kept_site("a", 1)), 1)
+            new = (await reader.receive()).new
+            assert new is not None
+            assert isinstance(new.object, Unstructured)
+
+
+@virtual
+async def test_when_the_informer_ends_readers_get_what_they_have_not_read_and_then_the_end() -> None:
+    d = Desk()
+    d.informer.start()
+    reader = d.informer.subscribe(VIEW)
+    await d.send(listed(kept_site("a", 1)), 1)
+    await d.informer.aclose()
+    assert said([change async for change in reader]) == ["*+a1"]
+    assert said([change async for change in d.informer.subscribe(VIEW, replay=False)]) == []
+
+
+@virtual
+async def test_progress_is_told_after_each_batch_also_for_a_bookmark_alone() -> None:
+    async with desk() as d:
+        seen: list[tuple[str | None, int]] = []
+        detach = d.informer.on_progress(lambda changes: seen.append((d.informer.observed, len(changes))))
+        await d.send(listed(kept_site("a", 1), version=5), 5)
+        await d.send([], 8)
+        detach()
+        await d.send([], 9)
+        assert seen == [(None, 1), ("5", 0), ("8", 0)]
+        assert d.informer.observed == "9"
+
+
+@virtual
+async def test_a_version_can_be_waited_for_and_does_not_count_before_the_list_is_complete() -> None:
+    async with desk() as d:
+        waiting = asyncio.create_task(d.informer.wait_version(7))
+        events = listed(kept_site("a", 9), version=9)
+        await d.send(events[:-1], 9)
+        assert (waiting.done(), d.informer.observed) == (False, None)
+        await d.send(events[-1:], 9)
+        await waiting
+        with pytest.raises(Deadline, match="has not come to 10 within 2 s; it is at 9"):
+            await d.informer.wait_version(10, within=2)
+
+
+@virtual
+async def test_trouble_is_the_cause_of_not_being_ready_and_is_forgotten_when_things_go_well() -> None:
+    async with desk() as d:
+        error = Forbidden("sites is forbidden")
+        d.feed.tell(Trouble(error=error, gvk=VIEW.gvk, retry_after=1.0))
+        with pytest.raises(NotReady, match="cache of example.dev/v1 Site .*sites is forbidden.*attempt 2") as caught:
+            await d.informer.readiness.wait(within=5)
+        assert caught.value.cause is error
+        await d.send(listed(), 1)
+        assert (d.informer.is_ready, d.informer.readiness.trouble) == (True, None)
+
+
+@virtual
+async def test_a_callback_of_somebody_else_that_raises_stops_nothing() -> None:
+    async with desk() as d:
+        d.informer.on_progress(lambda changes: 1 / 0)  # type: ignore[arg-type]  # raises first
+        await d.send(listed(kept_site("a")), 1)
+        assert (len(d.store), d.informer.observed) == (1, "1")
+        assert "division by zero" in d.reported[0]
+
+
+@virtual
+async def test_a_watch_that_ends_by_a_mistake_is_reported_and_made_anew() -> None:
+    async with desk() as d:
+        await d.send(listed(kept_site("a")), 1)
+        d.feed.batches.close()
+        await asyncio.sleep(0.5)
+        d.feed.batches = Channel(capacity=None)
+        await asyncio.sleep(1)
+        await d.send(applied(kept_site("b")), 3)
+        assert (d.made, len(d.store), d.informer.stats().errors) == (2, 2, 1)
+        assert d.reported == ["the cache of example.dev/v1 Site starts again: the watch has ended by itself"]
+
+
+@virtual
+async def test_an_index_can_be_added_while_others_run() -> None:
+    async with desk() as d:
+        await d.send(listed(*(kept_site(f"s{n}", n) for n in range(1000))), 1)
+        image = Index(Site, lambda site: site.spec.image, name="image")
+        turns = 0
+        adding = asyncio.create_task(d.informer.add_index(image))
+        while not adding.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 4
+        assert len(d.store.by(image, "nginx")) == 1000

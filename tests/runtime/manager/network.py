@@ -1,0 +1,58 @@
+"""A network that breaks on demand: a wire hook for clients."""
+
+from collections.abc import Callable
+
+from levelset.aio import timing
+from levelset.client.transport.interface import Answer, Call, Send
+from levelset.errors import Unreachable
+from tests.client.world import answering
+
+__all__ = ["Network"]
+
+
+class Network:
+    """Lets everything pass until it is told otherwise; what it is told holds for so many writes, or for ever."""
+
+    def __init__(self) -> None:
+        self._fault: Callable[[Call, Send], object] | None = None
+        self._left: int | None = None
+
+    async def hook(self, call: Call, send: Send) -> Answer:
+        if self._fault is None or (self._left is not None and call.method == "GET"):
+            return await send(call)
+        fault = self._fault
+        if self._left is not None:
+            self._left -= 1
+            self._fault = fault if self._left else None
+        return await fault(call, send)  # type: ignore[misc,no-any-return]
+
+    def breaks(self, error: Exception) -> None:
+        async def fault(call: Call, send: Send) -> Answer:
+            raise error
+
+        self._fault, self._left = fault, None
+
+    def heals(self) -> None:
+        self._fault = None
+
+    def delays(self, seconds: float, *, times: int) -> None:
+        async def fault(call: Call, send: Send) -> Answer:
+            await timing.sleep(seconds)
+            return await send(call)
+
+        self._fault, self._left = fault, times
+
+    def loses_answer(self, *, times: int) -> None:
+        async def fault(call: Call, send: Send) -> Answer:
+            await send(call)
+            raise Unreachable("the answer was lost")
+
+        self._fault, self._left = fault, times
+
+    def conflicts(self, *, times: int) -> None:
+        async def fault(call: Call, send: Send) -> Answer:
+            return answering(
+                409, b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}'
+            )
+
+        self._fault, self._left = fault, times

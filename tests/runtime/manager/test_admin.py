@@ -1,0 +1,81 @@
+"""The pages of a manager for its owner open to nobody else, and the files that lead to them are swept."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from levelset.errors import ConfigError
+from levelset.http import Request
+from levelset.http.messages import Headers
+from levelset.runtime.manager.admin import Admin, Inside
+from levelset.runtime.manager.process_records import FOLDER_VARIABLE, Record, find_records, records_folder, write_record
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "runtime"))
+    return tmp_path / "runtime"
+
+
+def ask(admin: Admin, method: str, path: str, token: str | None) -> int:
+    headers = Headers({} if token is None else {"Authorization": f"Bearer {token}"})
+    path, _, query = path.partition("?")
+    return admin.handle(Request(method=method, path=path, query=query, headers=headers)).status
+
+
+@pytest.fixture
+def admin() -> Admin:
+    return Admin(Inside(controllers=dict, watches=list, is_leader=lambda: True))
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", "ünicode"])
+@pytest.mark.parametrize("path", ["/status", "/why?kind=a&name=b", "/nothing"])
+def test_without_the_token_nothing_is_told(admin: Admin, path: str, token: str | None) -> None:
+    assert ask(admin, "GET", path, token) == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/status", 200),
+        ("POST", "/status", 404),
+        ("GET", "/trigger?kind=a&name=b", 404),
+        ("POST", "/trigger", 400),
+        ("GET", "/why?kind=a", 400),
+        ("GET", "/why?kind=a&name=b", 404),
+    ],
+)
+def test_pages_answer_what_fits_the_question(admin: Admin, method: str, path: str, status: int) -> None:
+    assert ask(admin, method, path, admin.token) == status
+
+
+def test_files_of_dead_processes_and_broken_ones_are_swept(folder: Path) -> None:
+    write_record(Record(pid=2**22 + 1, url="http://127.0.0.1:1", token="t"))
+    (folder / "broken.json").write_text("{")
+    alive = Record(pid=os.getpid(), url="http://127.0.0.1:2", token="t")
+    path = write_record(alive)
+    assert find_records() == [alive]
+    assert list(folder.iterdir()) == [path]
+
+
+def test_a_folder_that_others_may_open_is_neither_written_nor_believed(folder: Path) -> None:
+    folder.mkdir(mode=0o755)
+    with pytest.raises(ConfigError, match="is not yours alone"):
+        write_record(Record(pid=os.getpid(), url="http://127.0.0.1:2", token="t"))
+    (folder / "1.json").write_text("{}")
+    assert find_records() == ()
+
+
+def test_a_token_does_not_show_up_where_records_are_printed() -> None:
+    assert "secret" not in repr(Record(pid=1, url="http://127.0.0.1:2", token="secret"))
+
+
+def test_without_a_folder_of_its_own_it_uses_the_runtime_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert records_folder() == tmp_path / "levelset"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert records_folder().name == f"levelset-{os.getuid()}"

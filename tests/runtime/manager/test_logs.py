@@ -1,0 +1,88 @@
+"""Logs for people and for machines."""
+
+import io
+import json
+import logging
+import re
+
+import pytest
+
+from levelset.errors import ConfigError
+from levelset.objects import GroupVersionKind, Ref
+from levelset.runtime.manager.logs import JsonFormatter, PlainFormatter, set_up_logs, style_of
+
+REF = Ref(GroupVersionKind("example.dev", "v1", "Website"), "blog", "default")
+
+
+def record(message: str, *args: object, **fields: object) -> logging.LogRecord:
+    made = logging.LogRecord("shop", logging.INFO, __file__, 1, message, args, None)
+    made.__dict__.update(fields)
+    return made
+
+
+def failed() -> logging.LogRecord:
+    try:
+        raise ValueError("boom")
+    except ValueError as error:
+        made = record("could not")
+        made.exc_info = (ValueError, error, error.__traceback__)
+        return made
+
+
+def test_a_plain_line_has_time_level_who_what_and_the_fields_in_order():
+    line = PlainFormatter().format(record("sold %s", "it", ref=REF, price=10, to="Mrs. B", empty=""))
+    time, rest = line.split(" ", 1)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}", time)
+    assert rest == f"INFO    shop: sold it empty='' price=10 ref={REF} to='Mrs. B'"
+
+
+def test_a_plain_line_never_becomes_two_because_of_a_field():
+    assert "\n" not in PlainFormatter().format(record("sold", to="a\nb"))
+
+
+def test_a_traceback_follows_a_plain_line():
+    lines = PlainFormatter().format(failed()).splitlines()
+    assert lines[0].endswith("shop: could not")
+    assert lines[-1] == "ValueError: boom"
+
+
+def test_a_json_line_has_the_fields_beside_the_usual_ones():
+    line = json.loads(JsonFormatter().format(record("sold", ref=REF, price=10, level="high")))
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "info",
+        "logger": "shop",
+        "message": "sold",
+        "ref": str(REF),
+        "price": 10,
+        "field_level": "high",
+    }
+
+
+def test_a_json_line_holds_the_traceback_on_one_line():
+    text = JsonFormatter().format(failed())
+    assert "\n" not in text
+    assert json.loads(text)["error"].endswith("ValueError: boom")
+
+
+def test_the_style_is_a_word_and_another_one_is_refused():
+    assert [style_of(text) for text in (None, "", "plain", "json")] == ["plain", "plain", "plain", "json"]
+    with pytest.raises(ConfigError, match="LEVELSET_LOG='xml'"):
+        style_of("xml")
+
+
+def test_logs_that_are_set_up_twice_are_written_once(monkeypatch):
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    first, second = io.StringIO(), io.StringIO()
+    monkeypatch.setenv("LEVELSET_LOG", "json")
+    try:
+        set_up_logs("plain", to=first)
+        handler = set_up_logs(to=second)
+        logging.getLogger("shop").info("sold", extra={"price": 10})
+        assert [one for one in root.handlers if one not in before] == [handler]
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert first.getvalue() == ""
+    assert json.loads(second.getvalue())["price"] == 10

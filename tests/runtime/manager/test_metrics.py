@@ -1,0 +1,201 @@
+"""What controllers do, in numbers."""
+
+from bisect import bisect_left
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levelset.client import Call
+from levelset.errors import GiveUp, NotFound, Retry
+from levelset.objects import GroupVersionKind, Ref
+from levelset.runtime.controller.actions import Action, Outcome
+from levelset.runtime.controller.request import CHANGED, Reason
+from levelset.runtime.manager.metric_definitions import BOUNDS, MANY, QUEUE_BOUNDS, RECONCILE_BOUNDS, Numbers, fold
+from levelset.runtime.manager.metrics import Metrics
+from tests.client.world import open_client
+from tests.runtime.manager.pages import numbers_of
+
+REF = Ref(GroupVersionKind("example.dev", "v1", "Website"), "blog", "default")
+
+
+def outcome(result, *, action=None, error=None, seconds=0.0, waited=0.0, reasons=(CHANGED,)) -> Outcome[Any]:
+    return Outcome(REF, result, action or Action(), error, seconds, reasons, 0, waited)
+
+
+def after(*outcomes: Outcome[Any]) -> dict[str, float]:
+    metrics = Metrics()
+    for one in outcomes:
+        metrics.started("websites", REF, one.reasons)
+        metrics.finished("websites", REF, one, one.seconds)
+    return numbers_of(metrics.registry.render())
+
+
+def test_all_results_are_there_at_zero_before_anything_happens():
+    metrics = Metrics()
+    metrics.add_controller("websites", concurrency=4, depth=lambda: 9)
+    shown = numbers_of(metrics.registry.render())
+    for result in ("success", "error", "requeue", "requeue_after"):
+        assert shown[f'controller_runtime_reconcile_total{{controller="websites",result="{result}"}}'] == 0
+    assert shown['controller_runtime_reconcile_time_seconds_count{controller="websites"}'] == 0
+    assert shown['controller_runtime_max_concurrent_reconciles{controller="websites"}'] == 4
+    assert shown['workqueue_depth{name="websites",controller="websites"}'] == 9
+    metrics.remove_controller("websites")
+    assert "websites" not in metrics.registry.render()
+
+
+@pytest.mark.parametrize(
+    ("one", "result"),
+    [
+        (outcome("done"), "success"),
+        (outcome("gone"), "success"),
+        (outcome("requeued", action=Action(5.0)), "requeue_after"),
+        (outcome("requeued", action=Action(0.0)), "requeue"),
+        (outcome("retry", action=Action(5.0), error=Retry("not yet", seconds=5)), "requeue_after"),
+        (outcome("conflict", action=Action(0.1)), "requeue"),
+        (outcome("failed", error=ValueError()), "error"),
+        (outcome("timed_out", error=TimeoutError()), "error"),
+        (outcome("gave_up", error=GiveUp("no")), "error"),
+    ],
+)
+def test_each_outcome_counts_once_under_controller_runtimes_word(one, result):
+    shown = after(one)
+    counted = {name: value for name, value in shown.items() if name.startswith("controller_runtime_reconcile_total")}
+    assert sum(counted.values()) == 1
+    assert counted[f'controller_runtime_reconcile_total{{controller="websites",result="{result}"}}'] == 1
+
+
+def test_errors_are_counted_and_terminal_ones_timeouts_and_unexpected_ones_besides():
+    shown = after(
+        outcome("failed", error=NotFound("no")),
+        outcome("failed", error=ValueError("a mistake")),
+        outcome("timed_out", error=TimeoutError()),
+        outcome("gave_up", error=GiveUp("no")),
+        outcome("conflict"),
+    )
+    label = '{controller="websites"}'
+    assert shown[f"controller_runtime_reconcile_errors_total{label}"] == 4
+    assert shown[f"controller_runtime_terminal_reconcile_errors_total{label}"] == 1
+    assert shown[f"controller_runtime_reconcile_panics_total{label}"] == 1
+    assert shown[f"controller_runtime_reconcile_timeouts_total{label}"] == 1
+    assert shown['workqueue_retries_total{name="websites",controller="websites"}'] == 4
+
+
+def test_times_are_counted_in_the_buckets_of_controller_runtime():
+    shown = after(outcome("done", seconds=0.003, waited=0.2), outcome("done", seconds=70.0, waited=0.0))
+    prefix = 'controller_runtime_reconcile_time_seconds_bucket{controller="websites",le='
+    assert shown[f'{prefix}"0.005"}}'] == 1
+    assert shown[f'{prefix}"60"}}'] == 1
+    assert shown[f'{prefix}"+Inf"}}'] == 2
+    assert shown['controller_runtime_reconcile_time_seconds_sum{controller="websites"}'] == pytest.approx(70.003)
+    queue = 'workqueue_queue_duration_seconds_bucket{name="websites",controller="websites",le='
+    assert shown[f'{queue}"1e-08"}}'] == 1
+    assert shown[f'{queue}"0.1"}}'] == 1
+    assert shown[f'{queue}"1"}}'] == 2
+
+
+def test_folding_puts_each_time_where_a_histogram_of_its_own_would():
+    for bounds in (RECONCILE_BOUNDS, QUEUE_BOUNDS):
+        for place, bound in enumerate((*BOUNDS, 2000.0)):
+            counts = [0] * (len(BOUNDS) + 1)
+            counts[place] = 1
+            expected = sum(one < bound for one in bounds)
+            assert fold(bounds, counts).index(1) == expected
+
+
+def test_what_runs_and_why_is_shown():
+    metrics = Metrics()
+    metrics.queued("websites", 1)
+    metrics.started("websites", REF, (CHANGED,))
+    shown = numbers_of(metrics.registry.render())
+    assert shown['controller_runtime_active_workers{controller="websites"}'] == 1
+    assert shown['workqueue_adds_total{name="websites",controller="websites"}'] == 1
+    assert shown['workqueue_longest_running_processor_seconds{name="websites",controller="websites"}'] > 0
+    metrics.finished("websites", REF, outcome("done", reasons=(CHANGED, Reason("related", REF))), 0.1)
+    shown = numbers_of(metrics.registry.render())
+    assert shown['controller_runtime_active_workers{controller="websites"}'] == 0
+    assert shown['levelset_reconcile_reasons_total{controller="websites",reason="related"}'] == 1
+    assert shown['workqueue_unfinished_work_seconds{name="websites",controller="websites"}'] == 0
+
+
+@given(st.lists(st.one_of(st.sampled_from((0.0, *BOUNDS, 2000.0)), st.floats(-1.0, 4000.0)), min_size=1))
+def test_each_time_is_counted_where_a_search_for_it_alone_would_put_it(times):
+    numbers, expected = Numbers(), [0] * (len(BOUNDS) + 1)
+    for one in times:
+        expected[bisect_left(BOUNDS, one)] += 1
+    numbers.count([part for one in times for part in (REF.key, one, (CHANGED,), -one)])
+    assert (numbers.worked_counts, numbers.worked) == (expected, sum(times))
+    assert sum(numbers.waited_counts) == len(times)
+
+
+def test_what_did_not_go_well_is_counted_among_keys_of_what_did():
+    numbers = Numbers()
+    numbers.count([part for one in (REF.key, outcome("failed"), outcome("done")) for part in (one, 0.0, (), 0.0)])
+    assert (numbers.results["success"], numbers.results["error"]) == (2, 1)
+
+
+def test_each_reason_counts_whether_looks_share_their_reasons_or_not():
+    about = Ref(GroupVersionKind("", "v1", "ConfigMap"), "blog", "default")
+    shared, twice = (CHANGED,), (Reason("related", about), Reason("related", REF))
+    numbers = Numbers()
+    numbers.count([part for one in (shared, twice, shared, (CHANGED,), (), shared) for part in (REF, 0.0, one, 0.0)])
+    assert numbers.reasons == {"changed": 4, "related": 2}
+    numbers.count([part for one in (twice, twice, shared) for part in (REF, 0.0, one, 0.0)])
+    assert numbers.reasons == {"changed": 5, "related": 6}
+
+
+def test_reasons_of_ones_own_do_not_make_series_without_end():
+    metrics = Metrics()
+    for number in range(100):
+        metrics.finished("websites", REF, outcome("done", reasons=(Reason(f"order {number}"),)), 0.0)
+    shown = [name for name in numbers_of(metrics.registry.render()) if "levelset_reconcile_reasons_total" in name]
+    assert len(shown) == 26
+
+
+def test_hot_loops_and_leadership_are_shown():
+    metrics = Metrics()
+    metrics.count_hot_loop("websites")
+    leads = [False]
+    metrics.add_election("shop", lambda: leads[0])
+    assert numbers_of(metrics.registry.render())['leader_election_master_status{name="shop"}'] == 0
+    leads[0] = True
+    shown = numbers_of(metrics.registry.render())
+    assert shown['leader_election_master_status{name="shop"}'] == 1
+    assert shown['levelset_hot_loops_total{controller="websites"}'] == 1
+
+
+def test_two_managers_count_for_themselves():
+    one, other = Metrics(), Metrics()
+    one.queued("websites", 1)
+    assert "websites" not in other.registry.render()
+
+
+async def test_requests_are_counted_by_code_method_and_host():
+    metrics = Metrics()
+    async with open_client(wire_hooks=[metrics.counting("here")]) as client:
+        with pytest.raises(NotFound):
+            await client.get(Ref(GroupVersionKind("", "v1", "ConfigMap"), "none", "default"))
+    shown = numbers_of(metrics.registry.render())
+    assert shown['rest_client_requests_total{code="404",method="GET",host="here"}'] == 1
+
+
+async def test_a_request_without_an_answer_is_counted_as_an_error():
+    metrics = Metrics()
+    hook = metrics.counting("here")
+
+    async def send(call):
+        raise OSError("away")
+
+    with pytest.raises(OSError, match="away"):
+        await hook(Call(method="GET", path="/"), send)
+    assert 'rest_client_requests_total{code="<error>",method="GET",host="here"} 1' in metrics.registry.render()
+
+
+def test_no_outcome_is_lost_between_the_counting_of_many_and_a_look():
+    metrics = Metrics()
+    for _ in range(MANY + 7):
+        metrics.finished("websites", REF, outcome("done", seconds=1.0), 1.0)
+    shown = numbers_of(metrics.registry.render())
+    assert shown['controller_runtime_reconcile_total{controller="websites",result="success"}'] == MANY + 7
+    assert shown['controller_runtime_reconcile_time_seconds_sum{controller="websites"}'] == MANY + 7

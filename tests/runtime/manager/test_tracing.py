@@ -1,0 +1,55 @@
+"""Spans of reconciles and requests, as OpenTelemetry's own exporter sees them."""
+
+import asyncio
+import sys
+from importlib import import_module
+
+import pytest
+
+from levelset.client import Client
+from levelset.errors import ConfigError
+from levelset.runtime.manager import Manager
+from levelset.runtime.manager.tracing import Tracing
+from tests.apiserver.clock import virtual
+from tests.client.world import ConfigMap, website
+from tests.runtime.manager.shop import open_server, websites
+
+
+def recorder():
+    sdk = import_module("opentelemetry.sdk.trace")
+    export = import_module("opentelemetry.sdk.trace.export")
+    exporter = import_module("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    return provider.get_tracer("tests"), exporter
+
+
+def test_without_opentelemetry_tracing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)  # as where it is not installed
+    with pytest.raises(ConfigError, match=r"levelset\[otel\]"):
+        Tracing()
+
+
+def test_a_reconcile_is_a_span_with_its_requests_inside():
+    tracer, exporter = recorder()
+    run_once(Tracing(tracer))
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    reconcile = spans["reconcile websites"]
+    inner = next(span for name, span in spans.items() if "ConfigMap" in name)
+    assert inner.parent.span_id == reconcile.context.span_id
+    assert reconcile.attributes["levelset.ref"] == "Website/default/blog"
+    assert reconcile.attributes["levelset.result"] == "failed"
+    assert reconcile.status.description == "boom"
+
+
+@virtual
+async def run_once(tracing: Tracing) -> None:
+    async def reconcile(site, ctx):
+        await ctx.client.list(ConfigMap, namespace="default")
+        raise ValueError("boom")
+
+    async with open_server() as server, await Client.connect(server) as client:
+        await client.create(website("blog"))
+        async with Manager(client.hooked(tracing.hook), observers=[tracing]) as manager:
+            manager.add(websites(reconcile))
+            await asyncio.sleep(1)

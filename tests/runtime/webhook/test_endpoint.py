@@ -1,0 +1,198 @@
+import asyncio
+import logging
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levelset import Client, ConfigError, Denied, Forbidden, NotReady
+from levelset.apiserver import ApiServer
+from levelset.http import Authority, load_identity
+from levelset.runtime.webhook import Endpoint, FileCertificates, OwnCertificates, Webhooks, defaults, validates
+from tests.runtime.webhook.calls import RemoteAdmitter, call, serial_of, trusting
+from tests.runtime.webhook.sites import Site, SiteSpec, definition, request, site, versions
+
+URL = "https://127.0.0.1:9443"
+LOCAL: dict[str, Any] = {"url": URL, "host": "127.0.0.1", "port": 0}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = datetime.now(UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+
+def check(one: Site) -> None:
+    if one.spec.replicas < 1:
+        raise Denied("too few")
+
+
+def latest(one: Site) -> Site:
+    return one.with_spec(image=f"{one.spec.image}:latest")
+
+
+def review(replicas: int) -> Any:
+    asked = request(site(replicas=replicas))
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+
+
+PATH = "/validate/check.sites.example.dev"
+
+
+async def test_a_review_is_answered_over_https_with_a_certificate_of_our_own() -> None:
+    async with Endpoint(Webhooks(validates(Site, check), **LOCAL)) as endpoint:
+        status, answer = await call(endpoint.port, PATH, review(0), trusting(endpoint.ca))
+        assert (status, answer["response"]["allowed"]) == (200, False)
+        assert "valid until" in endpoint.check()
+
+
+async def test_whoever_does_not_trust_our_authority_is_not_served() -> None:
+    async with Endpoint(Webhooks(validates(Site, check), **LOCAL)) as endpoint:
+        with pytest.raises(ssl.SSLError):
+            await call(endpoint.port, PATH, review(1), trusting(Authority.create("other").certificate))
+
+
+async def test_a_server_asks_over_the_network_as_it_asks_in_its_own_process() -> None:
+    hooks = [defaults(Site, latest), validates(Site, check)]
+    async with Endpoint(Webhooks(hooks, **LOCAL)) as endpoint:
+        server = ApiServer(admission=[RemoteAdmitter(one, endpoint) for one in hooks])
+        await server.start(listen=False)
+        async with await Client.connect(server) as client:
+            await client.create(definition("v2"))
+            made = await client.create(Site.new("blog", SiteSpec(image="x")))
+            assert made.spec.image == "x:latest"
+            with pytest.raises(Forbidden, match='webhook "check.sites.example.dev" denied the request: too few'):
+                await client.create(Site.new("none", SiteSpec(replicas=0)))
+        await server.stop()
+
+
+async def test_a_certificate_is_renewed_in_time_and_without_a_restart() -> None:
+    clock, told = Clock(), []
+
+    async def trust(ca: bytes | None) -> None:
+        told.append(ca)
+
+    certificates = OwnCertificates(days=90, now=clock.now)
+    webhooks = Webhooks(validates(Site, check), certificates=certificates, **LOCAL)
+    async with Endpoint(webhooks, on_trust=trust) as endpoint:
+        context = trusting(endpoint.ca)
+        first = await serial_of(endpoint.port, context)
+        assert not await endpoint.renew()
+        clock.time += timedelta(days=61)
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port, ssl=context)
+        assert await endpoint.renew()
+        assert await serial_of(endpoint.port, context) != first
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"404" in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+    assert told == []
+
+
+async def test_a_new_authority_is_told_before_it_is_shown_and_the_old_one_stays_trusted() -> None:
+    clock, told = Clock(), []
+
+    async def trust(ca: bytes | None) -> None:
+        told.append((ca, await serial_of(endpoint.port, old)))
+
+    certificates = OwnCertificates(authority_days=300, now=clock.now)
+    webhooks = Webhooks(validates(Site, check), certificates=certificates, **LOCAL)
+    async with Endpoint(webhooks, on_trust=trust) as endpoint:
+        old = trusting(endpoint.ca)
+        first = await serial_of(endpoint.port, old)
+        clock.time += timedelta(days=250)
+        assert await endpoint.renew()
+        assert told == [(endpoint.ca, first)]
+        assert endpoint.ca is not None
+        assert endpoint.ca.count(b"BEGIN CERTIFICATE") == 2
+        assert await serial_of(endpoint.port, trusting(endpoint.ca)) != first
+
+
+async def write(folder: Path, authority: Authority) -> None:
+    def work() -> None:
+        authority.issue_server().save(folder / "tls.crt", folder / "tls.key")
+        (folder / "ca.crt").write_bytes(authority.certificate)
+
+    await asyncio.to_thread(work)
+
+
+async def test_certificates_in_files_are_taken_when_somebody_renews_them(tmp_path: Path) -> None:
+    authority = Authority.create("files")
+    await write(tmp_path, authority)
+    webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
+    async with Endpoint(webhooks, renew_every=0.001) as endpoint:
+        context = trusting(endpoint.ca)
+        first = await serial_of(endpoint.port, context)
+        await write(tmp_path, authority)
+        shown = first
+        while shown == first:
+            shown = await serial_of(endpoint.port, context)
+
+
+async def test_a_half_written_renewal_leaves_the_old_certificate_in_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority.create("files")
+    await write(tmp_path, authority)
+    webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
+    async with Endpoint(webhooks, renew_every=3600) as endpoint:
+        context = trusting(endpoint.ca)
+        first = await serial_of(endpoint.port, context)
+        await asyncio.to_thread((tmp_path / "tls.crt").write_bytes, authority.issue_server().certificate)
+        with pytest.raises(ConfigError, match="certificate and its key cannot be used"):
+            await endpoint.renew()
+        await asyncio.to_thread((tmp_path / "tls.key").unlink)
+        with pytest.raises(ConfigError, match=r"tls\.key"):
+            await endpoint.renew()
+        assert await serial_of(endpoint.port, context) == first
+    assert not caplog.records
+
+
+async def test_a_renewal_that_fails_is_logged_and_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await write(tmp_path, Authority.create("files"))
+    webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
+    async with Endpoint(webhooks, renew_every=0.001) as endpoint:
+        await asyncio.to_thread((tmp_path / "tls.crt").unlink)
+        while len(caplog.records) < 2:
+            await serial_of(endpoint.port, trusting(endpoint.ca))
+    assert {one.levelno for one in caplog.records} == {logging.ERROR}
+
+
+async def test_only_those_are_answered_who_show_a_certificate_if_one_is_asked_for() -> None:
+    clients = Authority.create("clients")
+    async with Endpoint(Webhooks(validates(Site, check), **LOCAL), client_ca=clients.certificate) as endpoint:
+        stranger, known = trusting(endpoint.ca), trusting(endpoint.ca)
+        await asyncio.to_thread(load_identity, known, clients.issue_client("apiserver"))
+        assert (await call(endpoint.port, PATH, review(1), known))[0] == 200
+        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
+            await call(endpoint.port, PATH, review(1), stranger)
+    with pytest.raises(ConfigError, match="client_ca is no certificate"):
+        await Endpoint(Webhooks(validates(Site, check), **LOCAL), client_ca=b"none").start()
+
+
+async def test_before_the_start_and_after_the_end_there_is_nothing_to_show() -> None:
+    endpoint = Endpoint(Webhooks(validates(Site, check), versions(), **LOCAL))
+    for look in (lambda: endpoint.ca, lambda: endpoint.port, lambda: endpoint.url, endpoint.check):
+        with pytest.raises(NotReady):
+            look()
+    with pytest.raises(NotReady):
+        await endpoint.renew()
+    async with endpoint:
+        pass
+    with pytest.raises(NotReady):
+        endpoint.check()
+    await endpoint.stop()
+
+
+async def test_a_certificate_that_has_ended_is_not_ready(tmp_path: Path) -> None:
+    authority = Authority.create("files")
+    await asyncio.to_thread(authority.issue_server(within=0).save, tmp_path / "tls.crt", tmp_path / "tls.key")
+    webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
+    async with Endpoint(webhooks) as endpoint:
+        assert endpoint.ca is None
+        with pytest.raises(NotReady, match="has ended at"):
+            endpoint.check()

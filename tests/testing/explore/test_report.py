@@ -1,0 +1,93 @@
+"""What came of an exploration is told as a story, as JSON and for CI; and one command plays the same run again."""
+
+import json
+import shlex
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from levelset.errors import ConfigError
+from levelset.testing.explore import Plan, Report, explore, junit, replay
+from tests.testing.explore.broken import forgetful, hopeless, scenario
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return explore(forgetful, budget=12, target="tests.testing.explore.broken:forgetful")
+
+
+def test_what_breaks_is_told_once_with_the_shortest_plan_and_the_step(report: Report) -> None:
+    assert not report.ok
+    (failure,) = report.failures
+    assert failure.rule == "created twice"
+    assert str(failure.shown.plan) == "crash after create ConfigMap/test/one-~#1"
+    assert failure.others == sum(not one.ok for one in report.tried) - 1
+    finding = failure.shown.findings[0]
+    assert finding.step is not None
+    assert (finding.step.verb, finding.step.kind, finding.step.process) == ("create", "ConfigMap", "a.2")
+
+
+def test_the_story_says_what_was_seen_and_done_and_what_should_have_been(report: Report) -> None:
+    story = report.story()
+    for words in (
+        "something is made twice: there are 2 of ConfigMap/test/one-~ instead of 1",
+        "should be  1",
+        "but is     2",
+        "a.1 looks at jobs/Job/test/one",
+        "a.1 creates ConfigMap/test/one-~ -> 201",
+        "a.1 is gone, with all that it had in memory",
+        "a.2 starts",
+        "Replay it: levelset explore tests.testing.explore.broken:forgetful --seed 1 --replay",
+    ):
+        assert words in story
+
+
+def test_the_command_in_the_story_plays_the_very_same_run(report: Report) -> None:
+    (failure,) = report.failures
+    words = shlex.split(report.replay(failure.shown.plan))
+    again = replay(forgetful, words[-1], seed=int(words[words.index("--seed") + 1]))
+    assert again.trace.text() == failure.shown.trace.text()
+    assert again.findings == failure.shown.findings
+
+
+def test_programs_get_json(report: Report) -> None:
+    tree = json.loads(report.to_json())
+    assert (tree["name"], tree["ok"], tree["played"]) == ("forgetful", False, 12)
+    assert tree["failures"][0]["findings"][0]["step"]["process"] == "a.2"
+    assert Plan.parse(tree["failures"][0]["plan"]) == report.failures[0].shown.plan
+    assert sum(one["played"] for one in tree["families"].values()) == 12
+
+
+def test_ci_gets_one_case_for_each_plan(report: Report) -> None:
+    (suite,) = ET.fromstring(junit([report]))
+    cases = suite.findall("testcase")
+    assert len(cases) == 13
+    assert suite.get("failures") == str(sum(not one.ok for one in report.tried))
+    texts = [failure.text or "" for case in cases for failure in case.findall("failure")]
+    assert all("Replay it: levelset explore" in text for text in texts)
+
+
+def test_if_the_undisturbed_run_is_wrong_already_nothing_else_is_played() -> None:
+    report = explore(hopeless)
+    assert not report.ok
+    assert report.tried == ()
+    assert "nothing is well in test" in report.story()
+    assert "--replay undisturbed" in report.story()
+    assert len(ET.fromstring(junit([report]))[0].findall("testcase/failure")) == 1
+
+
+def test_a_scenario_and_its_controllers_may_be_given_apart() -> None:
+    assert explore(scenario, forgetful.controllers, budget=1).name == "scenario"
+    with pytest.raises(ConfigError, match="needs controllers"):
+        explore(scenario)
+
+
+def test_progress_is_told_after_each_plan() -> None:
+    told: list[tuple[int, int, int]] = []
+    explore(forgetful, budget=3, progress=lambda *numbers: told.append(numbers))
+    assert [one[:2] for one in told] == [(1, 3), (2, 3), (3, 3)]
+    assert told[0][2] == 1
+
+
+def test_the_time_may_be_the_budget() -> None:
+    assert len(explore(forgetful, budget=None, within=0.0).tried) <= 1

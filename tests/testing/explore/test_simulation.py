@@ -1,0 +1,58 @@
+"""Each kind of disturbance does what it says, and shows the mistake that it is there to find."""
+
+import gc
+import weakref
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from levelset import Context, Controller
+from levelset.testing.explore import Exploration, Plan
+from levelset.testing.explore.search import Explorer
+from tests.testing.explore.mistakes import MISTAKES, Order, orders, parcel
+
+
+@cache
+def explorer_of(name: str) -> Explorer:
+    return Explorer(MISTAKES[name][0])
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_by_the_disturbance_that_is_there_for_it(name: str) -> None:
+    _, plan, rule = MISTAKES[name]
+    explorer = explorer_of(name)
+    assert explorer.reference.played.ok, explorer.reference.played.findings
+    played = explorer.play(Plan.parse(plan))
+    assert not played.missed
+    assert rule in {one.rule for one in played.findings}, played.trace.text()
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_plan_that_shows_a_mistake_is_among_those_that_are_made(name: str) -> None:
+    assert MISTAKES[name][1] in {one.id for one in islice(explorer_of(name).plans(), 200)}
+
+
+class Cloud:
+    """Something that a run makes, and that nobody may hold on to when it is over."""
+
+
+def test_nothing_of_a_run_is_kept_when_it_is_over_even_if_looks_have_failed_in_it() -> None:
+    made: list[weakref.ref[Cloud]] = []
+
+    def outside() -> Cloud:
+        cloud = Cloud()
+        made.append(weakref.ref(cloud))
+        return cloud
+
+    def controllers(cloud: Cloud) -> list[Controller[Any]]:
+        async def reconcile(order: Order, ctx: Context) -> None:
+            await ctx.apply(parcel(order, order.name, cloud=type(cloud).__name__))
+
+        return [Controller(Order, reconcile)]
+
+    explorer = Explorer(Exploration(orders, controllers, outside=outside))
+    assert explorer.play(Plan.parse("refusal:apply.ConfigMap/test/first#1:500")).ok
+    gc.collect()
+    assert [one() for one in made] == [None] * 4

@@ -1,0 +1,56 @@
+"""Acts on the difference between two versions that it saw; a change that happens while it is away is none.
+
+The oldest mistake of all: taking events for the state. Modelled on strimzi/strimzi-kafka-operator#363 (a rolling update
+in the middle of which the operator restarts is never finished) and linkerd/linkerd2#12021 (what changes while nobody
+leads is not acted on). The wanted number is applied as it is, whatever it was before.
+"""
+
+from typing import Any
+
+from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status
+from levelset.testing import Cluster
+from levelset.testing.explore import Exploration
+from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+
+__all__ = ["Fleet", "broken", "expected", "fixed"]
+
+
+class FleetSpec(Spec):
+    size: int
+
+
+class Fleet(Resource[FleetSpec, Status], api="zoo.example.dev/v1"):
+    """Wants a dock of its size."""
+
+
+def remembering() -> list[Controller[Any]]:
+    seen: dict[str, int] = {}
+
+    async def reconcile(fleet: Fleet, ctx: Context) -> None:
+        dock = Ref(ConfigMap, fleet.name, fleet.namespace)
+        before = seen.get(fleet.name)
+        found = await ctx.live(dock)
+        if found is None:
+            await ctx.create(config_map(fleet, fleet.name, size=fleet.spec.size), owner=fleet)
+        elif before is not None and before != fleet.spec.size:
+            size = int(found.data["size"]) + fleet.spec.size - before
+            await ctx.patch(dock, MergePatch({"data": {"size": str(size)}}))
+        seen[fleet.name] = fleet.spec.size
+
+    return [Controller(Fleet, reconcile)]
+
+
+async def apply_size(fleet: Fleet, ctx: Context) -> None:
+    await ctx.apply(config_map(fleet, fleet.name, size=fleet.spec.size), owner=fleet)
+
+
+async def scenario(people: Cluster) -> None:
+    fleet = await people.create(Fleet.new("north", FleetSpec(size=2)))
+    await people.settled()
+    await people.patch(fleet.ref, MergePatch({"spec": {"size": 5}}))
+    await people.settled()
+
+
+broken = Exploration(scenario, remembering)
+fixed = Exploration(scenario, lambda: [Controller(Fleet, apply_size)])
+expected = Expected("end state", "patch", "ConfigMap")

@@ -1,0 +1,79 @@
+"""Deletes what an old version of its own object does not want any more.
+
+After a restart the first thing a controller hears may be older than what it heard before. Modelled on
+pravega/zookeeper-operator#314 and elastic/cloud-on-k8s#5274: scaled down and up again, the operator restarts, sees the
+smaller number once more, and deletes a volume, or a node, that is in use. Before something is destroyed that cannot be
+made again, the server itself is asked whether that is still wanted.
+"""
+
+from levelset import Context, Controller, MergePatch, Ref, Resource, Retry, Spec, Status, owns
+from levelset.testing import Cluster
+from levelset.testing.explore import Exploration, State
+from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+
+__all__ = ["Store", "broken", "expected", "fixed"]
+
+
+class StoreSpec(Spec):
+    replicas: int
+
+
+class StoreStatus(Status):
+    replicas: int = 0
+
+
+class Store(Resource[StoreSpec, StoreStatus], api="zoo.example.dev/v1"):
+    """Keeps data in as many volumes as it has replicas."""
+
+
+async def believe(store: Store, ctx: Context) -> None:
+    for volume in await surplus(store, ctx):
+        await ctx.delete(volume)
+    await grow(store, ctx)
+
+
+async def ask_first(store: Store, ctx: Context) -> None:
+    for volume in await surplus(store, ctx):
+        newest = await ctx.live(store.ref)
+        if newest is None or newest.metadata.generation != store.metadata.generation:
+            raise Retry(f"{store.name} has changed since", seconds=1)
+        await ctx.delete(volume)
+    await grow(store, ctx)
+
+
+async def grow(store: Store, ctx: Context) -> None:
+    for number in range(store.spec.replicas):
+        ref = Ref(ConfigMap, f"{store.name}-{number}", store.namespace)
+        if await ctx.live(ref) is None:
+            await ctx.create(config_map(store, ref.name, number=number), owner=store)
+    await ctx.set_status(store, StoreStatus(replicas=store.spec.replicas))
+
+
+async def surplus(store: Store, ctx: Context) -> list[ConfigMap]:
+    there = await ctx.list(ConfigMap, namespace=store.namespace, read="live")
+    return [one for one in there if int(one.data.get("number", -1)) >= store.spec.replicas]
+
+
+def is_done(store: Store) -> bool:
+    return store.status is not None and store.status.replicas == store.spec.replicas
+
+
+def who_is_done_has_all_volumes(state: State) -> None:
+    there = {one.name for one in state.list(ConfigMap)}
+    for one in filter(is_done, state.list(Store)):
+        missing = {f"{one.name}-{number}" for number in range(one.spec.replicas)} - there
+        assert not missing, f"{', '.join(missing)} is gone, with everything in it"
+
+
+async def scenario(people: Cluster) -> None:
+    store = await people.create(Store.new("db", StoreSpec(replicas=2)))
+    await people.until(store.ref, is_done)
+    for replicas in (1, 2):
+        await people.patch(store.ref, MergePatch({"spec": {"replicas": replicas}}))
+        await people.until(store.ref, is_done)
+
+
+rules = [who_is_done_has_all_volumes]
+broken = Exploration(scenario, lambda: [Controller(Store, believe, owns(ConfigMap))], invariants=rules)
+fixed = Exploration(scenario, lambda: [Controller(Store, ask_first, owns(ConfigMap))], invariants=rules)
+expected = Expected("who_is_done_has_all_volumes", "delete", "ConfigMap")

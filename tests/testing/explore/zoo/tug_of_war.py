@@ -1,0 +1,60 @@
+"""Two controllers that both know better what one field should be.
+
+Modelled on operator-framework/operator-sdk#3367, druid-io/druid-operator#160, VictoriaMetrics/operator#2190 and
+apache/superset-kubernetes-operator#151: an operator sets the replicas that an autoscaler has just set, for ever. Who
+applies a document owns what it names; what somebody else decides is left out of it.
+"""
+
+from typing import Any
+
+from levelset import Context, Controller, Ref, Resource, Spec, Status, owns, watches
+from levelset.testing import Cluster
+from levelset.testing.explore import Exploration
+from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+
+__all__ = ["Scaler", "Web", "broken", "expected", "fixed"]
+
+
+class WebSpec(Spec):
+    image: str
+
+
+class Web(Resource[WebSpec, Status], api="zoo.example.dev/v1"):
+    """Wants a deployment of its image."""
+
+
+class ScalerSpec(Spec):
+    target: str
+    replicas: int
+
+
+class Scaler(Resource[ScalerSpec, Status], api="zoo.example.dev/v1"):
+    """Knows how many replicas a deployment needs just now."""
+
+
+async def deploy_everything(web: Web, ctx: Context) -> None:
+    await ctx.apply(config_map(web, web.name, image=web.spec.image, replicas=1), owner=web)
+
+
+async def deploy_the_image(web: Web, ctx: Context) -> None:
+    await ctx.apply(config_map(web, web.name, image=web.spec.image), owner=web)
+
+
+async def scale(scaler: Scaler, ctx: Context) -> None:
+    await ctx.apply(config_map(scaler, scaler.spec.target, replicas=scaler.spec.replicas))
+
+
+def both(reconcile: Any) -> list[Controller[Any]]:
+    aims = watches(ConfigMap, to=lambda one: [Ref(Scaler, one.name, one.namespace)])
+    return [Controller(Web, reconcile, owns(ConfigMap)), Controller(Scaler, scale, aims)]
+
+
+async def scenario(people: Cluster) -> None:
+    await people.create(Web.new("shop", WebSpec(image="shop:1")))
+    await people.create(Scaler.new("shop", ScalerSpec(target="shop", replicas=3)))
+    await people.settled()
+
+
+broken = Exploration(scenario, lambda: both(deploy_everything))
+fixed = Exploration(scenario, lambda: both(deploy_the_image))
+expected = Expected("endless loop", "apply", "ConfigMap")

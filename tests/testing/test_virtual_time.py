@@ -1,0 +1,213 @@
+"""The loop in virtual time: jumps, rests, threads, refusals, and the end of those who would wait for ever."""
+
+import asyncio
+import math
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from levelset.testing import RealWork, Stuck, VirtualLoop, run, virtual
+
+NO_SOCKET: Any = None
+
+
+def slowly(pause: float, name: str) -> str:
+    time.sleep(pause)
+    return name
+
+
+def loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def rest() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    await loop.idle()
+
+
+@virtual
+async def test_time_begins_at_nought_and_jumps_to_the_next_timer() -> None:
+    began, real = loop_time(), time.monotonic()
+    await asyncio.sleep(86400)
+    assert (began, loop_time()) == (0.0, 86400.0)
+    assert time.monotonic() - real < 1.0
+
+
+@virtual
+async def test_timers_ring_in_the_order_of_their_times() -> None:
+    rung: list[tuple[float, str]] = []
+
+    async def ring(name: str, after: float) -> None:
+        await asyncio.sleep(after)
+        rung.append((loop_time(), name))
+
+    await asyncio.gather(ring("c", 3), ring("a", 0.1), ring("b", 0.2))
+    assert rung == [(0.1, "a"), (0.2, "b"), (3.0, "c")]
+
+
+@virtual
+async def test_idle_returns_when_nothing_can_run_and_before_time_passes() -> None:
+    done: list[int] = []
+
+    async def work() -> None:
+        for number in range(100):
+            await asyncio.sleep(0)
+            done.append(number)
+        await asyncio.sleep(1)
+        done.append(-1)
+
+    task = asyncio.create_task(work())
+    await rest()
+    assert (done, loop_time()) == (list(range(100)), 0.0)
+    await task
+
+
+@virtual
+async def test_a_jump_goes_to_the_next_timer_and_no_further() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    sleeper = asyncio.create_task(asyncio.sleep(5))
+    await loop.idle()
+    await loop.jump(100.0)
+    assert loop.time() == 5.0
+    await loop.jump(7.0)
+    assert loop.time() == 7.0
+    assert sleeper.done()
+
+
+def test_who_waits_for_ever_is_told_at_once_and_where() -> None:
+    async def deep() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def outer() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(deep(), name="digger")
+
+    with pytest.raises(Stuck, match=r"(?s)every task waits.*\.outer \(test_virtual_time.*digger waits in .*deep \("):
+        run(outer())
+
+
+def test_there_is_a_limit_for_those_who_go_round_in_circles() -> None:
+    async def tick() -> None:
+        for _ in range(1000):
+            await asyncio.sleep(600)
+
+    with pytest.raises(Stuck, match=r"(?s)3600 seconds of virtual time have passed.*tick \(test_virtual_time"):
+        run(tick(), limit=3600)
+
+
+def test_no_task_may_be_left_behind() -> None:
+    left: list[asyncio.Task[None]] = []
+
+    @virtual
+    async def forgetful() -> None:
+        left.append(asyncio.create_task(asyncio.sleep(5), name="forgotten"))
+
+    with pytest.raises(AssertionError, match=r"still running after the test: \['forgotten'\]"):
+        forgetful()
+
+
+def test_a_virtual_function_takes_arguments_and_gives_what_it_returns() -> None:
+    @virtual
+    async def add(one: int, *, other: int) -> int:
+        return one + other
+
+    assert add(1, other=2) == 3
+
+
+@virtual
+async def test_no_time_passes_while_a_thread_works() -> None:
+    timer = asyncio.create_task(asyncio.sleep(3600))
+    await rest()
+    assert await asyncio.to_thread(slowly, 0.002, "done") == "done"
+    assert loop_time() == 0.0
+    await timer
+
+
+def test_threads_answer_in_the_order_of_asking_each_time() -> None:
+    async def ask() -> list[str]:
+        told: list[str] = []
+
+        async def one(name: str, pause: float) -> None:
+            told.append(await asyncio.to_thread(slowly, pause, name))
+
+        async def other() -> None:
+            for number in range(3):
+                told.append(str(number))
+                await asyncio.sleep(0)
+
+        await asyncio.gather(one("slow", 0.003), other(), one("fast", 0.0))
+        return told
+
+    assert {tuple(run(ask())) for _ in range(5)} == {("0", "1", "slow", "fast", "2")}
+
+
+@virtual
+async def test_what_a_thread_raises_comes_out() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.to_thread(lambda: 1 / 0)
+
+
+def test_an_executor_of_ones_own_will_do() -> None:
+    async def main(pool: ThreadPoolExecutor) -> float:
+        return await asyncio.get_running_loop().run_in_executor(pool, math.sqrt, 4.0)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert run(main(pool)) == 2.0
+
+
+def test_a_thread_that_waits_for_the_loop_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.01)
+    let_go = threading.Event()
+
+    async def main() -> None:
+        await asyncio.to_thread(waits_for_the_loop)
+
+    def waits_for_the_loop() -> None:
+        let_go.wait(5)
+
+    try:
+        with pytest.raises(Stuck, match="waits_for_the_loop"):
+            run(main())
+    finally:
+        let_go.set()
+
+
+@pytest.mark.parametrize(
+    ("attempt", "what"),
+    [
+        (lambda: asyncio.open_connection("127.0.0.1", 6443), r"create_connection\(.*127.0.0.1.*6443.*\): a connection"),
+        (lambda: asyncio.start_server(print, "127.0.0.1", 0), r"create_server\(.*\): a listening socket"),
+        (lambda: asyncio.create_subprocess_exec("true"), r"subprocess_exec\(.*'true'\): a process"),
+        (lambda: asyncio.create_subprocess_shell("true"), r"subprocess_shell\(.*\): a process"),
+        (lambda: asyncio.get_running_loop().getaddrinfo("localhost", 80), r"getaddrinfo\('localhost'.*a name lookup"),
+        (lambda: asyncio.get_running_loop().sock_recv(NO_SOCKET, 1), r"sock_recv\(.*: a socket"),
+    ],
+)
+def test_the_world_outside_is_refused_with_an_explanation(attempt, what: str) -> None:
+    async def main() -> None:
+        with pytest.raises(RealWork, match=what + r".* needs real time.* Either .*, or take real time"):
+            await attempt()
+
+    run(main())
+
+
+def test_sockets_may_be_let_in() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(b"hello")
+    theirs.close()
+
+    async def main() -> bytes:
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            return await reader.read()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    assert run(main(), sockets=True) == b"hello"
