@@ -11,7 +11,7 @@ help: ## this list
 .venv/pyproject.installed: pyproject.toml scripts/venv $(wildcard systems/*/pyproject.toml)
 	@scripts/venv
 
-run: .venv/pyproject.installed ## an API server of your own with the sample controllers, until you stop it
+run: .venv/pyproject.installed ## a local API server with the sample controllers, until you stop it
 	@.venv/bin/levelset up
 
 tour: .venv/pyproject.installed ## a short tour of the library
@@ -20,7 +20,7 @@ tour: .venv/pyproject.installed ## a short tour of the library
 test: .venv/pyproject.installed ## the whole default test suite
 	@scripts/test
 
-test-clients: .venv/pyproject.installed ## the clients of others (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
+test-clients: .venv/pyproject.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients
 
 test-cluster: .venv/pyproject.installed ## client, watch and cache against the cluster of LEVELSET_TEST_KUBECONFIG
@@ -61,7 +61,7 @@ bench-dcp: .venv/pyproject.installed ## measure DCP with 1,000 programs
 bench-testing: .venv/pyproject.installed ## measure what a test costs, and the explorer
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/testing.py
 
-kinds: .venv/pyproject.installed ## write the classes of the built-in kinds anew
+kinds: .venv/pyproject.installed ## regenerate the classes of the built-in kinds
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.generate_kinds
 
 docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links

@@ -15,27 +15,27 @@ pytest_plugins = ["tests.watchdog"]
 
 
 def pytest_configure() -> None:
-    """Says that there is no event loop outside of a test, and that no property test depends on the clock.
+    """Clears the current event loop, and makes property tests independent of the clock.
 
-    Asked for the current loop before anybody has said so, asyncio makes one, which nobody closes: a ResourceWarning
-    that hits whichever test runs when it is collected.
+    Without it, asyncio creates a loop on the first `get_event_loop`, which is never closed: a ResourceWarning in
+    whichever test runs when it is garbage collected.
     """
     asyncio.set_event_loop(None)
-    # How long an example takes is the machine's affair: each test has its own limit of seconds. The examples are the
-    # same in every run, unless somebody asks for new ones.
+    # No deadline per example: each test has its own timeout. The examples are the same in every run unless
+    # LEVELSET_FUZZ_EXAMPLES is set.
     settings.register_profile(
-        "house",
+        "levelset",
         deadline=None,
         derandomize=not os.environ.get("LEVELSET_FUZZ_EXAMPLES"),
         suppress_health_check=[HealthCheck.too_slow],
     )
-    settings.load_profile("house")
+    settings.load_profile("levelset")
 
 
 def pytest_collection_finish() -> None:
-    """Takes all modules and all tests out of the garbage collector's sight: they stay until the end anyway.
+    """Freezes all modules and tests in the garbage collector: they live until the end of the run anyway.
 
-    It would go through them anew whenever a test makes many objects, and for them it starts less often than usual.
+    Otherwise every full collection would traverse them.
     """
     gc.collect()
     gc.freeze()

@@ -1,8 +1,8 @@
-"""Measures the API server: how soon it is there, how much it takes, how fast it writes, reads, lists and tells.
+"""Measures the API server: start-up, memory, and the rates of writes, reads, lists and watch events.
 
 `python benchmarks/apiserver.py` prints a markdown table with the goals beside. The server is a process of its own,
 started as users start it (TLS, a token); this process is the load generator, which only writes and counts bytes. All
-of it stays on the loopback interface and is bounded in count and time. `--quick` does a tenth, to see that it works.
+of it stays on the loopback interface and is bounded in count and time. `--quick` does a tenth, as a smoke test.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def configmap(name: str, text: str = TEXT) -> bytes:
 
 
 async def startup(scale: float) -> AsyncIterator[Row]:
-    """Ready in process, ready as a process, and what an idle server holds."""
+    """Start-up time in process and as a process, and the memory of an idle server."""
     code = (
         "import asyncio, time\n"
         "from levelset.apiserver.server import ApiServer\n"
@@ -85,12 +85,12 @@ async def creates(scale: float) -> AsyncIterator[Row]:
                 for connections, count in ((1, int(8_000 * scale)), (32, int(20_000 * scale))):
                     sent = [to_bytes("POST", MAPS, configmap(f"c{connections}-{n}")) for n in range(count)]
                     got = await load(server, sent, connections=connections, expected=b"201")
-                    yield f"creates, {name}, TLS, {connections} connection(s)", told(got), goals[connections]
+                    yield f"creates, {name}, TLS, {connections} connection(s)", described(got), goals[connections]
     code = INSIDE.replace("COUNT", str(int(40_000 * scale)))
     yield "creates in process, memory", f"{float(await run_python(code)):,.0f}/s", ">= 30,000/s"
 
 
-def told(got: Load) -> str:
+def described(got: Load) -> str:
     median = statistics.median(got.times) * 1000
     return (
         f"{got.rate:,.0f}/s ({got.per_core:,.0f} per core-second), median {median:.2f} ms, p99 {got.p99 * 1000:.2f} ms"
@@ -129,7 +129,7 @@ async def reads(scale: float) -> AsyncIterator[Row]:
         for connections in (1, 32):
             runs = [await load(server, [request] * count, connections=connections, expected=b"200") for _ in range(3)]
             got = max(runs, key=lambda run: run.rate)
-            yield f"GETs, plain, {connections} connection(s)", told(got), ">= 40,000/s" if connections > 1 else ""
+            yield f"GETs, plain, {connections} connection(s)", described(got), ">= 40,000/s" if connections > 1 else ""
         got = await load(server, [to_bytes("GET", MAPS)] * 7, connections=1, expected=b"200")
         yield "list of 10,000 objects", f"{statistics.median(got.times) * 1000:.1f} ms", "<= 50 ms"
 
@@ -154,30 +154,34 @@ async def fan_out(scale: float) -> AsyncIterator[Row]:
 async def stalling(scale: float) -> AsyncIterator[Row]:
     """How long a write takes while a watcher does not read, while one does, and without any.
 
-    What a watcher costs shows in the time of the processor. By the clock it can be less than nothing: a server that has
-    just sent an event is still awake when the next request comes, and one that had nothing to do must be woken.
+    The cost of a watcher is visible in CPU time. In wall time it can be negative: a server that has just sent an event is
+    still awake when the next request comes, and an idle one has to be woken.
     """
-    count = int(2_000 * scale)  # few enough that nobody is cut: the stalled one is there to the end
+    count = int(2_000 * scale)  # few enough that no watcher is cut off: the stalled one stays to the end
     found: dict[str, list[Load]] = {"stalled": [], "reading": [], "absent": []}
     with serving(tls=False) as server:
         for turn in range(5):
             for watcher, loads in found.items():
                 big = [to_bytes("POST", MAPS, configmap(f"{watcher}-{turn}-{n}", "x" * 4000)) for n in range(count)]
                 loads.append(await write_beside(watcher, server, big))
-    text = "; ".join(f"{watcher}: {told_latency(loads[1:])}" for watcher, loads in found.items())  # the first warms up
+    text = "; ".join(
+        f"{watcher}: {format_latency(loads[1:])}" for watcher, loads in found.items()
+    )  # the first warms up
     yield "write latency with one watcher", text, "a stalled one changes nothing"
 
 
 async def write_beside(watcher: str, server: Running, requests: Sequence[bytes]) -> Load:
-    """Has the requests answered on one connection while a watcher reads, does not read, or is not there."""
+    """Sends the requests on one connection while a watcher reads, does not read, or does not exist."""
     if watcher == "absent":
         return await load(server, requests, connections=1, expected=b"201")
     with watching(server.port, server.tls, f"{MAPS}?watch=1") as crowd:
-        reading = crowd if watcher == "reading" else None  # who is not in a conversation does not read
+        reading = (
+            crowd if watcher == "reading" else None
+        )  # a watcher that does not take part in `converse` is never read
         return await load(server, requests, connections=1, expected=b"201", crowd=reading)
 
 
-def told_latency(loads: Sequence[Load]) -> str:
+def format_latency(loads: Sequence[Load]) -> str:
     times = sorted(taken for one in loads for taken in one.times)
     cpu = sum(one.cpu for one in loads) / len(times)
     return (
@@ -187,7 +191,7 @@ def told_latency(loads: Sequence[Load]) -> str:
 
 
 async def growth(scale: float) -> AsyncIterator[Row]:
-    """From 1,000 to 100,000 objects: what stays flat, and what grows with the answer."""
+    """From 1,000 to 100,000 objects: what is constant, and what grows with the response."""
     sizes = [int(size * scale) for size in (1_000, 10_000, 100_000)]
     cells: dict[str, list[str]] = {name: [] for name in ("create", "GET", "list of 500", "list of all", "memory")}
     with serving(tls=False) as server:

@@ -1,6 +1,6 @@
-"""Clients that only write requests and count what comes back, on bare sockets and one epoll.
+"""Clients that only send requests and count the responses, on bare sockets and one epoll.
 
-An event loop would cost more per request than the server's answer does, and the two share the time by the clock. So all
+An event loop would cost more per request than the server's response does, and both count as wall time. So all
 clients of a run are served by one ordinary loop, which blocks until the run is over.
 """
 
@@ -28,7 +28,7 @@ def to_bytes(method: str, path: str, body: bytes = b"") -> bytes:
 
 
 class Client(ABC):
-    """One connection; a subclass says what to do with what comes in."""
+    """One connection; a subclass handles the received bytes."""
 
     def __init__(self, port: int, tls: ssl.SSLContext | None) -> None:
         plain = socket.create_connection(("127.0.0.1", port))
@@ -38,11 +38,11 @@ class Client(ABC):
         self.is_busy = True
 
     def ready(self) -> None:
-        """Takes all that is there."""
+        """Reads all available bytes."""
         try:
             while size := self.socket.recv_into(BUFFER):
                 self.take(size)
-                # What TLS has opened already, epoll does not tell; and asking in vain costs an exception.
+                # epoll does not report what TLS has buffered already, and a read that finds nothing costs an exception.
                 if not isinstance(self.socket, ssl.SSLSocket) or not self.socket.pending():
                     return
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -51,11 +51,11 @@ class Client(ABC):
 
     @abstractmethod
     def take(self, size: int) -> None:
-        """Looks at as many bytes of the buffer as have come."""
+        """Handles the received bytes of the buffer."""
 
 
-class Asker(Client):
-    """Sends the next request as soon as it has an answer; looks only for its status and its end."""
+class RequestSender(Client):
+    """Sends the next request when the response is complete; parses only its status and its end."""
 
     def __init__(self, port: int, tls: ssl.SSLContext | None, requests: Iterator[bytes], expected: bytes) -> None:
         super().__init__(port, tls)
@@ -65,7 +65,7 @@ class Asker(Client):
         self.times: list[float] = []
         self.sent = 0.0
 
-    def ask(self) -> None:
+    def send(self) -> None:
         request = next(self.requests, None)
         if request is None:
             self.is_busy = False
@@ -83,7 +83,7 @@ class Asker(Client):
             self.begin(size)
         if not self.missing and not self.head:
             self.times.append(time.perf_counter() - self.sent)
-            self.ask()
+            self.send()
 
     def begin(self, size: int) -> None:
         self.head += bytes(BUFFER[:size])
@@ -104,7 +104,7 @@ def length_in(head: bytes) -> int:
 
 
 class Watcher(Client):
-    """Has opened a watch, and counts the events that come."""
+    """An open watch that counts its events."""
 
     counted: "Piece"
 
@@ -149,23 +149,23 @@ class Crowd:
         return all(watcher.events >= events for watcher in self.watchers)
 
 
-def converse(askers: Sequence[Asker], crowd: Crowd | None = None, *, events: int = 0) -> None:
-    """Has all requests asked and answered, and so many events received by everybody in the crowd."""
+def converse(senders: Sequence[RequestSender], crowd: Crowd | None = None, *, events: int = 0) -> None:
+    """Sends all requests and reads their responses, until every watcher has received so many events."""
     watchers = [] if crowd is None else crowd.watchers
-    clients: dict[int, Client] = {client.socket.fileno(): client for client in (*askers, *watchers)}
+    clients: dict[int, Client] = {client.socket.fileno(): client for client in (*senders, *watchers)}
     end = time.monotonic() + PATIENCE
     with contextlib.closing(select.epoll()) as poll:
         for number in clients:
             poll.register(number, select.EPOLLIN)
-        for asker in askers:
-            asker.ask()
-        while any(asker.is_busy for asker in askers) or (crowd is not None and not crowd.has(events)):
+        for sender in senders:
+            sender.send()
+        while any(sender.is_busy for sender in senders) or (crowd is not None and not crowd.has(events)):
             if time.monotonic() > end:
                 raise TimeoutError("the server does not answer")
             for number, _ in poll.poll(1.0):
                 clients[number].ready()
-    for asker in askers:
-        asker.socket.close()
+    for sender in senders:
+        sender.socket.close()
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A server process to measure, and what a load of requests makes of it."""
+"""A server process to measure, and the load on it."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from apiserver_clients import TOKEN, Asker, Crowd, converse
+from apiserver_clients import TOKEN, Crowd, RequestSender, converse
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -31,7 +31,7 @@ class Running:
 
     @property
     def memory(self) -> float:
-        """What the process holds, in MB."""
+        """The resident memory of the process, in MB."""
         return int(status(self.process.pid, "VmRSS").split()[0]) / 1024
 
     @property
@@ -49,7 +49,7 @@ CORES = sorted(os.sched_getaffinity(0))
 
 
 def pin(process: int, *, last: bool) -> None:
-    """Puts the load generator on the last core and a server on the others, so that neither takes from the other."""
+    """Puts the load generator on the last core and a server on the others, so that they do not compete."""
     if len(CORES) > 1:
         os.sched_setaffinity(process, CORES[-1:] if last else CORES[:-1])
 
@@ -70,12 +70,12 @@ def serving(*, data: str = "memory", tls: bool = True, durability: str = "normal
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(SOURCE)})
     try:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
+        report = json.loads(process.stdout.readline())
         started = time.perf_counter() - began
         pin(process.pid, last=False)
         pin(0, last=True)
-        context = ssl.create_default_context(cadata=told["ca"]) if tls else None
-        yield Running(process, told["port"], context, started)
+        context = ssl.create_default_context(cadata=report["ca"]) if tls else None
+        yield Running(process, report["port"], context, started)
     finally:
         os.sched_setaffinity(0, CORES)
         process.send_signal(signal.SIGTERM)
@@ -83,7 +83,7 @@ def serving(*, data: str = "memory", tls: bool = True, durability: str = "normal
 
 
 async def serve(data: str, *, tls: bool, durability: Literal["normal", "full"]) -> None:
-    """The other side of `serving`: the server, ready to be asked."""
+    """The other side of `serving`: the server, ready for requests."""
     from levelset.apiserver.server import ApiServer
     from levelset.storage import MemoryStorage, SqliteStorage
 
@@ -99,7 +99,7 @@ async def serve(data: str, *, tls: bool, durability: Literal["normal", "full"]) 
 
 @dataclass
 class Load:
-    """What a run gave: requests per second by the clock and by the server's processor time, and how long each took."""
+    """The result of a run: requests per second by wall time and by the server's CPU time, and all latencies."""
 
     count: int
     seconds: float
@@ -130,8 +130,8 @@ async def load(
 ) -> Load:
     """Sends the requests over so many connections, each one at a time, while the crowd gets so many events."""
     left = iter(requests)
-    askers = [Asker(server.port, server.tls, left, expected) for _ in range(connections)]
+    senders = [RequestSender(server.port, server.tls, left, expected) for _ in range(connections)]
     cpu, began = server.cpu, time.perf_counter()
-    converse(askers, crowd, events=events)
+    converse(senders, crowd, events=events)
     seconds = time.perf_counter() - began
-    return Load(len(requests), seconds, server.cpu - cpu, [taken for asker in askers for taken in asker.times])
+    return Load(len(requests), seconds, server.cpu - cpu, [taken for sender in senders for taken in sender.times])

@@ -1,8 +1,8 @@
-"""Measures our cache beside those who list and watch in Python, against the same server. Run by `make bench-cache`.
+"""Measures our cache and other Python clients that list and watch, against the same server. Run by `make bench-cache`.
 
 Every client is a process of its own on a core of its own, with the server on the other; the server is ours, plain
-HTTP, filled with the same objects. For each client: CPU time per listed and kept object and per watch event that
-reached what it keeps, resident memory per kept object, and the longest time for which its event loop stood still.
+HTTP, filled with the same objects. For each client: CPU time per listed and cached object and per watch event that
+reached its cache, resident memory per cached object, and the longest time for which its event loop was blocked.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PATIENCE = 900
 
 
 class Load(NamedTuple):
-    """What one client is given: how many objects to keep and how many events to follow."""
+    """The load of one client: how many objects it holds and how many events it receives."""
 
     kind: str
     count: int
@@ -33,7 +33,7 @@ class Load(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of it, per object and per event."""
+    """The measurements, per object and per event."""
 
     list_us: float
     kib: float
@@ -45,7 +45,7 @@ class Result(NamedTuple):
 
 @contextmanager
 def serving(kind: str, count: int) -> Iterator[tuple[int, Callable[[int], None]]]:
-    """A filled server, and the way to have it write."""
+    """A filled server, and its command channel."""
     run = [sys.executable, str(HERE / "cache_server.py"), kind, str(count)]
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
     process = subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -79,11 +79,11 @@ def measure(client: str, load: Load) -> Result:
         environment = os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"}
         process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         pin(process.pid, CORES[-1:] if len(CORES) > 1 else [])
-        told = follow(process, lambda: storm(load.events))
-    if "watched" not in told:
+        report = follow(process, lambda: storm(load.events))
+    if "watched" not in report:
         error = process.stderr.read() if process.stderr else ""
         raise SystemExit(f"{client} on {load.kind} did not finish:\n{error[-2000:]}")
-    listed, watched = told["listed"], told["watched"]
+    listed, watched = report["listed"], report["watched"]
     return Result(
         listed["cpu"] / listed["number"] * 1e6,
         listed["memory"] / listed["number"] / 1024,
@@ -106,13 +106,13 @@ def start(client: str, load: Load, port: int) -> "subprocess.Popen[str]":
 
 
 def follow(process: "subprocess.Popen[str]", begin: Callable[[], None]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     until = time.monotonic() + PATIENCE
     try:
         assert process.stdout is not None
         for line in process.stdout:
             report = json.loads(line)
-            told[report["phase"]] = report
+            report[report["phase"]] = report
             if report["phase"] == "watching":
                 begin()
             if time.monotonic() > until:
@@ -120,19 +120,19 @@ def follow(process: "subprocess.Popen[str]", begin: Callable[[], None]) -> dict[
         process.wait(30)
     finally:
         process.kill()
-    return told
+    return report
 
 
 def index_growth() -> None:
-    """What an index that is added to a full store takes, for four times as many objects."""
+    """The cost of adding an index to a full store, for two sizes."""
     print(
         "\n#### An index added to a full store\n\n| objects | by label, us/object | by a function of the typed object |"
     )
     print("|---|---|---|")
     for count in (25_000, 100_000):
         with serving("Website", count) as (port, storm):
-            told = follow(start("levelset", Load("Website", count, 100), port), lambda: storm(100))
-        each = [told[f"indexed by {how}"]["cpu"] / count * 1e6 for how in ("label", "function")]
+            report = follow(start("levelset", Load("Website", count, 100), port), lambda: storm(100))
+        each = [report[f"indexed by {how}"]["cpu"] / count * 1e6 for how in ("label", "function")]
         print(f"| {count:,} | {each[0]:.2f} | {each[1]:.2f} |")
 
 
@@ -155,7 +155,7 @@ def table(title: str, rows: list[tuple[str, Load, Result]]) -> None:
 
 
 def installed() -> tuple[str, ...]:
-    """The peers that can be had here, each in its own environment; says why one is left out."""
+    """The peers that are installed, each in its own environment; prints why one is missing."""
     from tests.clients.environments import find_python
 
     found = {name: find_python(name) for name in PEERS}
@@ -176,7 +176,7 @@ def main() -> None:
         load = Load(kind, max(count // scale, 100), max(events // scale, 100))
         rows = [("levelset", load, measure("levelset", load))]
         for peer in peers:
-            # The slow ones are measured on fewer objects and events: what they take per object does not get less.
+            # The slow ones are measured on fewer objects and events: their cost per object does not decrease.
             slow = load if peer == "lightkube" else Load(kind, min(load.count, fewer), min(load.events, 2_000))
             rows.append((peer, slow, measure(peer, slow)))
         table(f"{kind}: {count:,} objects, {events:,} events", rows)

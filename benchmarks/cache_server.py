@@ -1,8 +1,8 @@
-"""The server that the cache benchmark's clients list and watch: ours, filled beforehand, told over its input to write.
+"""The server that the cache benchmark's clients list and watch: ours, filled beforehand; commands on its standard input make it write.
 
 `python cache_server.py KIND COUNT` prints its port once it is ready. A line `storm N` makes N writes, one object after
 the other, as fast as watchers take them; it answers `done`. The end of the input ends it. Objects are put straight into
-the storage, so that what is measured is a client, and the objects are the size that the benchmark says.
+the storage, so that only the client is measured, and the objects have the documented size.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any
 import payloads
 from apiserver_load import TOKEN
 from levelset.apiserver import ApiServer
-from levelset.apiserver.verbs.watch_feeds import feeds_of
+from levelset.apiserver.verbs.watch import feeds_of
 from levelset.storage import MemoryStorage
 
 NAMESPACES = 97
@@ -51,7 +51,7 @@ async def main(kind: str, count: int) -> None:
         written = 0
         while line := (await reader.readline()).decode():
             for _ in range(int(line.split()[1]) // TOGETHER):
-                while is_ahead(server):  # noqa: ASYNC110  # nobody tells
+                while is_ahead(server):  # noqa: ASYNC110  # there is no notification
                     await asyncio.sleep(0.001)
                 for _ in range(TOGETHER):
                     write(storage, *keys[written % count], written)
@@ -61,8 +61,8 @@ async def main(kind: str, count: int) -> None:
 
 
 def is_ahead(server: ApiServer) -> bool:
-    """Whether a watcher is not there yet, or has not taken what was written: the history would run out under it."""
-    feeds = feeds_of(server.world)._feeds.values()
+    """Whether a watcher is missing or behind: the history that it needs could be compacted."""
+    feeds = feeds_of(server.state)._feeds.values()
     watchers = [watcher for feed in feeds for watcher in feed._members]
     return not watchers or any(watcher.sink.is_backed_up for watcher in watchers)
 
@@ -82,13 +82,13 @@ async def define(server: ApiServer) -> None:
 
 
 def fill(server: ApiServer, storage: MemoryStorage, kind: str, number: int) -> tuple[str, bytes]:
-    """Stores one object as it is; gives its key and its bytes."""
+    """Stores one object unchanged; returns its key and its bytes."""
     tree = json.loads(payloads.pod(number) if kind == "Pod" else payloads.website(number))
     metadata = tree["metadata"]
-    # Owners that do not exist would have the garbage collector clear the table; the version is the storage's.
+    # Owners that do not exist would make the garbage collector delete the objects; the version is the storage's.
     metadata.pop("ownerReferences", None)
     metadata.pop("resourceVersion", None)
-    served = server.world.catalog.by_gvk("", "v1", "Pod") if kind == "Pod" else _website(server)
+    served = server.state.catalog.by_gvk("", "v1", "Pod") if kind == "Pod" else _website(server)
     value = json.dumps(tree, separators=(",", ":")).encode()
     key = served.key(metadata["namespace"], metadata["name"])
     storage.put_nowait(key, value, expected=0)
@@ -96,7 +96,7 @@ def fill(server: ApiServer, storage: MemoryStorage, kind: str, number: int) -> t
 
 
 def _website(server: ApiServer) -> Any:
-    return server.world.catalog.by_gvk("example.dev", "v1", "Website")
+    return server.state.catalog.by_gvk("example.dev", "v1", "Website")
 
 
 def write(storage: MemoryStorage, key: str, value: bytes, number: int) -> None:

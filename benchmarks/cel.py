@@ -1,7 +1,7 @@
-"""What rules in CEL cost: compiling one, and evaluating it on an object as it comes from JSON.
+"""Measures CEL rules: compiling one, and evaluating it on an object decoded from JSON.
 
-Run `PYTHONPATH=src python benchmarks/cel.py`. cel-expr-python stands beside it if it is installed; its column counts
-the conversion of the object too, as a server that checks a new object has to do it.
+Run `PYTHONPATH=src python benchmarks/cel.py`. cel-expr-python is measured too if it is installed,
+including the conversion of the object, which a server has to do for each object.
 """
 
 import importlib
@@ -49,7 +49,7 @@ def best(run: Callable[[], Any], rounds: int) -> float:
 
 
 def peer(rule: str) -> Callable[[], Any] | None:
-    """The same rule by cel-expr-python, if it is there."""
+    """The same rule with cel-expr-python, if it is installed."""
     if importlib.util.find_spec("cel_expr_python") is None:
         return None
     cel = importlib.import_module("cel_expr_python.cel")

@@ -1,7 +1,7 @@
-"""Measures the loop: what a reconcile costs, how soon it comes, and how fast real work is done, with kopf beside us.
+"""Measures the reconcile loop: cost and latency of a reconcile, and the speed of an operator, compared with kopf.
 
 Run by `make bench-loop`. Operators are processes of their own on a core of their own, with the server on the other; the
-server judges when all is done, and counts the writes.
+server checks when all is done, and counts the writes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ STORMS = 9
 
 
 def are_there(*peers: str) -> bool:
-    """Whether the peers can be had here, each in an environment of its own; says why not."""
+    """Whether the peers are installed, each in an environment of its own; prints why not."""
     from tests.clients.environments import find_python
 
     found = [find_python(peer) for peer in peers]
@@ -37,11 +37,11 @@ def are_there(*peers: str) -> bool:
 
 
 def spawn(*command: str, last: bool, server: str = "") -> "subprocess.Popen[str]":
-    """A process on a core of its own, whose lines we read and to which we write."""
+    """A process on a core of its own, controlled through stdin and stdout."""
     env = ENVIRONMENT | {"PEER_SERVER": server, "PEER_TOKEN": TOKEN}
     if "walkthrough" in command[-1]:
         env["PYTHONPATH"] += f"{os.pathsep}{packages_of('kubernetes')}"
-    errors = subprocess.DEVNULL if "kopf" in command[0] else None  # its log, which it writes all the same
+    errors = subprocess.DEVNULL if "kopf" in command[0] else None  # its log
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=env
     )
@@ -51,7 +51,7 @@ def spawn(*command: str, last: bool, server: str = "") -> "subprocess.Popen[str]
 
 
 def packages_of(peer: str) -> Path:
-    """What is installed in its environment, for another one to use."""
+    """The site-packages of an environment, for use in another one."""
     return next((CLIENTS / peer / "lib").glob("python*/site-packages"))
 
 
@@ -80,9 +80,9 @@ def read(process: "subprocess.Popen[str]", phase: str | None = None) -> dict[str
     timer.start()
     try:
         for line in process.stdout:
-            told: dict[str, Any] = json.loads(line)
-            if phase in {None, told.get("phase")}:
-                return told
+            report: dict[str, Any] = json.loads(line)
+            if phase in {None, report.get("phase")}:
+                return report
     finally:
         timer.cancel()
     raise SystemExit(f"{process.args} ended before it said {phase or 'anything'}")
@@ -96,9 +96,9 @@ def say(process: "subprocess.Popen[str]", line: str) -> None:
 
 def inside(what: str) -> dict[str, float]:
     process = spawn(sys.executable, str(HERE / "loop_inside.py"), what, last=True)
-    told = read(process)
+    report = read(process)
     finish(process)
-    return told
+    return report
 
 
 def events(count: int) -> list[float]:
@@ -113,11 +113,11 @@ def events(count: int) -> list[float]:
         say(server, f"storm {STORMS * count}")
         storms = [read(process, "watched") for _ in range(STORMS)]
         finish(process)
-    return sorted(told["number"] / told["cpu"] for told in storms)
+    return sorted(report["number"] / report["cpu"] for report in storms)
 
 
 def operators() -> dict[str, tuple[str, ...]]:
-    """Who does the work, and how each is started; kopf three times, and twice levelset."""
+    """The operators and their commands: kopf three times, levelset twice."""
     ours, theirs = HERE / "loop_peers" / "levelset_peer.py", HERE / "loop_peers" / "kopf_peer.py"
     taught = HERE / "loop_peers" / "kopf_walkthrough_peer.py"
     programs = CLIENTS / "kopf" / "bin"
@@ -132,7 +132,7 @@ def operators() -> dict[str, tuple[str, ...]]:
 
 
 def work(command: tuple[str, ...], count: int) -> dict[str, Any]:
-    """Each of so many objects gets a child and a status; seconds by the clock, and CPU seconds of the operator."""
+    """Each of so many objects gets a child and a status; wall seconds, and CPU seconds of the operator."""
     with serving(count) as (server, port):
         process = spawn(*command, last=True, server=f"http://127.0.0.1:{port}")
         read(process, "started")
@@ -140,10 +140,10 @@ def work(command: tuple[str, ...], count: int) -> dict[str, Any]:
         read(server, "right")
         say(process, "enough")
         cpu = read(process, "spent")["cpu"]
-        told = read(server, "judged")
+        report = read(server, "judged")
         process.terminate()
         finish(process)
-    return told | {"cpu": cpu, "count": count}
+    return report | {"cpu": cpu, "count": count}
 
 
 def row(what: str, measured: str, goal: str) -> None:
@@ -157,11 +157,11 @@ def work_rows(quick: bool, *, alone: bool) -> None:
     for who, command in operators().items():
         if who.startswith("kopf") and (alone or not are_there("kopf", "kubernetes")):
             continue
-        told = found[who] = work(command, 500 if quick else 10_000)
-        each = 1e6 / told["count"]
+        report = found[who] = work(command, 500 if quick else 10_000)
+        each = 1e6 / report["count"]
         print(
-            f"| {who} | {told['count']:,} | {told['seconds']:.1f} | {told['seconds'] * each:.0f} | {told['cpu'] * each:.0f} "
-            f"| {told['writes'] / told['count']:.2f} | {told['children']:,} |",
+            f"| {who} | {report['count']:,} | {report['seconds']:.1f} | {report['seconds'] * each:.0f} | {report['cpu'] * each:.0f} "
+            f"| {report['writes'] / report['count']:.2f} | {report['children']:,} |",
             flush=True,
         )
     ours = found["levelset"]

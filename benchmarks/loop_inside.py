@@ -1,8 +1,8 @@
-"""What the loop costs by itself, measured inside one process; `python loop_inside.py WHAT` prints one line of JSON.
+"""The cost of the loop alone, measured inside one process; `python loop_inside.py WHAT` prints one line of JSON.
 
 `dispatch` is enqueue, schedule, worker, context, metrics and history around a reconciler that does nothing; `latency`
-is from the moment at which the storage has a change to the call of the reconciler, at a thousand changes a second;
-`memory` is what a hundred thousand keys take that are queued and not begun.
+is from the commit in the storage to the call of the reconciler, at a thousand changes a second;
+`memory` is the size of a hundred thousand queued keys.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ async def latency() -> dict[str, float]:
     began: dict[str, float] = {}
     found: list[float] = []
 
-    async def look(site: Website, _: Context) -> None:
+    async def reconcile(site: Website, _: Context) -> None:
         if site.name in began:
             found.append(time.perf_counter() - began[site.name])
 
@@ -87,7 +87,7 @@ async def latency() -> dict[str, float]:
             "worst": found[-1] * 1e3,
         }
 
-    return await with_manager(Controller(Website, look), OBJECTS, use)
+    return await with_manager(Controller(Website, reconcile), OBJECTS, use)
 
 
 async def memory() -> dict[str, float]:

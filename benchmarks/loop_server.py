@@ -1,8 +1,8 @@
-"""The server that the loop benchmark's operators work on: ours, filled beforehand, and the judge of who is done.
+"""The server of the loop benchmark's operators: filled beforehand; it checks when an operator is done.
 
-`python loop_server.py COUNT` prints its port once it is ready. Then it looks whether each Website has a ConfigMap of
-its own and a status, and when that is so prints how long it took since `go` was said over its input, how many writes it
-was, and how many ConfigMaps there are. `storm N` makes N writes of generations instead. The end of the input ends it.
+`python loop_server.py COUNT` prints its port once it is ready. Then it checks whether each Website has a ConfigMap of
+its own and a status, and then prints the time since `go` was read from its input, the number of writes, and the
+number of ConfigMaps. `storm N` makes N writes of generations instead. The end of the input ends it.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ async def main(count: int) -> None:
 
 
 def fill(server: ApiServer, storage: MemoryStorage, number: int) -> tuple[str, bytes]:
-    """Stores one Website as its user wrote it: without a status, and with nobody who owns it."""
+    """Stores one Website as its user wrote it: without a status, and without owners."""
     tree = json.loads(payloads.website(number))
     tree.pop("status", None)
     for name in ("ownerReferences", "resourceVersion", "managedFields", "finalizers", "deletionTimestamp"):
         tree["metadata"].pop(name, None)
-    served: Any = server.world.catalog.by_gvk("example.dev", "v1", "Website")
+    served: Any = server.state.catalog.by_gvk("example.dev", "v1", "Website")
     key = served.key(tree["metadata"]["namespace"], tree["metadata"]["name"])
     value = json.dumps(tree, separators=(",", ":")).encode()
     storage.put_nowait(key, value, expected=0)
@@ -54,14 +54,14 @@ async def storm(server: ApiServer, storage: MemoryStorage, keys: list[tuple[str,
         write(storage, *keys[number % len(keys)], number // len(keys))
         if number % TOGETHER == TOGETHER - 1:
             await asyncio.sleep(0)
-            while is_ahead(server):  # noqa: ASYNC110  # nobody tells
+            while is_ahead(server):  # noqa: ASYNC110  # there is no notification
                 await asyncio.sleep(0.001)
 
 
 async def judge(server: ApiServer, storage: MemoryStorage, keys: list[str]) -> None:
-    """Waits until each Website has its child and its status, and then for what is written all the same."""
-    items = storage._ledger.items
-    served: Any = server.world.catalog.by_gvk("", "v1", "ConfigMap")
+    """Waits until each Website has its child and its status, and then for further writes."""
+    items = storage._mvcc.items
+    served: Any = server.state.catalog.by_gvk("", "v1", "ConfigMap")
     prefix = served.key("x", "y").removesuffix("x/y")
     began, before = time.perf_counter(), storage.revision
 
@@ -69,17 +69,17 @@ async def judge(server: ApiServer, storage: MemoryStorage, keys: list[str]) -> N
         return sum(1 for key in items if key.startswith(prefix))
 
     def is_right() -> bool:
-        """Whether all is there; the long look only when there were enough writes for it."""
+        """Whether the result is complete; the full check is made only after enough writes."""
         enough = storage.revision - before >= 2 * len(keys) and children() >= len(keys)
         return enough and all(b'"ready":' in items[key].value for key in keys)
 
-    while not is_right():  # noqa: ASYNC110  # nobody tells
+    while not is_right():  # noqa: ASYNC110  # there is no notification
         await asyncio.sleep(0.05)
     took = time.perf_counter() - began
     print(json.dumps({"phase": "right", "seconds": took}), flush=True)
     await asyncio.sleep(3.0)
-    told = {"phase": "judged", "seconds": took, "writes": storage.revision - before, "children": children()}
-    print(json.dumps(told), flush=True)
+    report = {"phase": "judged", "seconds": took, "writes": storage.revision - before, "children": children()}
+    print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from levelset import Condition, Model, Resource, Spec, Status
+from levelset import Condition, Resource, Spec, Status
+from levelset.objects import Model
 
 __all__ = ["Pod", "Website"]
 

@@ -1,6 +1,6 @@
-"""Objects: decode, encode and keep, with lightkube and pydantic beside us. Run by `make bench`.
+"""Objects: decode, encode and hold, compared with lightkube and pydantic. Run by `make bench`.
 
-Every line is measured in a process of its own, so that memory is the line's alone; time is CPU time, best of several
+Every line is measured in a process of its own, so that memory is not shared; time is CPU time, best of several
 rounds. Only the ratios within one run carry over to another machine.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 
 import payloads
 
-KEPT = 100_000
+HELD = 100_000
 PEERS = ("lightkube", "pydantic")
 
 
 def tools(holder: str, kind: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes] | None]:
-    """How this holder reads one object, and how it writes one."""
+    """The functions with which a library decodes and encodes an object."""
     if holder == "json":
         return json.loads, lambda tree: json.dumps(tree).encode()
     if holder.startswith("levelset"):
@@ -35,19 +35,19 @@ def tools(holder: str, kind: str) -> tuple[Callable[[bytes], Any], Callable[[Any
 
 def _levelset(holder: str, kind: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes] | None]:
     import models_levelset
-    from levelset.objects import decode, encode, keep, read_head
+    from levelset.objects import decode, decode_cached, decode_head, encode
 
     class_ = getattr(models_levelset, kind)
     if holder == "levelset typed":
-        # What a controller writes most is what it made, not what it read: nothing to carry over.
+        # Most writes of a controller are of objects that it built: they have no unknown fields.
         return (lambda raw: decode(class_, raw)), (lambda obj: encode(_made_here(obj)))
     if holder == "levelset read-modify-write":
         return (lambda raw: decode(class_, raw).with_metadata(generation=9)), encode
     if holder == "levelset head":
-        return read_head, None
-    if holder == "levelset kept":
-        return keep, None
-    return (lambda raw: keep(raw, managed_fields=False)), None
+        return decode_head, None
+    if holder == "levelset cached":
+        return decode_cached, None
+    return (lambda raw: decode_cached(raw, managed_fields=False)), None
 
 
 def _made_here(obj: Any) -> Any:
@@ -67,7 +67,7 @@ def _lightkube(kind: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes
 
 
 def measure(holder: str, kind: str, count: int) -> dict[str, float]:
-    """Decode, encode and keep, in this process."""
+    """Decode, encode and hold, in this process."""
     make = {"Pod": payloads.pod, "Website": payloads.website}[kind]
     read, write = tools(holder, kind)
     sample = make(7)
@@ -75,7 +75,7 @@ def measure(holder: str, kind: str, count: int) -> dict[str, float]:
     if write is not None:
         obj = read(sample)
         result["encode"] = _best(lambda: write(obj))
-    result.update(_keep(read, make, count))
+    result.update(_hold(read, make, count))
     return result
 
 
@@ -96,8 +96,8 @@ def _timed(call: Callable[[], Any], loops: int) -> float:
     return time.process_time() - start
 
 
-def _keep(read: Callable[[bytes], Any], make: Callable[[int], bytes], count: int) -> dict[str, float]:
-    """Reads and holds `count` different objects with the collector as it comes."""
+def _hold(read: Callable[[bytes], Any], make: Callable[[int], bytes], count: int) -> dict[str, float]:
+    """Reads and holds `count` different objects with the default garbage collector."""
     pauses: list[float] = []
     began = 0.0
 
@@ -127,7 +127,7 @@ def _keep(read: Callable[[bytes], Any], make: Callable[[int], bytes], count: int
     full = time.perf_counter() - start
     gc.callbacks.remove(watch)
     return {
-        "keep": spent / count * 1e6,
+        "hold": spent / count * 1e6,
         "bytes": memory / count,
         "pause": worst * 1e3,
         "full": full * 1e3,
@@ -156,34 +156,35 @@ HOLDERS = (
     "levelset typed",
     "levelset read-modify-write",
     "levelset head",
-    "levelset kept",
-    "levelset kept, cut",
+    "levelset cached",
+    "levelset cached, cut",
 )
 
 
 def main() -> None:
-    """Prints one table for each kind, and what a million kept objects do to the collector."""
+    """Prints one table for each kind, and the garbage collection of a million cached objects."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     for kind in ("Website", "Pod"):
         print(f"\n### {kind}, {len(payloads.pod(7) if kind == 'Pod' else payloads.website(7)):,} bytes\n")
-        print("| holder | decode us | encode us | keep us | bytes kept | longest pause ms | full collection ms |")
+        print("| holder | decode us | encode us | hold us | bytes held | longest pause ms | full collection ms |")
         print("|---|---|---|---|---|---|---|")
         for holder in HOLDERS:
-            row = rows[holder, kind] = _child(holder, kind, KEPT)
+            row = rows[holder, kind] = _child(holder, kind, HELD)
             encode = f"{row['encode']:.1f}" if "encode" in row else "-"
             print(
-                f"| {holder} | {row['decode']:.2f} | {encode} | {row['keep']:.2f} | {row['bytes']:,.0f} "
+                f"| {holder} | {row['decode']:.2f} | {encode} | {row['decode_cached']:.2f} | {row['bytes']:,.0f} "
                 f"| {row['pause']:.1f} | {row['full']:.1f} |",
                 flush=True,
             )
-        best, peer = rows["levelset kept", kind], rows["lightkube", kind]
-        print(f"\nkept against lightkube: {peer['keep'] / best['keep']:.1f} times faster, ", end="")
+        best, peer = rows["levelset cached", kind], rows["lightkube", kind]
+        print(f"\ncached against lightkube: {peer['decode_cached'] / best['decode_cached']:.1f} times faster, ", end="")
         print(f"{peer['bytes'] / best['bytes']:.1f} times smaller")
-    million = _child("levelset kept", "Website", 1_000_000)
+    million = _child("levelset cached", "Website", 1_000_000)
     print(
-        f"\na million kept: longest pause {million['pause']:.1f} ms, full collection {million['full']:.1f} ms, ", end=""
+        f"\na million cached: longest pause {million['pause']:.1f} ms, full collection {million['full']:.1f} ms, ",
+        end="",
     )
-    print(f"{million['bytes']:,.0f} bytes each, {million['keep']:.2f} us each")
+    print(f"{million['bytes']:,.0f} bytes each, {million['decode_cached']:.2f} us each")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from levelset_omnia import omnia_system
 from levelset_omnia.kinds import AgentRuntime
 from levelset_omnia.well_known import DEFAULT_AGENT_IMAGE
 
-# The least that a probe takes for an agent: no framework, no threads, one answer for everybody.
+# The least that a probe takes for an agent: no framework, no threads, one response for all requests.
 PROGRAM = """
 import os, signal, socket
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -33,7 +33,7 @@ API = "omnia.altairalabs.ai/v1alpha1"
 
 
 def shared() -> list[dict[str, Any]]:
-    """What all agents have in common."""
+    """The objects that all agents share."""
     meta = {"namespace": "default"}
     source = {"type": "configmap", "configMapRef": {"name": "prompts"}}
     return [
@@ -68,7 +68,7 @@ async def measure(number: int) -> None:
         client = local.client
         for one in shared():
             await client.create(one)
-        before, cpu = local.server.world.storage.revision, time.process_time()
+        before, cpu = local.server.state.storage.revision, time.process_time()
         began = time.perf_counter()
         await asyncio.gather(*(client.create(agent(one)) for one in range(number)))
         created = time.perf_counter() - began
@@ -77,11 +77,11 @@ async def measure(number: int) -> None:
             if time.perf_counter() - began > 600:
                 raise SystemExit(f"only {await running(client)} of {number} agents run after 10 minutes")
         converged = time.perf_counter() - began
-        writes = local.server.world.storage.revision - before
+        writes = local.server.state.storage.revision - before
         spent = time.process_time() - cpu
-        idle = local.server.world.storage.revision
+        idle = local.server.state.storage.revision
         await asyncio.sleep(10)
-        later = local.server.world.storage.revision - idle
+        later = local.server.state.storage.revision - idle
         pods = len(await client.list(Pod))
         kinds = await counted(client)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -26,7 +26,7 @@ def website(number: int) -> bytes:
                 },
                 "annotations": {
                     "example.dev/contact": f"team-{number % 97}@example.dev",
-                    "example.dev/note": "ask before scaling it down",
+                    "example.dev/note": "do not scale below 3 sites",
                 },
                 "finalizers": ["example.dev/dns"],
                 "ownerReferences": [

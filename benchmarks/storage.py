@@ -1,4 +1,4 @@
-"""How fast the storages are: puts per second, and how reads grow with the number of objects.
+"""Measures the storages: puts per second, and how reads grow with the number of objects.
 
 Run: python benchmarks/storage.py
 """

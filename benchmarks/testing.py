@@ -1,4 +1,4 @@
-"""What a test costs: the fixture alone, a thousand tests of a controller, a virtual day, and the explorer's plans.
+"""Measures tests: the fixture alone, a thousand tests of a controller, a virtual day, and the explorer's plans.
 
 Run: python benchmarks/testing.py [number of tests]
 """
@@ -78,7 +78,7 @@ def row(what: str, measured: str, goal: str = "") -> None:
 
 
 def suite(text: str, number: int) -> float:
-    """The seconds of CPU that pytest takes for so many tests, its own start included."""
+    """The CPU seconds of pytest for so many tests, including its start."""
     with TemporaryDirectory() as folder:
         (Path(folder) / "test_it.py").write_text(text.format(number=number))
         (Path(folder) / "website.py").write_text(WEBSITE.read_text())

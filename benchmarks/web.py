@@ -1,8 +1,8 @@
-"""Measures the server edge: requests per second, plain and over TLS, and the fan-out of watch events.
+"""Measures the HTTP server: requests per second, plain and over TLS, and the fan-out of watch events.
 
-`python benchmarks/web.py` starts the server as a second process, on one core, and asks it from this one, on another.
-"cpu" is the user and system time of the server alone: what one core can carry. "wall" is until the clients have
-everything, so it is the slower of the two sides.
+`python benchmarks/web.py` starts the server as a second process, on one core, and sends requests from this one, on another.
+"cpu" is the user and system time of the server alone: the capacity of one core. "wall" is until the clients have
+everything, so it depends on the slower of the two sides.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from levelset.http import Authority, Limits, Request, Response, Server, Sink
+from levelset.http import CertificateAuthority, Limits, Request, Response, Server, Sink
 
 OBJECT = json.dumps({"kind": "Widget", "metadata": {"name": "one"}, "spec": {"text": "x" * 1430}}).encode()
 LINE = b'{"type":"MODIFIED","object":' + OBJECT + b"}\n"
@@ -34,7 +34,7 @@ def to_bytes(path: str) -> bytes:
 
 
 class Application:
-    """A handler with one object, and a watch to which it writes when told."""
+    """A handler with one object, and a watch to which it writes on request."""
 
     def __init__(self) -> None:
         self.sinks: list[Sink] = []
@@ -71,8 +71,8 @@ class Application:
         yield b"done"
 
 
-class Asker(asyncio.BufferedProtocol):
-    """Asks again as soon as it has its answer; all answers have the same length."""
+class RequestSender(asyncio.BufferedProtocol):
+    """Sends the next request when the response is complete; all responses have the same length."""
 
     def __init__(self, request: bytes, count: int, done: Callable[[], None]) -> None:
         self.request, self.left, self.done = request, count, done
@@ -100,8 +100,8 @@ class Asker(asyncio.BufferedProtocol):
             self.done()
 
 
-class Watcher(Asker):
-    """Asks once, and is done when it has got so many bytes."""
+class Watcher(RequestSender):
+    """Sends one request, and is done after so many bytes."""
 
     def buffer_updated(self, nbytes: int) -> None:
         self.got += nbytes
@@ -110,7 +110,7 @@ class Watcher(Asker):
             self.done()
 
 
-async def ask(port: int, tls: ssl.SSLContext | None, path: str) -> bytes:
+async def fetch(port: int, tls: ssl.SSLContext | None, path: str) -> bytes:
     name = "localhost" if tls else None
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=name)
     writer.write(to_bytes(path).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
@@ -120,7 +120,7 @@ async def ask(port: int, tls: ssl.SSLContext | None, path: str) -> bytes:
 
 
 async def open_all(
-    kind: type[Asker], port: int, tls: ssl.SSLContext | None, count: int, request: bytes, each: int
+    kind: type[RequestSender], port: int, tls: ssl.SSLContext | None, count: int, request: bytes, each: int
 ) -> tuple[list[asyncio.BaseTransport], list["asyncio.Future[None]"]]:
     loop = asyncio.get_running_loop()
     transports, futures = [], []
@@ -137,15 +137,17 @@ async def open_all(
 
 
 async def load(port: int, tls: ssl.SSLContext | None, path: str, connections: int, total: int) -> str:
-    """How many requests per second `connections` clients get answered; best of three."""
+    """Requests per second over `connections` connections; best of three."""
     best = (0.0, 0.0)
     for _ in range(3):
-        before = json.loads(await ask(port, tls, "/state"))
+        before = json.loads(await fetch(port, tls, "/state"))
         began = time.perf_counter()
-        transports, futures = await open_all(Asker, port, tls, connections, to_bytes(path), total // connections)
+        transports, futures = await open_all(
+            RequestSender, port, tls, connections, to_bytes(path), total // connections
+        )
         await asyncio.gather(*futures)
         wall = time.perf_counter() - began
-        cpu = json.loads(await ask(port, tls, "/state"))[0] - before[0]
+        cpu = json.loads(await fetch(port, tls, "/state"))[0] - before[0]
         for transport in transports:
             transport.close()
         best = max(best, (total / cpu, total / wall))
@@ -153,15 +155,15 @@ async def load(port: int, tls: ssl.SSLContext | None, path: str, connections: in
 
 
 async def fan_out(port: int, watchers: int, events: int, by: int) -> str:
-    """How many events x watchers per second arrive."""
+    """Events x watchers per second."""
     size = (len(LINE) * events) + 1
     transports, futures = await open_all(Watcher, port, None, watchers, to_bytes("/watch"), size)
-    before = json.loads(await ask(port, None, "/state"))
+    before = json.loads(await fetch(port, None, "/state"))
     began = time.perf_counter()
-    await ask(port, None, f"/fan?events={events}&by={by}")
+    await fetch(port, None, f"/fan?events={events}&by={by}")
     await asyncio.gather(*futures)
     wall = time.perf_counter() - began
-    after = json.loads(await ask(port, None, "/state"))
+    after = json.loads(await fetch(port, None, "/state"))
     for transport in transports:
         transport.close()
     total, cpu = watchers * events, after[0] - before[0]
@@ -217,7 +219,7 @@ def main() -> None:
     pin(0)
     tls = None
     if options.serve == "tls":
-        authority = Authority.create("bench")
+        authority = CertificateAuthority.create("bench")
         Path(options.directory, "ca.pem").write_bytes(authority.certificate)
         tls = authority.server_context(authority.issue_server(["localhost"], ["127.0.0.1"]))
     asyncio.run(serve(tls))

@@ -1,32 +1,21 @@
-"""Reads a manifest with two kinds, decides something about it, and writes the changed objects back as YAML."""
+"""Reads a manifest with two kinds, changes them, and writes the changed objects back as YAML."""
 
 from datetime import UTC, datetime
 from typing import Annotated
 
-from levelset import (
-    Condition,
-    Meta,
-    Object,
-    Resource,
-    Scheme,
-    Spec,
-    Status,
-    find_condition,
-    read_manifests,
-    set_condition,
-    write_manifests,
-)
+from levelset import Condition, Meta, Object, Resource, Spec, Status, set_condition
+from levelset.objects import Scheme, find_condition, read_manifests, write_manifests
 
 
 class WebsiteSpec(Spec):
-    """What somebody wants of a site."""
+    """The desired state of a site."""
 
     image: str
     replicas: Annotated[int, Meta(ge=1)] = 1
 
 
 class WebsiteStatus(Status):
-    """How a site is."""
+    """The observed state of a site."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -36,7 +25,7 @@ class Website(Resource[WebsiteSpec, WebsiteStatus], api="example.dev/v1", short_
 
 
 class ConfigMap(Object, api="v1"):
-    """A kind without a spec: its members stand beside the metadata."""
+    """A kind without a spec: its fields are beside the metadata."""
 
     data: dict[str, str] = {}
 
@@ -45,7 +34,7 @@ MANIFEST = """
 apiVersion: example.dev/v1
 kind: Website
 metadata: {name: blog, namespace: default}
-spec: {image: "blog:1", theme: dark}  # our class knows no theme
+spec: {image: "blog:1", theme: dark}  # the class does not declare theme
 ---
 apiVersion: v1
 kind: ConfigMap

@@ -12,7 +12,7 @@ class GreetingStatus(Status):
 
 
 class Greeting(Resource[GreetingSpec, GreetingStatus], api="demo.example.dev/v1"):
-    """Somebody to say hello to."""
+    """A person to greet."""
 
 
 async def greet(greeting: Greeting, ctx: Context) -> None:

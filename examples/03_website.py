@@ -22,7 +22,7 @@ from levelset import (
 
 
 class WebsiteSpec(Spec):
-    """What somebody wants of a site."""
+    """The desired state of a site."""
 
     image: str
     certificate: str
@@ -30,7 +30,7 @@ class WebsiteSpec(Spec):
 
 
 class WebsiteStatus(Status):
-    """How a site is."""
+    """The observed state of a site."""
 
     ready: int = 0
 
@@ -45,11 +45,11 @@ class Website(
 
 
 class Secret(Object, api="v1"):
-    """The certificate of a site; we only look whether it is there."""
+    """The certificate of a site; only its existence matters here."""
 
 
 class DeploymentSpec(Spec):
-    """The part of a Deployment's spec that we decide; what is not named here belongs to others."""
+    """The fields of a Deployment's spec that this controller owns; other fields belong to other managers."""
 
     replicas: int
     selector: dict[str, Any]
@@ -63,7 +63,7 @@ class DeploymentStatus(Status):
 
 
 class Deployment(Resource[DeploymentSpec, DeploymentStatus], api="apps/v1"):
-    """What runs a site."""
+    """Runs a site."""
 
 
 def certificate(site: Website) -> Iterator[Ref[Secret]]:
@@ -84,7 +84,7 @@ def deployment(site: Website) -> Deployment:
 
 
 async def reconcile(site: Website, ctx: Context) -> Action:
-    """Looks at one site, and takes the next step."""
+    """Compares the desired with the actual state of a site, and takes the next step."""
     for secret in certificate(site):
         if ctx.cached(secret) is None:
             raise Retry(f"secret {secret.name} is not there yet", seconds=30)
@@ -95,7 +95,7 @@ async def reconcile(site: Website, ctx: Context) -> Action:
 
 
 async def take_down(site: Website, ctx: Context) -> None:
-    """Is called before a site disappears; its Deployment goes with it, as it is owned."""
+    """Called before a site is deleted; its Deployment is deleted with it, by its owner reference."""
     ctx.record(site, "TakenDown", f"{site.name} is offline")
 
 

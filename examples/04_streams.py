@@ -1,37 +1,28 @@
-"""The loop by hand: two watches, a store, an index and a stream of refs, driven without a Controller.
+"""The reconcile loop without a Controller: two watches, a store, an index and a stream of refs.
 
-An application's settings are a ConfigMap that names a Secret; beside it we keep a ConfigMap that tells whether the
-Secret is there. It runs on a server of its own, plays a short story, and ends.
+An application's settings are a ConfigMap that names a Secret; a second ConfigMap reports whether the
+Secret exists. It runs on an embedded server, plays a short scenario, and ends.
 """
 
 import asyncio
 from collections.abc import Iterator
 
-from levelset import (
-    Client,
-    Context,
-    Index,
-    Object,
-    ObjectMeta,
-    Ref,
-    by,
-    drive,
-    merge,
-    store,
-    watch,
-    without_managed_fields,
-)
+from levelset import Client, Context, Index, Object, ObjectMeta, Ref, by, watch
+from levelset.aio import merge
 from levelset.apiserver import ApiServer
+from levelset.objects import without_managed_fields
+from levelset.runtime.cache import store
+from levelset.runtime.controller import drive
 
 
 class Settings(Object, api="v1", kind="ConfigMap"):
-    """What an application is told."""
+    """The settings of an application."""
 
     data: dict[str, str] = {}
 
 
 class Secret(Object, api="v1"):
-    """What an application is to keep to itself."""
+    """The credentials of an application."""
 
 
 def secrets(settings: Settings) -> Iterator[Ref[Secret]]:
@@ -43,7 +34,7 @@ uses = Index(Settings, secrets)
 
 
 async def reconcile(settings: Settings, ctx: Context) -> None:
-    """Keeps the ConfigMap that tells how it is."""
+    """Writes the ConfigMap that reports whether the Secret exists."""
     missing = [ref.name for ref in secrets(settings) if await ctx.client.find(ref) is None]
     report = Settings(
         metadata=ObjectMeta(name=f"{settings.name}-report", namespace=settings.namespace),
@@ -53,7 +44,7 @@ async def reconcile(settings: Settings, ctx: Context) -> None:
 
 
 async def play(client: Client) -> None:
-    """What people do meanwhile: they write settings that name a Secret, wait for the report, and make the Secret."""
+    """The scenario: create settings that name a Secret, wait for the report, and create the Secret."""
     metadata = ObjectMeta(name="shop", namespace="default", labels={"app": "shop"})
     await client.create(Settings(metadata=metadata, data={"secret": "password"}))
     report = Ref(Settings, "shop-report", "default")
@@ -63,9 +54,9 @@ async def play(client: Client) -> None:
 
 
 async def main() -> None:
-    """Assembles the loop, and runs it until the story is over."""
+    """Assembles the loop, and runs it until the scenario is over."""
     async with ApiServer() as server, await Client.connect(server) as client:
-        kept, writer = store(Settings, uses)
+        settings_store, writer = store(Settings, uses)
         changed = (
             watch(client, Settings, labels="app")
             .modify(without_managed_fields)
@@ -77,14 +68,15 @@ async def main() -> None:
         affected = (
             watch(client, Secret)
             .touched()
-            .flat_map(lambda secret: kept.by(uses, secret.ref))
+            .flat_map(lambda secret: settings_store.by(uses, secret.ref))
             .map(lambda settings: settings.ref)
         )
-        story = asyncio.create_task(play(client), name="story")
-        outcomes = drive(merge(changed, affected).take_until(story), reconcile, reading=kept, writing=client)
+        scenario = asyncio.create_task(play(client), name="scenario")
+        requests = merge(changed, affected).take_until(scenario)
+        outcomes = drive(requests, reconcile, reading=settings_store, writing=client)
         async for outcome in outcomes:
             print(outcome.ref, outcome.error or outcome.action)
-        await story
+        await scenario
 
 
 asyncio.run(main())

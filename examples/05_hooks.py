@@ -1,4 +1,4 @@
-"""Fills in what may be left out of a Website, refuses what cannot work, and serves its old version too."""
+"""Webhooks of a Website: defaults, validation, and conversion of its old version."""
 
 from levelset import Context, Controller, Denied, Resource, Spec, Status, run
 from levelset.runtime.webhook import Review, converts, defaults, validates
@@ -23,18 +23,18 @@ class OldWebsiteSpec(Spec):
 
 
 class OldWebsite(Resource[OldWebsiteSpec, WebsiteStatus], api="shop.example.dev/v1beta1", kind="Website"):
-    """The same site, as it was written down a year ago."""
+    """The old version of Website."""
 
 
 def latest_image(site: Website) -> Website:
-    """To change is to return the changed object."""
+    """Defaults: returns the changed object."""
     if ":" in site.spec.image:
         return site
     return site.with_spec(image=f"{site.spec.image}:latest")
 
 
 def sensible(site: Website, review: Review[Website]) -> None:
-    """To refuse is to raise."""
+    """Validates: raises to reject."""
     if site.spec.replicas < 1:
         raise Denied("at least one replica is needed", field="spec.replicas")
     if review.old and review.old.spec.image != site.spec.image:

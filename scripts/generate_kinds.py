@@ -2,8 +2,8 @@
 
     python -m scripts.generate_kinds [TARGET]
 
-Every group and version gives a module of `src/levelset/kinds` (a large one several, so that nobody pays for all of it);
-`enums.py` has the values that members may take, and `__init__.py` the window. What the schemas do not tell is in
+Every group and version gives a module of `src/levelset/kinds` (a large one several, to load only what is used);
+`enums.py` has the values of enumerated fields, and `__init__.py` the public names. What the schemas do not say is in
 `scripts/kinds_tables.py`. The same input gives the same bytes.
 """
 
@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scripts.kinds_exports import enums, late_module
 from scripts.kinds_tables import COMMON, COUNTS, ENUMS, NEEDED, NULL_LISTS, PARTS, SENTENCES, SHORT_NAMES, TITLES
-from scripts.kinds_windows import enums, late_module
 
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.codegen.models import source_text as layout
-from levelset.codegen.models.module_plan import Home, Kind, Module, kind_of, name_keywords
+from levelset.codegen.models.module_plan import ImportedClass, Kind, Module, kind_of, name_keywords
 from levelset.codegen.models.module_writer import write_module
 from levelset.codegen.models.openapi_definitions import WELL_KNOWN, Definitions, short
-from levelset.codegen.models.schema_reader import ListOf, Member, Named, Place, Role, Shape, Type, Word
+from levelset.codegen.models.schema_reader import ListOf, Member, Named, Role, SchemaLocation, Shape, Type, TypeName
 from levelset.codegen.models.source_text import export_order, quoted
 
 ROOT = Path(__file__).parent.parent / "src" / "levelset"
@@ -33,7 +33,7 @@ TARGET = ROOT / "kinds"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 BY_HAND = ("FieldSelectorRequirement", "LabelSelector", "LabelSelectorRequirement")
 CORE = "v1"
-# Where a name is in several modules, the one that the window shows; those named with nothing are not shown.
+# Where a name is in several modules, the one that `levelset.kinds` exports; those named with nothing are not exported.
 SHOWN = {"Event": "", "EventSeries": "", "Scale": "", "ScaleSpec": "", "ScaleStatus": "", "Subject": "rbac_v1"}
 GENERATED = "Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`."
 
@@ -75,26 +75,26 @@ def read_data() -> Data:
 def render(data: Data) -> dict[str, str]:
     """The text of every file, by name."""
     tables = Tables(data)
-    house = House(data, tables)
-    files = {f"{name}.py": hushed(write_module(house.module(name))) for name in house.names()}
+    catalog = KindModules(data, tables)
+    files = {f"{name}.py": hushed(write_module(catalog.module(name))) for name in catalog.names()}
     tables.require_all_used()
-    unknown = {*SENTENCES, *TITLES} - {one for name in house.names() for one in house.exports(name)}
+    unknown = {*SENTENCES, *TITLES} - {one for name in catalog.names() for one in catalog.exports(name)}
     if unknown:
         raise SystemExit(f"the tables have sentences for {', '.join(sorted(unknown))}, which no schema has")
-    files |= {f"{module_name(version)}.py": facade(house, version) for version in PARTS}
+    files |= {f"{module_name(version)}.py": facade(catalog, version) for version in PARTS}
     files["enums.py"] = enums(GENERATED)
-    files["__init__.py"] = window(data, house)
+    files["__init__.py"] = exports_module(data, catalog)
     return dict(sorted(files.items()))
 
 
 def hushed(source: str) -> str:
-    """The source with a word to the linter where a parameter of `new` must be called `type`."""
+    """The source with a `noqa` comment where a parameter of `new` must be called `type`."""
     return re.sub(r"^( {8}type: .*,)$", r"\1  # noqa: A002", source, flags=re.MULTILINE)
 
 
 @dataclass
 class Tables:
-    """The tables, ready to be asked by definition and member; remembers what was asked for."""
+    """The tables by definition and member; records which entries were used."""
 
     data: Data
     used: set[str] = field(default_factory=set[str])
@@ -107,7 +107,7 @@ class Tables:
         }
 
     def adjust(self, definition: str, member: Member) -> Member:
-        """The member as the tables want it."""
+        """The member with the changes of the tables."""
         key = f"{'.'.join(definition.split('.')[-3:])}.{member.wire}"
         kinds = [kind for kind, rows in self.rows.items() if key in rows]
         enum = self.enums.get(key) or ("ConditionStatus" if is_condition(definition, member) else None)
@@ -119,11 +119,11 @@ class Tables:
         if "needed" in kinds:
             member = replace(member, fallback=None)
         if enum is not None:
-            member = replace(member, type=ListOf(Word(enum)) if isinstance(member.type, ListOf) else Word(enum))
+            member = replace(member, type=ListOf(TypeName(enum)) if isinstance(member.type, ListOf) else TypeName(enum))
         return self._atomic(member)
 
     def _atomic(self, member: Member) -> Member:
-        """A part that is replaced as a whole says so where it is defined; here it is said where it is used."""
+        """Moves the atomic marker from a definition to the members that use it."""
         if isinstance(member.type, Named) and "Atomic()" not in member.notes:
             schema = self.data.schemas[member.type.definition]
             if schema.get("x-kubernetes-map-type") == "atomic":
@@ -131,7 +131,7 @@ class Tables:
         return member
 
     def require_all_used(self) -> None:
-        """Refuses rows that fit nothing: a member was renamed, or is gone."""
+        """Rejects rows that match nothing: a member was renamed or removed."""
         wrong = sorted({*self.enums, *(key for rows in self.rows.values() for key in rows)} - self.used)
         if wrong:
             raise SystemExit(f"the tables speak of members that no schema has: {', '.join(wrong)}")
@@ -139,11 +139,11 @@ class Tables:
 
 def is_condition(definition: str, member: Member) -> bool:
     """Whether this is the status of a condition, which is True, False or Unknown."""
-    return member.wire == "status" and definition.endswith("Condition") and member.type == Word("str")
+    return member.wire == "status" and definition.endswith("Condition") and member.type == TypeName("str")
 
 
-class House:
-    """All modules to be: which definition lives where."""
+class KindModules:
+    """All modules to generate: which definition goes where."""
 
     def __init__(self, data: Data, tables: Tables) -> None:
         self.data = data
@@ -152,8 +152,8 @@ class House:
         self.kinds: dict[str, list[Kind]] = {}
         self.titles: dict[str, str] = {}
         self.shapes: dict[str, dict[str, Shape]] = {}
-        self.homes = {f"{META}{name}": Home("levelset.kinds.meta_v1", name) for name in BY_HAND}
-        # Core first: the others draw on it.
+        self.homes = {f"{META}{name}": ImportedClass("levelset.kinds.meta_v1", name) for name in BY_HAND}
+        # Core first: the others import from it.
         for version in sorted(data.versions, key=lambda one: (one != CORE, one)):
             if version in PARTS:
                 self._add_parts(version)
@@ -170,11 +170,11 @@ class House:
         return sorted([*classes, *(kind.name for kind in self.kinds[name])], key=export_order)
 
     def module(self, name: str) -> Module:
-        """What is written into a file."""
+        """The text of a file."""
         shapes = self.shapes[name]
         elsewhere = {one: home for one, home in self.homes.items() if home.module != f"levelset.kinds.{name}"}
         classes = {one: short(one) for one in shapes}
-        title = self.titles.get(name) or f"The kinds of {self.api[name]}, with all that belongs to them."
+        title = self.titles.get(name) or f"The kinds of {self.api[name]} and their parts."
         sources = dict.fromkeys(ENUMS, "levelset.kinds.enums")
         about = f"{title}\n\n{GENERATED}"
         return Module(about, tuple(self.kinds[name]), shapes, classes, elsewhere, sources, TITLES)
@@ -200,10 +200,10 @@ class House:
         own = {target: kind for kind, target in kinds.items()}
         self.kinds[name] = made
         self.shapes[name] = {one: shape for one, shape in found.items() if one not in own}
-        self.homes |= {one: Home(f"levelset.kinds.{name}", short(one)) for one in (*found, *own)}
+        self.homes |= {one: ImportedClass(f"levelset.kinds.{name}", short(one)) for one in (*found, *own)}
 
     def _kind(self, definitions: Definitions, version: str, kind: str, target: str) -> Kind:
-        place = Place(version, kind)
+        place = SchemaLocation(version, kind)
         made = kind_of(
             (version, kind),
             self.data.schemas[target],
@@ -235,7 +235,7 @@ def keywords(data: Data, version: str, kind: str) -> list[str]:
     served = data.served.get((version, kind))
     words = name_keywords(
         kind,
-        Place(version, kind),
+        SchemaLocation(version, kind),
         plural=name or f"{kind.lower()}s",
         scope="Namespaced" if resource.get("namespaced", True) else "Cluster",
         short_names=served.short_names if served else SHORT_NAMES.get(kind, "").split(),
@@ -265,23 +265,23 @@ def module_name(version: str) -> str:
     return f"{group.partition('.')[0] or 'core'}_{name}"
 
 
-def facade(house: House, version: str) -> str:
-    """The module of a version that has parts, which loads them when they are asked for."""
+def facade(catalog: KindModules, version: str) -> str:
+    """The module of a version that has parts, which loads them on first use."""
     own = module_name(version)
-    parts = {f"levelset.kinds.{own}_{part}": house.exports(f"{own}_{part}") for part, _, _ in PARTS[version]}
+    parts = {f"levelset.kinds.{own}_{part}": catalog.exports(f"{own}_{part}") for part, _, _ in PARTS[version]}
     name = "v1, the core group," if version == CORE else version
-    title = f"The kinds of {name} with all that belongs to them; each part is loaded when it is asked for."
+    title = f"The kinds of {name} and their parts; each module is loaded on first use."
     return late_module(f'"""{title}\n\n{GENERATED}\n"""', parts, f"levelset.kinds.{own}")
 
 
-def window(data: Data, house: House) -> str:
-    """The window: the kinds, their specs and statuses, and what one needs to write them."""
+def exports_module(data: Data, catalog: KindModules) -> str:
+    """The public names of `levelset.kinds`: the kinds, their specs and statuses, and the parts that are used most."""
     modules: dict[str, list[str]] = {}
-    for name, home in shown(house).items():
+    for name, home in shown(catalog).items():
         modules.setdefault(home, []).append(name)
     title = (
         '"""The built-in kinds: `from levelset.kinds import Deployment, Secret`.\n\n'
-        "What most programs need of all groups is here, and loaded when it is asked for; all else is in the modules,\n"
+        "What most programs need is exported here and loaded on first use; everything else is in the modules,\n"
         "one for each group and version, such as `levelset.kinds.apps_v1`. Of several versions of a kind this is the\n"
         f'newest.\n\n{GENERATED}\n"""'
     )
@@ -290,7 +290,7 @@ def window(data: Data, house: House) -> str:
         for prefix, version in sorted(data.prefixes.items())
     ]
     rows.append(f'{quoted(META.rstrip("."))}: "levelset.kinds.meta_v1"')
-    known = "\n".join(layout.listed("MODULES: Final = {", sorted(rows), "}", room=0))
+    known = "\n".join(layout.listed("MODULES: Final = {", sorted(rows), "}", width=0))
     extra = (
         f'{known}\n"""The module of each group and version, by what the names of its OpenAPI definitions begin with."""'
     )
@@ -299,14 +299,14 @@ def window(data: Data, house: House) -> str:
     )
 
 
-def shown(house: House) -> dict[str, str]:
-    """The names in the window, each with its module."""
+def shown(catalog: KindModules) -> dict[str, str]:
+    """The exported names, each with its module."""
     found: dict[str, str] = dict.fromkeys(BY_HAND[1:], "meta_v1")
     common = {*COMMON.split()}
-    kinds = {kind.name for made in house.kinds.values() for kind in made}
+    kinds = {kind.name for made in catalog.kinds.values() for kind in made}
     wanted = common | kinds | {f"{kind}{part}" for kind in kinds for part in ("Spec", "Status")}
-    for module in house.names():
-        for name in house.exports(module):
+    for module in catalog.names():
+        for name in catalog.exports(module):
             if name in wanted and SHOWN.get(name, module) == module:
                 found[name] = module  # of two versions the later, which sorts behind
     missing = common - set(found)

@@ -2,8 +2,8 @@
 
     python scripts/generate_openapi_messages.py FOLDER [TARGET]
 
-FOLDER holds `github.com/google/gnostic-models` as a vendor folder does. A message is a text of fields, divided by
-commas; a field is its number, its name in JSON, and its type: `s` text, `l` whole number, `t` truth, `d` number, or a
+FOLDER holds `github.com/google/gnostic-models` as a vendor folder does. A message is a text of fields, separated by
+commas; a field is its number, its name in JSON, and its type: `s` text, `l` whole number, `t` boolean, `d` number, or a
 message; a `+` before it stands for a list. The same source always gives the same bytes.
 """
 
@@ -44,7 +44,7 @@ def render(source: str) -> str:
         if name in found or name not in bodies:
             continue
         fields = [match.groups() for match in _FIELD.finditer(bodies[name])]
-        # What is of no message here, such as an encoded value within `Any`, is never written.
+        # Fields of other types, such as an encoded value within `Any`, are never written.
         known = [one for one in fields if one[1] in SCALARS or one[1] in bodies]
         found[name] = ",".join(write_field(*one) for one in known)
         pending += [one[1] for one in known if one[1] in bodies]

@@ -3,14 +3,14 @@
     python scripts/generate_protobuf.py FOLDER [TARGET]
 
 FOLDER holds the modules as a vendor folder does: `k8s.io/api`, `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver`
-and `k8s.io/kube-aggregator`. Numbers and types of fields are read from their `generated.proto` files; how a field is
-called in JSON, whether it stands inside of its parent there, and whether it is left out when it is zero, from the tags
-of the Go structs. The same sources always give the same bytes.
+and `k8s.io/kube-aggregator`. Numbers and types of fields are read from their `generated.proto` files; the JSON name
+of a field, whether it is inlined, and whether it is omitted when zero, from the tags of the Go structs. The same
+sources always give the same bytes.
 
-A message is a text of fields, divided by commas; a field is its number, its JSON name (`-` if its members stand in the
-parent) and its type: `s` text, `b` bytes, `i` number of 32 or `l` of 64 bits, `t` truth, `d` number, or a message;
-before the type stand `+` for a list, `%` for a map by text, and `?` if zero means absent. A message that is a list in
-JSON has one field, called `[]`.
+A message is a text of fields, separated by commas; a field is its number, its JSON name (`-` if it is inlined) and its
+type: `s` text, `b` bytes, `i` number of 32 or `l` of 64 bits, `t` boolean, `d` number, or a message; the type is
+prefixed by `+` for a list, `%` for a map by text, and `?` if zero means absent. A message that is a list in JSON has
+one field, called `[]`.
 """
 
 import json
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from levelset.apiserver.registry.builtin.kind_table import TABLE
+from levelset.apiserver.registry.builtin.kind_table import BUILTIN_KINDS
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "levelset" / "apiserver" / "data" / "protobuf.json"
 ABOUT: Final = "From the protobuf definitions of Kubernetes; Apache License 2.0; Copyright The Kubernetes Authors."
@@ -79,7 +79,7 @@ class Reader:
         """Takes in a message and all that it is made of; gives the name that it has in the table."""
         short = f"{'.'.join(path.split('/')[-2:])}.{name}"
         if short not in self.found:
-            self.found[short] = ""  # messages may hold themselves
+            self.found[short] = ""  # messages may be recursive
             package = self._package(path)
             fields = [self._field(package, name, match) for match in _FIELD.finditer(package.messages[name])]
             self.found[short] = ",".join(fields)
@@ -128,7 +128,7 @@ def render(folder: Path) -> str:
     """The file's text: the kinds, then one message per line."""
     reader = Reader(folder)
     kinds = {"DeleteOptions": reader.add(META, "DeleteOptions")}
-    for place, rows in TABLE.items():
+    for place, rows in BUILTIN_KINDS.items():
         for kind in (*(row.kind for row in rows), *MORE.get(place, ())):
             kinds[f"{place.removeprefix('/')} {kind}"] = reader.add(home(place), kind)
     names = [f"{json.dumps(kind)}:{json.dumps(name)}" for kind, name in sorted(kinds.items())]

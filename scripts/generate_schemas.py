@@ -108,7 +108,7 @@ def merge(groups: Iterable[Tree]) -> Tree:
 
 
 def kinds_and_resources(document: Tree, version: str, schemas: Tree) -> Tree:
-    """The kinds of a version with their schemas' names, and its resources as the paths tell them."""
+    """The kinds of a version with their schemas' names, and its resources as listed by the paths."""
     group, _, name = version.rpartition("/")
     kinds: Tree = {}
     for schema, content in schemas.items():

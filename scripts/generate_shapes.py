@@ -1,9 +1,9 @@
-"""Writes the merge facts of the built-in kinds, taken from Kubernetes' OpenAPI v3 documents.
+"""Writes the merge information of the built-in kinds, taken from Kubernetes' OpenAPI v3 documents.
 
     python scripts/generate_shapes.py FOLDER [TARGET]
 
-FOLDER holds the documents, one JSON file per group and version. What is written are the same schemas, cut down to
-the words that merging needs; definitions that say nothing about merging are left out, and so are references to them.
+FOLDER holds the documents, one JSON file per group and version. What is written are the same schemas, reduced to
+the keywords that merging needs; definitions that say nothing about merging are left out, and so are references to them.
 The same documents always give the same bytes.
 """
 
@@ -18,7 +18,7 @@ ABOUT = "Cut down from Kubernetes' OpenAPI v3 documents; Apache License 2.0; Cop
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 LIST_TYPE = "x-kubernetes-list-type"
 LIST_KEYS = "x-kubernetes-list-map-keys"
-# What a word says when it says nothing that is not so anyway.
+# The default value of each keyword.
 SILENT = {LIST_TYPE: "atomic", "x-kubernetes-map-type": "granular"}
 WORDS = (LIST_TYPE, LIST_KEYS, "x-kubernetes-map-type", "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy")
 
@@ -52,8 +52,8 @@ def render(definitions: dict[str, Schema]) -> str:
     keys = key_fields(definitions)
     speaking = find_speaking(definitions, keys)
     cut = {name: cut_down(definitions[name], speaking, keys.get(name, set())) for name in speaking}
-    kept = reachable(cut, kinds.values())
-    lines = [f"{quote(short(name))}:{compact(cut[name])}" for name in sorted(kept, key=short)]
+    reduced = reachable(cut, kinds.values())
+    lines = [f"{quote(short(name))}:{compact(cut[name])}" for name in sorted(reduced, key=short)]
     names = [f"{quote(kind)}:{quote(short(name))}" for kind, name in kinds.items()]
     return (
         f'{{"about":{quote(ABOUT)},\n"kinds":{{\n'
@@ -85,7 +85,7 @@ def key_fields(definitions: dict[str, Schema]) -> dict[str, set[str]]:
 
 
 def find_speaking(definitions: dict[str, Schema], keys: dict[str, set[str]]) -> set[str]:
-    """The definitions that say anything about merging, themselves or through what they refer to."""
+    """The definitions with merge information, of their own or in definitions that they reference."""
     speaking: set[str] = set()
     while True:
         more = {
@@ -100,23 +100,23 @@ def find_speaking(definitions: dict[str, Schema], keys: dict[str, set[str]]) -> 
 
 def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
     """The part of a schema that merging needs; empty if there is none."""
-    kept: Schema = {word: schema[word] for word in WORDS if word in schema and schema[word] != SILENT.get(word)}
+    reduced: Schema = {word: schema[word] for word in WORDS if word in schema and schema[word] != SILENT.get(word)}
     target = reference(schema)
     if target in speaking:
-        kept["$ref"] = short(target)
+        reduced["$ref"] = short(target)
     members = {name: cut_down(one, speaking, set()) for name, one in schema.get("properties", {}).items()}
     for name in keys & schema.get("properties", {}).keys():
         if "default" in schema["properties"][name]:
             members[name]["default"] = schema["properties"][name]["default"]
     if any(members.values()):
-        kept["properties"] = {name: member for name, member in sorted(members.items()) if member}
-    # The items of a list that is replaced whole are never looked into.
-    if "items" in schema and kept and (items := cut_down(schema["items"], speaking, set())):
-        kept["items"] = items
+        reduced["properties"] = {name: member for name, member in sorted(members.items()) if member}
+    # The items of a list that is replaced whole are never inspected.
+    if "items" in schema and reduced and (items := cut_down(schema["items"], speaking, set())):
+        reduced["items"] = items
     rest: Schema | None = schema.get("additionalProperties")
     if rest and (others := cut_down(rest, speaking, set())):
-        kept["additionalProperties"] = others
-    return kept
+        reduced["additionalProperties"] = others
+    return reduced
 
 
 def reachable(definitions: dict[str, Schema], roots: Iterable[str]) -> set[str]:

@@ -1,6 +1,6 @@
-"""What is known of the built-in kinds and does not stand in their OpenAPI documents; for scripts/generate_kinds.py.
+"""Facts about the built-in kinds that their OpenAPI documents do not contain; for scripts/generate_kinds.py.
 
-Kept by hand. A row that no longer fits the documents stops the script.
+Maintained by hand. A row that no longer matches the documents stops the script.
 """
 
 from typing import Final
@@ -59,7 +59,7 @@ NULL_LISTS: Final = {
     "storage.v1.CSINodeSpec": "drivers",
 }
 
-# Members that are always there although the documents call them optional, since what they hold cannot be empty.
+# Members that are always present although the documents call them optional.
 NEEDED: Final = {
     "batch.v1.JobTemplateSpec": "spec",
     "core.v1.PodTemplateSpec": "spec",
@@ -262,86 +262,86 @@ ENUMS: Final = {
     "WhenUnsatisfiable": ("DoNotSchedule ScheduleAnyway", "core.v1.TopologySpreadConstraint.whenUnsatisfiable"),
 }
 
-# What each kind is, in our own words.
+# The description of each kind.
 SENTENCES: Final = {
     "APIService": "A group and version that another server serves.",
     "Binding": "The decision to run a Pod on a node.",
     "CSIDriver": "A storage driver that is installed in the cluster, and what it can do.",
     "CSINode": "The storage drivers that one node has.",
-    "CSIStorageCapacity": "How much room a storage class has in one part of the cluster.",
+    "CSIStorageCapacity": "The free capacity of a storage class in one topology segment.",
     "CertificateSigningRequest": "A request for a certificate, and the certificate once it is signed.",
-    "ClusterRole": "What somebody may do, in the whole cluster or wherever it is bound.",
-    "ClusterRoleBinding": "Who has a ClusterRole in the whole cluster.",
-    "ComponentStatus": "The health of a part of the control plane; no longer kept up to date.",
-    "ConfigMap": "Settings that are no secret, by name.",
+    "ClusterRole": "A set of permissions for the whole cluster, or for the namespaces in which it is bound.",
+    "ClusterRoleBinding": "Grants a ClusterRole to subjects in the whole cluster.",
+    "ComponentStatus": "The health of a part of the control plane; deprecated, no longer updated.",
+    "ConfigMap": "Configuration data that is not secret, by key.",
     "ControllerRevision": "An earlier state of a StatefulSet or DaemonSet, to go back to.",
     "CronJob": "Starts a Job again and again, at set times.",
-    "CustomResourceDefinition": "A kind that a cluster learns, with the schema of its objects.",
+    "CustomResourceDefinition": "A custom resource: its names, its versions and their schemas.",
     "DaemonSet": "Runs one Pod on each node.",
-    "Deployment": "Keeps a number of equal Pods running, and replaces them step by step when their template changes.",
+    "Deployment": "Runs a number of identical Pods and rolls out changes of their template.",
     "EndpointSlice": "A part of the addresses behind a Service.",
-    "Endpoints": "The addresses behind a Service; EndpointSlice has taken its place.",
+    "Endpoints": "The addresses behind a Service; superseded by EndpointSlice.",
     "Event": "Something that happened to an object, for people to read.",
-    "Eviction": "The wish to have a Pod leave its node, if its budget allows.",
+    "Eviction": "A request to evict a Pod from its node, if its PodDisruptionBudget allows.",
     "FlowSchema": "Which requests to the server belong to which priority level.",
-    "HorizontalPodAutoscaler": "Changes the number of replicas by what their metrics say.",
-    "IPAddress": "An address that somebody uses.",
-    "Ingress": "Leads requests from outside to Services, by host and path.",
-    "IngressClass": "Who looks after the Ingresses that name this class.",
+    "HorizontalPodAutoscaler": "Scales the number of replicas by metrics.",
+    "IPAddress": "An IP address that is in use.",
+    "Ingress": "Routes HTTP requests from outside the cluster to Services, by host and path.",
+    "IngressClass": "The controller of the Ingresses that name this class.",
     "Job": "Runs Pods until enough of them have succeeded.",
-    "Lease": "Something that one holder has at a time, such as leadership, until it stops renewing it.",
-    "LimitRange": "What containers in a namespace may ask for, and get if they do not ask.",
-    "LocalSubjectAccessReview": "The question whether somebody may do something in one namespace.",
-    "MutatingAdmissionPolicy": "Changes that are made to objects on their way in, as expressions.",
+    "Lease": "A lock with one holder at a time, such as leadership, until the holder stops renewing it.",
+    "LimitRange": "Default, minimum and maximum resources of containers in a namespace.",
+    "LocalSubjectAccessReview": "Checks whether a user may perform an action in one namespace.",
+    "MutatingAdmissionPolicy": "CEL expressions that mutate objects at admission.",
     "MutatingAdmissionPolicyBinding": "Where a MutatingAdmissionPolicy applies.",
-    "MutatingWebhookConfiguration": "Whom to ask for changes to objects on their way in.",
-    "Namespace": "A place for objects, with names and rights of its own.",
-    "NetworkPolicy": "Who may talk to some Pods, and to whom they may talk.",
+    "MutatingWebhookConfiguration": "The admission webhooks that may mutate objects.",
+    "Namespace": "A scope for the names of objects and for permissions.",
+    "NetworkPolicy": "The network traffic that is allowed to and from selected Pods.",
     "Node": "A machine that runs Pods.",
     "PersistentVolume": "A volume that outlives the Pods that use it.",
-    "PersistentVolumeClaim": "The wish for a volume, and the volume once it is found.",
+    "PersistentVolumeClaim": "A request for a volume, and the volume that was bound to it.",
     "Pod": "Containers that run together on one node.",
-    "PodDisruptionBudget": "How many of some Pods may be missing when nodes are emptied.",
-    "PodTemplate": "A template for Pods that nothing uses by itself.",
-    "PriorityClass": "How important Pods of a class are.",
-    "PriorityLevelConfiguration": "How many requests of a level the server works on at a time.",
-    "ReplicaSet": "Keeps a number of equal Pods running.",
-    "ReplicationController": "Keeps a number of equal Pods running; ReplicaSet has taken its place.",
+    "PodDisruptionBudget": "How many selected Pods may be unavailable during voluntary disruptions.",
+    "PodTemplate": "A stored template for Pods.",
+    "PriorityClass": "The scheduling priority of the Pods of a class.",
+    "PriorityLevelConfiguration": "The request concurrency of a priority level of the API server.",
+    "ReplicaSet": "Runs a number of identical Pods.",
+    "ReplicationController": "Runs a number of identical Pods; superseded by ReplicaSet.",
     "ResourceQuota": "How much a namespace may use in all.",
-    "Role": "What somebody may do in one namespace.",
-    "RoleBinding": "Who has a role in one namespace.",
+    "Role": "A set of permissions in one namespace.",
+    "RoleBinding": "Grants a role to subjects in one namespace.",
     "RuntimeClass": "A way to run containers that nodes offer.",
-    "Scale": "How many replicas somebody wants and has, whatever the kind.",
-    "Secret": "Values that not everybody should read, by name.",
-    "SelfSubjectAccessReview": "The question whether the one who asks may do something.",
-    "SelfSubjectReview": "The question who the one who asks is.",
-    "SelfSubjectRulesReview": "The question what the one who asks may do in a namespace.",
-    "Service": "A steady address for Pods that come and go.",
+    "Scale": "The desired and current number of replicas of a scalable object.",
+    "Secret": "Confidential data, by key.",
+    "SelfSubjectAccessReview": "Checks whether the requesting user may perform an action.",
+    "SelfSubjectReview": "The identity of the requesting user.",
+    "SelfSubjectRulesReview": "The actions that the requesting user may perform in a namespace.",
+    "Service": "A stable address for a set of Pods.",
     "ServiceAccount": "An identity for Pods.",
     "ServiceCIDR": "A range that Services get their addresses from.",
     "StatefulSet": "Runs Pods that have names and volumes of their own, one after another.",
     "StorageClass": "A way to make volumes.",
-    "SubjectAccessReview": "The question whether somebody may do something.",
+    "SubjectAccessReview": "Checks whether a user may perform an action.",
     "TokenRequest": "A request for a token of a ServiceAccount.",
-    "TokenReview": "The question whose token this is.",
-    "ValidatingAdmissionPolicy": "Checks that objects must pass on their way in, as expressions.",
+    "TokenReview": "Authenticates a token and returns its user.",
+    "ValidatingAdmissionPolicy": "CEL expressions that validate objects at admission.",
     "ValidatingAdmissionPolicyBinding": "Where a ValidatingAdmissionPolicy applies.",
-    "ValidatingWebhookConfiguration": "Whom to ask whether objects may come in.",
-    "VolumeAttachment": "The wish to have a volume attached to a node.",
+    "ValidatingWebhookConfiguration": "The admission webhooks that validate objects.",
+    "VolumeAttachment": "A request to attach a volume to a node.",
     "VolumeAttributesClass": "Properties of volumes that may change while they are used.",
 }
 
-# What the parts are that one meets most; of all others their classes say whose they are.
+# Descriptions of the most used parts; the others are described by the kind they belong to.
 TITLES: Final = {
-    "Affinity": "Which nodes and which neighbours a Pod wants, and which it does not.",
+    "Affinity": "Scheduling constraints of a Pod: node affinity, Pod affinity and anti-affinity.",
     "Capabilities": "What a container may do beyond, or short of, an ordinary process.",
     "ConfigMapEnvSource": "All settings of a ConfigMap, as variables.",
     "ConfigMapKeySelector": "One setting of a ConfigMap.",
     "ConfigMapVolumeSource": "The settings of a ConfigMap, as files.",
     "Container": "A program that runs in a Pod, from an image.",
     "ContainerPort": "A port that a container listens on.",
-    "ContainerState": "Whether a container waits, runs or has ended.",
-    "ContainerStatus": "How a container of a Pod is doing.",
+    "ContainerState": "Whether a container is waiting, running or terminated.",
+    "ContainerStatus": "The state of a container of a Pod.",
     "DeploymentStrategy": "How a Deployment replaces its Pods.",
     "EmptyDirVolumeSource": "A folder that is empty at first and goes away with its Pod.",
     "EnvFromSource": "Many variables at once, from a ConfigMap or a Secret.",
@@ -362,9 +362,9 @@ TITLES: Final = {
     "ObjectReference": "Another object, of any kind.",
     "PersistentVolumeClaimVolumeSource": "The volume that a claim has got.",
     "PodSecurityContext": "As whom a Pod's containers run, and what they may do.",
-    "PodTemplateSpec": "What Pods that are made by others look like.",
+    "PodTemplateSpec": "The template of the Pods that a workload creates.",
     "PolicyRule": "What may be done, and to which resources.",
-    "Probe": "A question that is put to a container again and again.",
+    "Probe": "A periodic health check of a container.",
     "ResourceRequirements": "How much a container needs, and may use.",
     "RoleRef": "The role that a binding gives.",
     "RollingUpdateDeployment": "How many Pods may be missing, or be there in addition, during an update.",
@@ -386,7 +386,7 @@ TITLES: Final = {
     "VolumeResourceRequirements": "How large a volume must be, and may be.",
 }
 
-# Short names of kinds that our own server does not carry.
+# Short names of kinds that our own server does not have.
 SHORT_NAMES: Final = {
     "CertificateSigningRequest": "csr",
     "ComponentStatus": "cs",
@@ -394,7 +394,7 @@ SHORT_NAMES: Final = {
     "VolumeAttributesClass": "vac",
 }
 
-# What `levelset.kinds` offers beside the kinds themselves and their specs and statuses.
+# What `levelset.kinds` exports in addition to the kinds themselves and their specs and statuses.
 COMMON: Final = (
     "Affinity Capabilities ConfigMapEnvSource ConfigMapKeySelector ConfigMapVolumeSource Container ContainerPort "
     "ContainerState ContainerStatus DeploymentStrategy EmptyDirVolumeSource EnvFromSource EnvVar EnvVarSource "

@@ -1,7 +1,7 @@
-"""The limit of seconds that every test has, kept by one thread for all of them.
+"""The timeout of every test, watched by one thread for all of them.
 
-By itself, pytest-timeout starts a thread for each test: half of what pytest and its plugins do around a small one. What
-happens when the time is over stays as it is: the stacks of all threads are printed, and the run is over.
+pytest-timeout starts a thread for each test, which is half of what pytest and its plugins cost around a small one. What
+happens at a timeout is unchanged: the stacks of all threads are printed, and the run ends.
 """
 
 import threading
@@ -25,7 +25,7 @@ NAME = "the limit of every test"
 
 
 class Watchdog:
-    """Knows which test runs, and until when it may."""
+    """The running test and its deadline."""
 
     def __init__(self, end: Callable[[pytest.Item, Settings], None] = timeout_timer) -> None:
         self._end = end
@@ -37,34 +37,34 @@ class Watchdog:
         return self._watched and self._watched[1]
 
     def watch(self, item: pytest.Item, settings: Settings) -> None:
-        """Begins the time of a test."""
+        """Starts the timeout of a test."""
         self._watched = monotonic() + settings.timeout, item, settings
 
-    def let_go(self) -> None:
-        """The test is over, or somebody debugs it."""
+    def stop(self) -> None:
+        """Stops watching: the test is over, or runs in a debugger."""
         self._watched = None
 
-    def look(self, now: float) -> None:
-        """Ends the run if the time of the test is over."""
+    def check(self, now: float) -> None:
+        """Ends the run if the deadline of the test has passed."""
         watched = self._watched
         if watched is not None and now >= watched[0]:
-            self.let_go()  # it goes on where somebody debugs it
+            self.stop()  # in a debugger the run goes on
             self._end(*watched[1:])
 
 
 WATCHDOG = Watchdog()
 
 
-def keep_watch() -> None:
-    """Looks ten times a second."""
+def watch_deadlines() -> None:
+    """Checks the deadline ten times a second."""
     while True:
         sleep(0.1)
-        WATCHDOG.look(monotonic())
+        WATCHDOG.check(monotonic())
 
 
 def pytest_sessionstart() -> None:
     """Starts the one thread."""
-    threading.Thread(target=keep_watch, name=NAME, daemon=True).start()
+    threading.Thread(target=watch_deadlines, name=NAME, daemon=True).start()
 
 
 def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> bool:
@@ -75,5 +75,5 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> bool:
 
 def pytest_timeout_cancel_timer() -> bool:
     """Lets go of it."""
-    WATCHDOG.let_go()
+    WATCHDOG.stop()
     return True

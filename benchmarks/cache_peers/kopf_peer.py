@@ -12,7 +12,7 @@ async def main() -> None:
     logging.disable(logging.CRITICAL)
     registry, done = kopf.OperatorRegistry(), asyncio.Event()
     meter = Meter()
-    kept = meter.kept = {}
+    cached = meter.cached = {}
     seen = 0
 
     @kopf.on.login(registry=registry)
@@ -30,7 +30,7 @@ async def main() -> None:
     @kopf.on.event(*names, registry=registry)
     async def event(body, namespace, name, **_):
         nonlocal seen
-        kept[namespace, name] = dict(body)
+        cached[namespace, name] = dict(body)
         seen += 1
         if seen == COUNT:
             meter.say("listed", COUNT)

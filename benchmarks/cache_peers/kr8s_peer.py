@@ -16,16 +16,16 @@ async def main() -> None:
         path.write_text(yaml.safe_dump(kubeconfig()))  # noqa: ASYNC240  # before anything runs
         api = await kr8s.asyncio.api(kubeconfig=str(path))
         kind = Pod if KIND == "Pod" else new_class("Website", version="example.dev/v1", namespaced=True)
-        [one async for one in api.get("namespaces")]  # what is done once is not what is measured
+        [one async for one in api.get("namespaces")]  # warm-up, not measured
         meter = Meter()
-        kept = meter.kept = {}
+        cached = meter.cached = {}
         async for obj in api.get(kind, namespace=kr8s.ALL):
-            kept[obj.namespace, obj.name] = obj
-        meter.say("listed", len(kept))
-        # Its watch cannot begin at a version: it says everything there is before it says what is new.
-        seen = -len(kept)
+            cached[obj.namespace, obj.name] = obj
+        meter.say("listed", len(cached))
+        # Its watch cannot start at a version: it sends all existing objects first.
+        seen = -len(cached)
         async for _, obj in api.watch(kind, namespace=kr8s.ALL):
-            kept[obj.namespace, obj.name] = obj
+            cached[obj.namespace, obj.name] = obj
             seen += 1
             if seen == 0:
                 meter.watching()

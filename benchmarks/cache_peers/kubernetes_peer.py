@@ -9,24 +9,24 @@ from meter import EVENTS, KIND, Meter, kubeconfig
 async def main() -> None:
     await config.load_kube_config_from_dict(kubeconfig())
     async with client.ApiClient() as api:
-        await client.CoreV1Api(api).list_namespace()  # what is done once is not what is measured
+        await client.CoreV1Api(api).list_namespace()  # warm-up, not measured
         meter = Meter()
-        kept = meter.kept = {}
+        cached = meter.cached = {}
         call, options = listing(api)
         version, token = "", None
         while True:
             page = await call(**options, limit=500, **({"_continue": token} if token else {}))
             items, version, token = unpack(page)
             for obj in items:
-                kept[identity(obj)] = obj
+                cached[identity(obj)] = obj
             if not token:
                 break
-        meter.say("listed", len(kept))
+        meter.say("listed", len(cached))
         meter.watching()
         seen = 0
         async with watch.Watch() as stream:
             async for event in stream.stream(call, **options, resource_version=version):
-                kept[identity(event["object"])] = event["object"]
+                cached[identity(event["object"])] = event["object"]
                 seen += 1
                 if seen == EVENTS:
                     break

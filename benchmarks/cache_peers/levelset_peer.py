@@ -16,11 +16,11 @@ async def main() -> None:
     kind: Any = getattr(models_levelset, KIND)
     config = Config(server=f"http://127.0.0.1:{PORT}", credentials=Token(TOKEN))
     async with await Client.connect(config) as client, Cluster(client) as cluster:
-        await client.list(GroupVersionKind("", "v1", "Namespace"))  # what is done once is not what is measured
+        await client.list(GroupVersionKind("", "v1", "Namespace"))  # warm-up, not measured
         meter = Meter()
         handle = cluster.declare(kind)
         await handle.wait_ready(within=600)
-        meter.kept = handle.store
+        meter.cached = handle.store
         meter.say("listed", len(handle.store))
         queue: dict[str, Change[Any]] = {}
         seen, done = 0, asyncio.Event()

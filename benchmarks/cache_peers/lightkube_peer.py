@@ -12,18 +12,18 @@ from meter import EVENTS, KIND, Meter, kubeconfig
 async def main() -> None:
     kind = Pod if KIND == "Pod" else create_namespaced_resource("example.dev", "v1", "Website", "websites")
     client = lightkube.AsyncClient(config=KubeConfig.from_dict(kubeconfig()))
-    [one async for one in client.list(Namespace)]  # what is done once is not what is measured
+    [one async for one in client.list(Namespace)]  # warm-up, not measured
     meter = Meter()
-    kept = meter.kept = {}
+    cached = meter.cached = {}
     listed = client.list(kind, namespace="*", chunk_size=500)
     async for obj in listed:
-        kept[obj.metadata.namespace, obj.metadata.name] = obj
-    meter.say("listed", len(kept))
+        cached[obj.metadata.namespace, obj.metadata.name] = obj
+    meter.say("listed", len(cached))
     version = listed.resourceVersion
     meter.watching()
     seen = 0
     async for _, obj in client.watch(kind, namespace="*", resource_version=version):
-        kept[obj.metadata.namespace, obj.metadata.name] = obj
+        cached[obj.metadata.namespace, obj.metadata.name] = obj
         seen += 1
         if seen == EVENTS:
             break

@@ -1,6 +1,6 @@
-"""What every measured client reports, in the same way: CPU time, memory and the longest stop of its event loop.
+"""Measures CPU time, memory and the longest stall of the event loop, in the same way for every client.
 
-A client lists everything and keeps it, says `listed`, watches, says `watching` when its watch is open, counts the
+A client lists everything and holds it, says `listed`, watches, says `watching` when its watch is open, counts the
 events that the server then makes, and says `watched`. The harness reads these lines; see ../cache.py.
 """
 
@@ -19,11 +19,11 @@ PATIENCE = 600.0
 
 
 class Meter:
-    """Measures from its making on."""
+    """Measures from its creation on."""
 
     def __init__(self) -> None:
         gc.collect()
-        self.kept: Any = None
+        self.cached: Any = None
         self._memory = resident()
         self._beat = asyncio.create_task(self._beats(), name="beats")
         self._begin()
@@ -33,18 +33,18 @@ class Meter:
         self._began, self._clock = time.process_time(), time.perf_counter()
 
     async def _beats(self) -> None:
-        """Wakes up every two milliseconds, and remembers by how much it came too late."""
+        """Wakes up every two milliseconds, and records the largest delay."""
         while True:
             before = time.perf_counter()
             await asyncio.sleep(0.002)
             self._stall = max(self._stall, time.perf_counter() - before - 0.002)
 
     def say(self, phase: str, number: int) -> None:
-        """Tells what the phase took, for so many objects or events, and begins the next one."""
+        """Prints the measurements of the phase, for so many objects or events, and begins the next one."""
         spent, passed = time.process_time() - self._began, time.perf_counter() - self._clock
         stall = self._stall
         gc.collect()
-        told = {
+        report = {
             "phase": phase,
             "number": number,
             "cpu": spent,
@@ -52,11 +52,11 @@ class Meter:
             "stall": stall,
             "memory": resident() - self._memory,
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(report), flush=True)
         self._begin()
 
     def watching(self) -> None:
-        """Tells that the watch is open: from here on the server writes."""
+        """Prints that the watch is open: the server starts to write."""
         self._begin()
         print(json.dumps({"phase": "watching"}), flush=True)
 

@@ -1,4 +1,4 @@
-"""levelset: a controller whose reconciler only looks at the typed object, fed by a storm of watch events."""
+"""levelset: a controller whose reconciler only reads the typed object, fed by a storm of watch events."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from models_levelset import Website
 PORT, TOKEN, COUNT, STORMS = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 
-class Looking:
+class Counter:
     def __init__(self) -> None:
         self.seen = 0
         self.all_seen = asyncio.Event()
@@ -27,16 +27,16 @@ class Looking:
 
 async def main() -> None:
     config = Config(server=f"http://127.0.0.1:{PORT}", credentials=Token(TOKEN))
-    looking = Looking()
+    counter = Counter()
     async with await Client.connect(config) as client, Manager(client) as manager:
-        manager.add(Controller(Website, looking.reconcile, concurrency=4))
-        await looking.all_seen.wait()
+        manager.add(Controller(Website, counter.reconcile, concurrency=4))
+        await counter.all_seen.wait()
         print(json.dumps({"phase": "watching"}), flush=True)
         for _ in range(STORMS):
-            looking.all_seen.clear()
-            looking.until += COUNT
+            counter.all_seen.clear()
+            counter.until += COUNT
             began = time.process_time()
-            await looking.all_seen.wait()
+            await counter.all_seen.wait()
             spent = time.process_time() - began
             print(json.dumps({"phase": "watched", "cpu": spent, "number": COUNT}), flush=True)
 

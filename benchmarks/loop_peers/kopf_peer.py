@@ -1,8 +1,8 @@
 """kopf: a handler that makes one ConfigMap and sets one field of the status, which kopf then patches.
 
-`kopf run kopf_peer.py` is how its users start it. `python kopf_peer.py` is kopf at its cheapest: inside a program of
-one's own, without a line of log, and without posting Events. kopf brings no client for children. The one here is the
-cheapest there can be: one request on a session of aiohttp. Where the server is comes in the environment.
+`kopf run kopf_peer.py` is how its users start it. `python kopf_peer.py` is kopf at its cheapest: embedded in a
+program, without logging, and without posting Events. kopf has no client for children; the cheapest one is used: one request
+on an aiohttp session. The server's address is in the environment.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ async def start(settings, memo, **_):
         settings.posting.enabled = False
         settings.watching.chunk_size = 500
     memo.session = aiohttp.ClientSession(headers={"authorization": f"Bearer {TOKEN}"})
-    threading.Thread(target=tell, daemon=True).start()
+    threading.Thread(target=report_usage, daemon=True).start()
 
 
 @kopf.on.create("example.dev", "v1", "websites")
@@ -48,8 +48,8 @@ async def stop(memo, **_):
     await memo.session.close()
 
 
-def tell():
-    """Says what was spent when somebody asks, which is when all is done."""
+def report_usage():
+    """Prints the CPU time on request, at the end."""
     began = time.process_time()
     print(json.dumps({"phase": "started"}), flush=True)
     sys.stdin.readline()

@@ -1,7 +1,7 @@
-"""kopf as its walkthrough teaches it: a plain function, which makes its ConfigMap with the official client.
+"""kopf as in its walkthrough: a plain function, which creates its ConfigMap with the official client.
 
-Started by `kopf run`. The client is made once, and not in each call as there: that is the least that it can cost. Where
-the server is comes in the environment.
+Started by `kopf run`. The client is created once, and not in each call as there, which is cheaper. The
+server's address is in the environment.
 """
 
 import json
@@ -26,7 +26,7 @@ def start(memo, **_):
     config = kubernetes.client.Configuration(host=SERVER)
     config.api_key = {"authorization": f"Bearer {TOKEN}"}
     memo.api = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(config))
-    threading.Thread(target=tell, daemon=True).start()
+    threading.Thread(target=report_usage, daemon=True).start()
 
 
 @kopf.on.create("example.dev", "v1", "websites")
@@ -37,8 +37,8 @@ def create(spec, namespace, name, patch, memo, **_):
     patch.status["ready"] = 1
 
 
-def tell():
-    """Says what was spent when somebody asks, which is when all is done."""
+def report_usage():
+    """Prints the CPU time on request, at the end."""
     began = time.process_time()
     print(json.dumps({"phase": "started"}), flush=True)
     sys.stdin.readline()

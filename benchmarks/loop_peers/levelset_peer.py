@@ -1,7 +1,7 @@
 """levelset: a controller that applies one ConfigMap and sets one status, under a manager with its metrics on.
 
-With the word `owns` it watches its ConfigMaps, too, as a real one would, and looks again when one changes; without it
-does what the handler for kopf does, no more. Where the server is comes in the environment.
+With the argument `owns` it also watches its ConfigMaps, as a real one would, and reconciles when one changes; without it,
+it does the same as the handler for kopf. The server's address is in the environment.
 """
 
 import asyncio

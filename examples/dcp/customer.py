@@ -1,4 +1,4 @@
-"""A customer of the shop: asks now and then, wherever the shop is, and does not mind if it is closed for a while."""
+"""A client of the shop: sends a request periodically, and continues when the shop does not answer."""
 
 import json
 import os
@@ -8,11 +8,11 @@ import urllib.request
 
 
 def main() -> None:
-    """Asks until it is stopped; `VISITS` says how often, if it is to end by itself."""
+    """Sends requests until it is stopped, or `VISITS` times if that is set."""
     url, left = os.environ["SHOP"], int(os.environ.get("VISITS", "0"))
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310  (told by the manifest)
+            with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310  (set by the manifest)
                 found = json.load(answer)
             print(f"{', '.join(found['things'])}, says process {found['served_by']}", flush=True)
             left -= 1

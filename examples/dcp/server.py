@@ -1,4 +1,4 @@
-"""A shop in a few lines: tells what it sells, at the port that it was given."""
+"""A small HTTP server: lists what the shop sells, on the port that it was given."""
 
 import json
 import os
@@ -8,12 +8,12 @@ THINGS = {"apple": 3, "pear": 5}
 
 
 class Shop(BaseHTTPRequestHandler):
-    """Answers GET with what is there; `/healthz` says only that it is."""
+    """Answers GET with the list; `/healthz` with a short text."""
 
     def do_GET(self) -> None:
-        """Answers a customer, or a probe."""
-        told = {"ok": True} if self.path == "/healthz" else {"things": THINGS, "served_by": os.getpid()}
-        body = json.dumps(told).encode()
+        """Answers a client, or a probe."""
+        reply = {"ok": True} if self.path == "/healthz" else {"things": THINGS, "served_by": os.getpid()}
+        body = json.dumps(reply).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -21,7 +21,7 @@ class Shop(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the word of the base class)
-        """Tells of customers, and not of probes."""
+        """Logs requests of clients, but not of probes."""
         if self.path != "/healthz":
             print(format % args, flush=True)
 

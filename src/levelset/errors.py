@@ -1,42 +1,42 @@
-"""Every error that levelset raises, as one tree.
+"""The exceptions of levelset, as one tree.
 
 ```
 LevelsetError
-├── ApiError                a server answered with a Status      (code, reason, message, details)
-│   ├── BadRequest          400   our request makes no sense
-│   ├── Unauthorized        401   who are you
-│   ├── Forbidden           403   known, but not allowed; also a denied admission
+├── ApiError                the server responded with a Status   (code, reason, message, details)
+│   ├── BadRequest          400   the request is malformed
+│   ├── Unauthorized        401   not authenticated
+│   ├── Forbidden           403   not authorized; also a denied admission
 │   ├── NotFound            404   also a LookupError
-│   ├── Conflict            409   somebody else wrote first
+│   ├── Conflict            409   another writer was faster
 │   │   ├── AlreadyExists
 │   │   └── ApplyConflict         another manager owns the field   (conflicts)
-│   ├── Expired             410   the revision is too old: list again
-│   ├── Invalid             422   the object breaks its schema     (causes by field)
+│   ├── Expired             410   the resource version is too old: list again
+│   ├── Invalid             422   the object is not valid          (causes by field)
 │   ├── TooManyRequests     429   (retry_after)
 │   └── ServerFailed        5xx
-├── Unreachable             no answer at all; also an OSError        (is_sent)
-│   └── TimedOut            no answer in time; also a TimeoutError
-├── ConfigError             kubeconfig, credentials, options: fix the file and start again
-│   ├── KindClash           two classes claim the same kind or resource
-│   └── NotCached           a cached read of a kind that nobody declared
+├── Unreachable             no response; also an OSError             (is_sent)
+│   └── TimedOut            no response in time; also a TimeoutError
+├── ConfigError             kubeconfig, credentials, options: correct them and start again
+│   ├── KindClash           two classes define the same kind or resource
+│   └── NotCached           a cached read of a kind that is not watched
 ├── UnknownKind             the server does not serve this kind (yet); also a LookupError
-├── NotReady                a cache that has not synced in time; also a TimeoutError   (cause)
-├── Deadline                what was waited for did not happen in time; also a TimeoutError
-├── Malformed               input that cannot be read; also a ValueError   (field or position)
-│   ├── BadObject           JSON, YAML or a tree that is not the object it should be
-│   ├── BadName             a kind, group, version or ref that is none
-│   ├── BadTime             a text that is no RFC 3339 time
-│   ├── BadQuantity         a text that is no quantity
-│   ├── BadSelector         a label or field selector that does not parse
-│   ├── BadPointer          a text that is no JSON pointer, or leads nowhere
-│   └── BadPatch            a patch that is none
-├── PatchFailed             a sound patch that does not fit the document   (path, index)
-├── BadOwner                this owner may not own this object
-├── KeyTaken                a real-world key that another object's state has   (key, owner)
-├── LeaseLost               this process leads no longer, and must stop
-│   └── Fenced              what only a leader may write, and we do not lead
-├── Retry(seconds=)         raised by a reconciler: look again then
-├── GiveUp                  raised by a reconciler: do not look again until the spec changes
+├── NotReady                a cache did not sync in time; also a TimeoutError   (cause)
+├── Deadline                a wait did not end in time; also a TimeoutError
+├── Malformed               input that cannot be parsed; also a ValueError   (field or position)
+│   ├── BadObject           JSON, YAML or a tree that is not a valid object
+│   ├── BadName             an invalid kind, group, version, resource or ref
+│   ├── BadTime             not an RFC 3339 time
+│   ├── BadQuantity         not a quantity
+│   ├── BadSelector         an invalid label or field selector
+│   ├── BadPointer          not a JSON pointer, or one that points nowhere
+│   └── BadPatch            an invalid patch
+├── PatchFailed             a valid patch that does not apply to the document   (path, index)
+├── BadOwner                this owner must not own this object
+├── KeyTaken                a key that belongs to the state of another object   (key, owner)
+├── LeaseLost               this process is not the leader any more, and must stop
+│   └── Fenced              a write that only the leader may send
+├── Retry(seconds=)         raised by a reconciler: requeue after that time
+├── GiveUp                  raised by a reconciler: do not retry until the spec changes
 └── Denied(field=)          raised by an admission function
 ```
 """
@@ -90,11 +90,11 @@ __all__ = [
 
 
 class LevelsetError(Exception):
-    """The root: catch this to catch everything that levelset raises on purpose."""
+    """The base class of all errors that levelset raises on purpose."""
 
 
 class Cause(Struct, frozen=True):
-    """One thing that is wrong with an object: where, what kind of wrong, and in words."""
+    """One problem of an invalid object (`details.causes` of a Status)."""
 
     field: str
     reason: str
@@ -102,9 +102,9 @@ class Cause(Struct, frozen=True):
 
 
 class ApiError(LevelsetError):
-    """A server answered with a Status; the class says which, the attributes say the rest.
+    """The server responded with an error Status; subclasses are by code and reason.
 
-    `request` says in words what was asked, such as `create Website/default/blog`, once a client has set it.
+    `request` describes the request, such as `create Website/default/blog`; None unless a client has set it.
     """
 
     default_code: ClassVar[int] = 500
@@ -132,21 +132,21 @@ class ApiError(LevelsetError):
 
 
 class BadRequest(ApiError):
-    """400: the request makes no sense."""
+    """400: the request is malformed."""
 
     default_code = 400
     default_reason = "BadRequest"
 
 
 class Unauthorized(ApiError):
-    """401: the server does not know who asks."""
+    """401: the credentials are missing or not accepted."""
 
     default_code = 401
     default_reason = "Unauthorized"
 
 
 class Forbidden(ApiError):
-    """403: known, but not allowed; also what a denied admission looks like."""
+    """403: the user is not allowed to do this; also the result of a denied admission."""
 
     default_code = 403
     default_reason = "Forbidden"
@@ -160,20 +160,20 @@ class NotFound(ApiError, LookupError):
 
 
 class Conflict(ApiError):
-    """409: somebody else wrote first; read again, decide again, write again."""
+    """409: another writer was faster; read the object, decide and write again."""
 
     default_code = 409
     default_reason = "Conflict"
 
 
 class AlreadyExists(Conflict):
-    """409 on create: the name is taken."""
+    """409 on create: an object of this name exists."""
 
     default_reason = "AlreadyExists"
 
 
 class FieldConflict(Struct, frozen=True):
-    """One field that an apply would change although somebody else owns it."""
+    """One field that an apply would change although another manager owns it."""
 
     manager: str
     field: str
@@ -181,7 +181,7 @@ class FieldConflict(Struct, frozen=True):
 
 
 class ApplyConflict(Conflict):
-    """409 on server-side apply: another manager owns a field; `conflicts` names both."""
+    """409 on server-side apply: other managers own fields; `conflicts` lists managers and fields."""
 
     def __init__(self, message: str, conflicts: Sequence[FieldConflict]) -> None:
         causes = [Cause(one.field, "FieldManagerConflict", one.message) for one in conflicts]
@@ -190,21 +190,21 @@ class ApplyConflict(Conflict):
 
 
 class Expired(ApiError):
-    """410: the revision is too old; list again and go on from there."""
+    """410: the resource version is too old; list again and continue from there."""
 
     default_code = 410
     default_reason = "Expired"
 
 
 class Invalid(ApiError):
-    """422: the object breaks its schema; `causes` says where and how."""
+    """422: the object is not valid; `causes` lists the fields and problems."""
 
     default_code = 422
     default_reason = "Invalid"
 
 
 class TooManyRequests(ApiError):
-    """429: slow down; `retry_after` says for how many seconds, if the server said."""
+    """429: the server is busy, or a disruption budget refuses an eviction; `retry_after` is in seconds, if given."""
 
     default_code = 429
     default_reason = "TooManyRequests"
@@ -224,11 +224,11 @@ class TooManyRequests(ApiError):
 
 
 class ServerFailed(ApiError):
-    """5xx: the server could not do it; the same request may work later."""
+    """5xx: the server failed; the same request may succeed later."""
 
 
 class Unreachable(LevelsetError, OSError):
-    """No answer at all: refused, reset, timed out, or not resolved.
+    """No response: refused, reset, timed out, or not resolved.
 
     `is_sent` is False if the request cannot have reached the server, so that it is safe to send it again.
     """
@@ -239,27 +239,27 @@ class Unreachable(LevelsetError, OSError):
 
 
 class TimedOut(Unreachable, TimeoutError):
-    """No answer within the time that the request was given; the server may have done it all the same."""
+    """No response within the timeout of the request, which may have taken effect nevertheless."""
 
 
 class ConfigError(LevelsetError):
-    """A kubeconfig, a credential or an option is wrong: fix it and start again."""
+    """A kubeconfig, a credential or an option is wrong: correct it and start again."""
 
 
 class KindClash(ConfigError):
-    """Two classes claim the same kind or the same resource; rename one or keep them in two schemes."""
+    """Two classes define the same kind or resource; rename one, or put them into separate schemes."""
 
 
 class NotCached(ConfigError):
-    """A cached read of a kind that nobody declared: declare it, or ask for a live read."""
+    """A cached read of a kind that is not watched: declare it, or read it live."""
 
 
 class UnknownKind(LevelsetError, LookupError):
-    """The server does not serve this kind: install its definition, or correct the group, version or kind."""
+    """The server does not serve this kind: install its CRD, or correct the group, version or kind."""
 
 
 class NotReady(LevelsetError, TimeoutError):
-    """A cache that has not synced in time; `cause` is what its last attempt failed with, if it failed."""
+    """A cache did not sync in time; `cause` is the error of its last attempt, if it failed."""
 
     def __init__(self, message: str, *, cause: Exception | None = None) -> None:
         super().__init__(message)
@@ -267,14 +267,14 @@ class NotReady(LevelsetError, TimeoutError):
 
 
 class Deadline(LevelsetError, TimeoutError):
-    """What was waited for did not happen within the time given."""
+    """A wait did not end within its time."""
 
 
 class Malformed(LevelsetError, ValueError):
-    """Input that cannot be read.
+    """Input that cannot be parsed.
 
-    `field` is the path of the offending member (`spec.ports[0].name`) where the input is a tree, `position` the offset
-    of the offending character (or byte) where it is a text; the one that does not apply is None.
+    `field` is the path of the invalid member (`spec.ports[0].name`) of a tree, `position` the offset of the invalid
+    character (or byte) of a text; the one that does not apply is None.
     """
 
     def __init__(self, message: str, *, field: str | None = None, position: int | None = None) -> None:
@@ -284,37 +284,37 @@ class Malformed(LevelsetError, ValueError):
 
 
 class BadObject(Malformed):
-    """JSON, YAML or a tree that is not the object it should be."""
+    """JSON, YAML or a tree that is not a valid object."""
 
 
 class BadName(Malformed):
-    """A text that is no kind, group, version, resource or ref."""
+    """A string that is not a kind, group, version, resource or ref."""
 
 
 class BadTime(Malformed):
-    """A text that is no RFC 3339 time."""
+    """A string that is not an RFC 3339 time."""
 
 
 class BadQuantity(Malformed):
-    """A text that is no quantity such as 500m or 1Gi."""
+    """A string that is not a quantity such as 500m or 1Gi."""
 
 
 class BadSelector(Malformed):
-    """A label or field selector that does not parse."""
+    """A label or field selector that is invalid."""
 
 
 class BadPointer(Malformed):
-    """A text that is no JSON pointer, or one that leads nowhere in this document."""
+    """A string that is not a JSON pointer, or one that points nowhere in this document."""
 
 
 class BadPatch(Malformed):
-    """A document that is no patch of the kind it claims to be."""
+    """A document that is not a valid patch of its type."""
 
 
 class PatchFailed(LevelsetError):
-    """A sound patch that does not fit this document; nothing was changed.
+    """A valid patch that does not apply to this document; nothing was changed.
 
-    `path` is where it went wrong, `index` the number of the operation in a JSON patch.
+    `path` is where it failed, `index` the number of the operation in a JSON patch.
     """
 
     def __init__(self, message: str, *, path: str = "", index: int | None = None) -> None:
@@ -324,11 +324,11 @@ class PatchFailed(LevelsetError):
 
 
 class BadOwner(LevelsetError):
-    """This owner may not own this object: a second controller, or an owner in another namespace."""
+    """This owner must not own this object: a second controller, or an owner in another namespace."""
 
 
 class KeyTaken(LevelsetError):
-    """Two objects claim the same thing of the real world: `key` belongs to the state of `owner` already."""
+    """Two objects claim the same external resource: `key` belongs to the state of `owner`."""
 
     def __init__(self, message: str, *, key: object, owner: object) -> None:
         super().__init__(message)
@@ -337,15 +337,15 @@ class KeyTaken(LevelsetError):
 
 
 class LeaseLost(LevelsetError):
-    """This process leads no longer: somebody else may do its work already, and it must stop."""
+    """This process is not the leader any more: another one may act already, and this one must stop."""
 
 
 class Fenced(LeaseLost):
-    """A write that only a leader may send, and this process does not lead; it was not sent."""
+    """A write that only the leader may send, and this process is not the leader; it was not sent."""
 
 
 class Retry(LevelsetError):
-    """Raised by a reconciler: something is not there yet, look again after `seconds` (None: after a growing while)."""
+    """Raised by a reconciler: something is not ready yet, requeue after `seconds` (None: with backoff)."""
 
     def __init__(self, message: str, *, seconds: float | None = None) -> None:
         super().__init__(message)
@@ -353,11 +353,11 @@ class Retry(LevelsetError):
 
 
 class GiveUp(LevelsetError):
-    """Raised by a reconciler: looking again is of no use until the spec changes."""
+    """Raised by a reconciler: a retry does not help until the spec changes."""
 
 
 class Denied(LevelsetError):
-    """Raised by an admission function: the request is refused; `field` says because of what."""
+    """Raised by an admission function: the request is denied; `field` names the reason."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.aio.clock import VirtualPolicy
+from tests.aio.virtual_time import VirtualPolicy
 
 __all__ = ["event_loop_policy", "no_task_is_left"]
 

@@ -1,4 +1,4 @@
-"""Sources for the tests of streams: they write down what happens to them."""
+"""Sources for the tests of streams, which record what happens to them."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The writer of a broadcast never waits; the slow subscriber gets what it asked for."""
+"""The publisher of a broadcast never waits; a slow subscriber gets what its policy says."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ async def test_a_subscriber_that_waits_is_woken() -> None:
     assert await waiting == 1
 
 
-async def test_a_new_subscriber_sees_only_what_comes_after() -> None:
+async def test_a_new_subscriber_sees_only_later_items() -> None:
     news, _ = published(3, slow=Slow.GROW)
     late = news.subscribe(slow=Slow.GROW)
     news.publish(3)
@@ -53,7 +53,7 @@ async def test_replay_last_of_nothing_is_nothing() -> None:
     assert len(news.subscribe(slow=Slow.GROW, replay_last=True)) == 0
 
 
-async def test_drop_oldest_keeps_the_newest_and_tells_where_the_gap_is_and_how_large() -> None:
+async def test_drop_oldest_keeps_the_newest_items_and_counts_the_missed_ones() -> None:
     news, subscriber = published(5, slow=Slow.DROP_OLDEST, capacity=2)
     assert [(await subscriber.receive(), subscriber.missed) for _ in range(2)] == [(3, 3), (4, 0)]
     news.publish(5)
@@ -69,7 +69,7 @@ async def test_drop_oldest_also_works_while_the_reader_is_being_woken() -> None:
     assert (await waiting, subscriber.missed) == (2, 2)
 
 
-async def test_close_delivers_the_buffer_then_says_how_many_were_missed_and_ends() -> None:
+async def test_close_delivers_the_buffer_then_raises_lagged_and_ends() -> None:
     news, subscriber = published(5, slow=Slow.CLOSE, capacity=2)
     assert [await subscriber.receive(), await subscriber.receive()] == [0, 1]
     with pytest.raises(Lagged, match="a subscriber of news was too slow and missed 3 items") as lagged:
@@ -93,7 +93,7 @@ async def test_grow_keeps_everything() -> None:
     assert len(subscriber) == 10_000
 
 
-async def test_one_slow_subscriber_does_not_disturb_another() -> None:
+async def test_one_slow_subscriber_does_not_affect_another() -> None:
     news, slow = published(0, slow=Slow.CLOSE, capacity=1)
     quick = news.subscribe(slow=Slow.CLOSE, capacity=1)
     for number in range(5):
@@ -146,7 +146,7 @@ async def test_closing_a_subscription_ends_a_reader_that_waits() -> None:
         await waiting
 
 
-async def test_a_closed_broadcast_takes_neither_items_nor_subscribers() -> None:
+async def test_a_closed_broadcast_accepts_neither_items_nor_subscribers() -> None:
     news, subscriber = published(1, slow=Slow.GROW)
     news.close()
     assert news.is_closed

@@ -1,4 +1,4 @@
-"""Either end of a channel may close it; nothing is lost, nothing comes twice, nobody waits for ever."""
+"""Either end of a channel may close it; no item is lost or duplicated, and no task waits for ever."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def ticks(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_items_come_out_in_the_order_in_which_they_went_in() -> None:
+async def test_items_are_received_in_the_order_they_were_sent() -> None:
     numbers = channel(None)
     for number in range(100):
         await numbers.send(number)
@@ -31,7 +31,7 @@ async def test_items_come_out_in_the_order_in_which_they_went_in() -> None:
     assert [number async for number in numbers] == list(range(100))
 
 
-async def test_a_channel_without_a_bound_never_makes_a_sender_wait() -> None:
+async def test_an_unbounded_channel_never_blocks_a_sender() -> None:
     numbers = channel(None)
     for number in range(10_000):
         numbers.send_nowait(number)
@@ -44,7 +44,7 @@ def test_a_capacity_below_one_is_refused(capacity: int) -> None:
         channel(capacity)
 
 
-async def test_a_sender_waits_until_there_is_room() -> None:
+async def test_a_sender_waits_until_there_is_space() -> None:
     numbers = full()
     sender = asyncio.create_task(numbers.send(1))
     await ticks()
@@ -73,11 +73,11 @@ async def test_a_receive_that_takes_too_long_times_out_and_has_taken_nothing() -
 async def test_nowait_refuses_to_wait() -> None:
     with pytest.raises(WouldBlock, match=r"numbers is full \(1 items\)"):
         full().send_nowait(1)
-    with pytest.raises(WouldBlock, match="numbers has nothing"):
+    with pytest.raises(WouldBlock, match="numbers is empty"):
         channel().receive_nowait()
 
 
-async def test_after_close_readers_get_what_is_there_and_then_the_end() -> None:
+async def test_after_close_receivers_get_the_buffered_items_and_then_closed() -> None:
     numbers = full(3)
     numbers.close()
     assert numbers.is_closed
@@ -88,7 +88,7 @@ async def test_after_close_readers_get_what_is_there_and_then_the_end() -> None:
         numbers.receive_nowait()
 
 
-async def test_close_tells_senders_also_those_who_wait() -> None:
+async def test_close_raises_closed_in_senders_also_in_waiting_ones() -> None:
     numbers = full()
     waiting = [asyncio.create_task(numbers.send(number)) for number in (1, 2)]
     await ticks()
@@ -102,7 +102,7 @@ async def test_close_tells_senders_also_those_who_wait() -> None:
     assert numbers.drain() == [0]
 
 
-async def test_a_sender_that_was_given_room_and_then_the_channel_closed_has_not_sent() -> None:
+async def test_a_sender_with_a_permit_has_not_sent_if_the_channel_closes() -> None:
     numbers = full()
     sender = asyncio.create_task(numbers.send(1))
     await ticks()
@@ -113,7 +113,7 @@ async def test_a_sender_that_was_given_room_and_then_the_channel_closed_has_not_
     assert numbers.drain() == []
 
 
-async def test_close_ends_readers_who_wait() -> None:
+async def test_close_ends_waiting_receivers() -> None:
     numbers = channel()
     waiting = [asyncio.create_task(numbers.receive()) for _ in range(2)]
     await ticks()
@@ -127,12 +127,12 @@ async def test_a_blocked_send_wakes_at_once_when_the_reader_abandons_the_channel
     sender = asyncio.create_task(numbers.send(1))
     await ticks()
     assert numbers.abandon() == [0]
-    with pytest.raises(Closed, match="abandoned by its reader"):
+    with pytest.raises(Closed, match="abandoned by its receiver"):
         await sender
     assert timing.now() == 0.0
 
 
-async def test_a_reader_who_leaves_its_block_abandons_the_channel() -> None:
+async def test_leaving_the_reading_block_abandons_the_channel() -> None:
     numbers = full()
 
     async def read_one() -> int:
@@ -144,7 +144,7 @@ async def test_a_reader_who_leaves_its_block_abandons_the_channel() -> None:
         await numbers.send(1)
 
 
-async def test_a_writer_who_leaves_its_block_closes_the_channel_also_by_an_error() -> None:
+async def test_leaving_the_writing_block_closes_the_channel_also_by_an_error() -> None:
     numbers = channel(5)
 
     async def write() -> None:
@@ -165,7 +165,7 @@ async def test_waiting_senders_are_served_first_come_first_served() -> None:
     await asyncio.gather(*senders)
 
 
-async def test_a_new_sender_does_not_overtake_one_who_has_been_given_room() -> None:
+async def test_a_new_sender_does_not_overtake_one_with_a_permit() -> None:
     numbers = full(2)
     first = asyncio.create_task(numbers.send(10))
     await ticks()
@@ -195,7 +195,7 @@ async def test_what_is_promised_to_a_waiting_receiver_is_not_taken_by_nowait() -
     assert await receiver == 1
 
 
-async def test_a_receiver_cancelled_just_as_its_item_came_leaves_it_for_the_next() -> None:
+async def test_a_receiver_cancelled_as_its_item_arrives_leaves_it_to_the_next() -> None:
     numbers = channel()
     first, second = (asyncio.create_task(numbers.receive()) for _ in range(2))
     await ticks()
@@ -215,7 +215,7 @@ async def test_an_item_whose_receiver_was_cancelled_stays_in_the_channel() -> No
     assert numbers.receive_nowait() == 1
 
 
-async def test_a_sender_cancelled_just_as_there_was_room_leaves_it_to_the_next() -> None:
+async def test_a_sender_cancelled_as_it_gets_space_leaves_it_to_the_next() -> None:
     numbers = full()
     first, second = (asyncio.create_task(numbers.send(number)) for number in (1, 2))
     await ticks()
@@ -226,7 +226,7 @@ async def test_a_sender_cancelled_just_as_there_was_room_leaves_it_to_the_next()
     assert numbers.drain() == [2]
 
 
-async def test_a_reader_who_waits_behind_a_promised_last_item_gets_it_if_the_other_is_cancelled() -> None:
+async def test_a_receiver_gets_a_promised_last_item_if_the_first_receiver_is_cancelled() -> None:
     numbers = channel()
     first, second = (asyncio.create_task(numbers.receive()) for _ in range(2))
     await ticks()
@@ -259,16 +259,16 @@ async def test_a_push_does_not_let_a_waiting_sender_exceed_the_capacity() -> Non
     await sender
 
 
-async def test_a_thousand_timeouts_leave_nobody_in_line() -> None:
+async def test_a_thousand_timeouts_leave_no_waiters() -> None:
     numbers = channel()
     for _ in range(1000):
         with pytest.raises(TimeoutError):
             await numbers.receive(within=0.1)
     assert not numbers._receivers.waiting
-    assert numbers._receivers.given == 0
+    assert numbers._receivers.permits == 0
 
 
-def test_it_says_what_it_is() -> None:
+def test_the_repr_of_a_channel_describes_its_state() -> None:
     numbers = full()
     assert repr(numbers) == "<Channel 'numbers': 1 of 1>"
     numbers.close()

@@ -1,7 +1,7 @@
 """Any interleaving of senders, receivers, cancellations and closing, against a plain list.
 
 What `send` said it sent is received exactly once, in the order in which it was sent; what it said it did not send never
-turns up; nobody waits for what is there; those who wait are served in the order in which they came.
+turns up; no reader waits for a buffered item; waiters are served first come, first served.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levelset.aio import Channel, Closed, WouldBlock
-from tests.aio.clock import run
+from tests.aio.virtual_time import run
 
 Plan = list[tuple[str, int]]
 
@@ -105,25 +105,25 @@ class History:
             await self.step(kind, which)
         for _ in range(len(plan) + 5):
             await asyncio.sleep(0)
-        self.assert_nobody_waits_for_what_is_there()
+        self.assert_no_reader_waits_for_a_buffered_item()
         self.channel.close()
         results = await asyncio.gather(*self.senders, *self.receivers, return_exceptions=True)
         assert all(result is None or isinstance(result, Closed | asyncio.CancelledError) for result in results)
         self.received += self.channel.drain()
 
-    def assert_nobody_waits_for_what_is_there(self) -> None:
+    def assert_no_reader_waits_for_a_buffered_item(self) -> None:
         reading = [task for task in self.receivers if not task.done()]
         sending = [task for task in self.senders if not task.done()]
         assert not reading or not len(self.channel)
         assert not sending or len(self.channel) == self.channel.capacity
         assert not (reading or sending) or not self.channel.is_closed
         for line, waiting in ((self.channel._senders, sending), (self.channel._receivers, reading)):
-            assert (len(line.waiting), line.given) == (len(waiting), 0)
+            assert (len(line.waiting), line.permits) == (len(waiting), 0)
 
 
 @settings(max_examples=150, deadline=None)
 @given(capacities, plans("close", "abandon"))
-def test_nothing_is_lost_nothing_comes_twice_and_the_order_is_kept(capacity: int | None, plan: Plan) -> None:
+def test_no_item_is_lost_duplicated_or_reordered(capacity: int | None, plan: Plan) -> None:
     async def example() -> None:
         history = History(capacity)
         await history.play(plan)
@@ -136,7 +136,7 @@ def test_nothing_is_lost_nothing_comes_twice_and_the_order_is_kept(capacity: int
 
 @settings(max_examples=150, deadline=None)
 @given(capacities, plans("close"))
-def test_those_who_wait_are_served_in_the_order_in_which_they_came(capacity: int | None, plan: Plan) -> None:
+def test_waiters_are_served_first_come_first_served(capacity: int | None, plan: Plan) -> None:
     async def example() -> None:
         history = History(capacity)
         await history.play(plan)

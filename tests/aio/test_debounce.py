@@ -1,4 +1,4 @@
-"""A burst is answered once, in time, and never put off for ever."""
+"""A burst is emitted once, in time, and never postponed for ever."""
 
 import math
 from itertools import pairwise
@@ -30,26 +30,24 @@ def answers(rule: Leading | Trailing, triggers: list[float]) -> list[tuple[float
     return found
 
 
-def test_the_first_trigger_sets_the_time_and_later_ones_are_ignored() -> None:
+def test_leading_uses_the_first_trigger_and_ignores_later_ones() -> None:
     assert answers(Leading(1.0), [0.0, 0.3, 1.2]) == [(1.0, 0.0), (2.2, 1.2)]
 
 
-def test_a_stream_of_triggers_cannot_starve_a_leading_answer() -> None:
+def test_a_stream_of_triggers_cannot_starve_a_leading_burst() -> None:
     assert [when for when, _ in answers(Leading(1.0), [n / 10 for n in range(25)])] == pytest.approx([1.0, 2.1, 3.2])
 
 
-def test_a_trailing_answer_waits_for_silence_and_has_the_latest_item() -> None:
+def test_trailing_waits_for_silence_and_emits_the_latest_item() -> None:
     assert answers(Trailing(after=1.0, within=10.0), [0.0, 0.5, 1.2, 5.0]) == [(2.2, 1.2), (6.0, 5.0)]
 
 
-def test_a_trailing_answer_is_never_later_than_its_limit() -> None:
+def test_trailing_is_never_later_than_its_limit() -> None:
     assert answers(Trailing(after=1.0, within=3.0), [0.0, 0.9, 1.8, 2.7, 3.6]) == [(3.0, 2.7), (4.6, 3.6)]
 
 
 @given(leading | trailing, times)
-def test_every_trigger_is_answered_within_the_limit_of_its_rule(
-    rule: Leading | Trailing, triggers: list[float]
-) -> None:
+def test_every_trigger_is_emitted_within_the_limit_of_its_rule(rule: Leading | Trailing, triggers: list[float]) -> None:
     limit = rule.after if isinstance(rule, Leading) else rule.within
     answered = [when for when, _ in answers(rule, triggers)]
     for trigger in triggers:
@@ -57,22 +55,20 @@ def test_every_trigger_is_answered_within_the_limit_of_its_rule(
 
 
 @given(leading | trailing, times)
-def test_there_are_never_more_answers_than_triggers_nor_two_without_a_trigger_between(
-    rule: Leading | Trailing, triggers: list[float]
-) -> None:
+def test_there_is_at_most_one_emission_per_trigger(rule: Leading | Trailing, triggers: list[float]) -> None:
     answered = answers(rule, triggers)
     assert len(answered) <= len(triggers)
     assert [item for _, item in answered] == sorted({item for _, item in answered})
 
 
 @given(leading, times)
-def test_leading_answers_are_at_least_the_window_apart(rule: Leading, triggers: list[float]) -> None:
+def test_leading_emissions_are_at_least_the_window_apart(rule: Leading, triggers: list[float]) -> None:
     answered = [when for when, _ in answers(rule, triggers)]
     assert all(later - earlier >= rule.after for earlier, later in pairwise(answered))
 
 
 @given(leading | trailing, st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 80)), max_size=40))
-def test_each_key_is_answered_as_if_it_were_alone(rule: Leading | Trailing, plan: list[tuple[str, int]]) -> None:
+def test_each_key_is_debounced_independently(rule: Leading | Trailing, plan: list[tuple[str, int]]) -> None:
     plan.sort(key=lambda step: step[1])
     together: Debouncer[str, tuple[str, int]] = Debouncer(rule)
     found: list[tuple[float, str, int]] = []
@@ -87,7 +83,7 @@ def test_each_key_is_answered_as_if_it_were_alone(rule: Leading | Trailing, plan
         assert [(when, item) for when, key, item in found if key == name] == alone
 
 
-def test_a_limit_leaves_the_rest_where_it_still_takes_in_triggers() -> None:
+def test_due_bursts_beyond_the_limit_still_absorb_triggers() -> None:
     bursts: Debouncer[str, str] = Debouncer(Leading(1.0))
     bursts.trigger("a", "a", now=0.0)
     bursts.trigger("b", "b", now=0.0)
@@ -103,7 +99,7 @@ def test_nothing_is_due_before_its_time() -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.inf, math.nan])
-def test_a_time_that_is_none_is_refused(seconds: float) -> None:
+def test_an_invalid_time_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="after must be"):
         Leading(seconds)
     with pytest.raises(ValueError, match="must be"):

@@ -8,7 +8,7 @@ from levelset.aio.event_loop import loop_factory, run
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop that can be told from asyncio's own."""
+    """A loop that is distinguishable from asyncio's own."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,18 +39,18 @@ def test_the_installed_loop_is_found_by_its_name(monkeypatch, faster):
     assert type(run(running_loop())) is Loop
 
 
-def test_without_one_it_is_the_loop_of_asyncio(monkeypatch):
+def test_without_uvloop_the_asyncio_loop_is_used(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvloop", None)  # which makes its import fail
     assert loop_factory() is None
     assert type(run(running_loop())).__module__.startswith("asyncio.")
 
 
-def test_a_module_that_makes_no_loops_is_no_hindrance(monkeypatch):
+def test_a_module_without_new_event_loop_is_ignored(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvloop", ModuleType("uvloop"))
     assert loop_factory() is None
 
 
-def test_what_was_run_gives_its_result_and_its_error():
+def test_run_returns_the_result_and_raises_the_error():
     async def fail() -> None:
         raise ValueError("out of luck")
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from levelset.aio.single_flight import Sharing
-from tests.apiserver.clock import virtual
+from levelset.aio.single_flight import SingleFlight
+from levelset.testing.virtual_time import virtual
 
 
 class Work:
@@ -20,21 +20,21 @@ class Work:
 
 
 @virtual
-async def test_those_who_ask_meanwhile_get_the_same_result() -> None:
-    sharing, work = Sharing[int](), Work()
+async def test_concurrent_callers_get_the_same_result() -> None:
+    sharing, work = SingleFlight[int](), Work()
     assert await asyncio.gather(*(sharing.run("a", work) for _ in range(3))) == [1, 1, 1]
     assert await sharing.run("a", work) == 2
 
 
 @virtual
 async def test_different_keys_share_nothing() -> None:
-    sharing, work = Sharing[int](), Work()
+    sharing, work = SingleFlight[int](), Work()
     assert sorted(await asyncio.gather(sharing.run("a", work), sharing.run("b", work))) == [2, 2]
 
 
 @virtual
-async def test_all_get_the_error_and_the_next_tries_again() -> None:
-    sharing, work = Sharing[int](), Work()
+async def test_all_callers_get_the_error_and_the_next_call_runs_again() -> None:
+    sharing, work = SingleFlight[int](), Work()
     work.error = OSError("no")
     found = await asyncio.gather(*(sharing.run("a", work) for _ in range(3)), return_exceptions=True)
     assert found == [work.error] * 3
@@ -44,8 +44,8 @@ async def test_all_get_the_error_and_the_next_tries_again() -> None:
 
 
 @virtual
-async def test_if_the_first_gives_up_one_of_the_others_begins_anew() -> None:
-    sharing, work = Sharing[int](), Work()
+async def test_if_the_first_caller_is_cancelled_a_waiting_one_starts_again() -> None:
+    sharing, work = SingleFlight[int](), Work()
     tasks = [asyncio.create_task(sharing.run("a", work)) for _ in range(3)]
     await asyncio.sleep(0.5)
     tasks[0].cancel()
@@ -55,8 +55,8 @@ async def test_if_the_first_gives_up_one_of_the_others_begins_anew() -> None:
 
 
 @virtual
-async def test_one_who_only_waits_may_give_up_alone() -> None:
-    sharing, work = Sharing[int](), Work()
+async def test_a_waiting_caller_can_be_cancelled_alone() -> None:
+    sharing, work = SingleFlight[int](), Work()
     tasks = [asyncio.create_task(sharing.run("a", work)) for _ in range(3)]
     await asyncio.sleep(0.5)
     tasks[1].cancel()

@@ -25,7 +25,7 @@ async def test_it_reads_any_async_iterable_to_its_end() -> None:
     assert source.closed
 
 
-def test_what_cannot_be_iterated_is_refused_at_once() -> None:
+def test_a_source_that_is_not_iterable_is_refused_at_once() -> None:
     with pytest.raises(TypeError):
         Stream([1, 2])  # type: ignore[arg-type]  # the mistake under test
 
@@ -122,7 +122,7 @@ async def test_a_cancellation_in_the_body_closes_everything_inside_a_block() -> 
     assert source.closed
 
 
-async def test_a_stream_that_is_never_read_opens_nothing_and_closes_what_was_open() -> None:
+async def test_a_stream_that_is_never_read_closes_its_source() -> None:
     source = Source(1)
     numbers: Channel[int] = Channel(capacity=1)
     async with chained(source), Stream(numbers).map(str):
@@ -153,7 +153,7 @@ async def test_aclose_from_another_task_ends_a_reader_that_waits() -> None:
     assert reader.cancelling() == 0
 
 
-async def test_a_cancellation_that_meets_aclose_is_not_swallowed() -> None:
+async def test_a_cancellation_during_aclose_is_not_swallowed() -> None:
     stream = chained(Source(endless=True))
     reader = asyncio.create_task(stream.to_list())
     await timing.sleep(1)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from levelset.aio import timing
-from levelset.aio.streams import Crew, Pump
+from levelset.aio.streams import Pump, TaskSet
 from tests.aio.sources import Source
 
 
@@ -26,7 +26,7 @@ class Sink:
         return Pump([aiter(source) for source in sources], deliver=self.take, ended=self.end, name="pump")
 
 
-async def test_the_end_is_told_once_when_all_sources_have_ended() -> None:
+async def test_ended_is_called_once_when_all_sources_have_ended() -> None:
     sink = Sink()
     pump = sink.pump(Source(1), Source(2))
     pump.start()
@@ -37,7 +37,7 @@ async def test_the_end_is_told_once_when_all_sources_have_ended() -> None:
     assert sink.ends == 1
 
 
-async def test_a_failure_is_told_as_the_end_and_raised_once() -> None:
+async def test_a_failure_calls_ended_and_is_raised_once() -> None:
     sink, other = Sink(), Source(endless=True)
     pump = sink.pump(Source(error=OSError("lost")), other)
     pump.start()
@@ -48,7 +48,7 @@ async def test_a_failure_is_told_as_the_end_and_raised_once() -> None:
     await pump.aclose()
 
 
-async def test_a_failure_that_meets_a_cancellation_is_reported() -> None:
+async def test_a_failure_during_a_cancellation_is_reported() -> None:
     reports: list[BaseException] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context["exception"]))
 
@@ -60,7 +60,7 @@ async def test_a_failure_that_meets_a_cancellation_is_reported() -> None:
 
     pump = Sink().pump(Source(error=OSError("lost")))
     pump.start()
-    pump._crew.start(slow_to_stop(), lambda _: None)
+    pump._tasks.start(slow_to_stop(), lambda _: None)
     await timing.sleep(1)
     closing = asyncio.create_task(pump.aclose())
     await timing.sleep(1)
@@ -69,8 +69,8 @@ async def test_a_failure_that_meets_a_cancellation_is_reported() -> None:
     assert (closing.cancelled(), [str(error) for error in reports]) == (True, ["lost"])
 
 
-async def test_a_crew_that_is_cancelled_while_it_stops_still_waits_for_its_tasks() -> None:
-    crew, ended = Crew("crew"), list[bool]()
+async def test_a_task_set_cancelled_while_stopping_still_waits_for_its_tasks() -> None:
+    crew, ended = TaskSet("crew"), list[bool]()
 
     async def slow_to_stop() -> None:
         try:

@@ -34,7 +34,7 @@ async def test_where_takes_a_plain_or_an_async_predicate() -> None:
     assert await Stream.of(1, 2, 3).where(odd).to_list() == [1, 3]
 
 
-async def test_flat_map_takes_what_is_iterable_in_either_way() -> None:
+async def test_flat_map_takes_iterables_and_async_iterables() -> None:
     assert await Stream.of(1, 2, 0, 3).flat_map(range).to_list() == [0, 0, 1, 0, 1, 2]
     assert await Stream.of(1, 2).flat_map(lambda n: Stream.of(n, n)).to_list() == [1, 1, 2, 2]
 
@@ -73,12 +73,12 @@ def test_take_refuses_a_negative_number() -> None:
         Stream.of(1).take(-1)
 
 
-async def test_merge_gives_items_as_they_come() -> None:
+async def test_merge_yields_items_as_they_arrive() -> None:
     merged = merge(timed((1, 1), (4, 4)), timed((2, 2), (3, 3)))
     assert await merged.to_list() == [1, 2, 3, 4]
 
 
-async def test_merge_raises_the_first_error_after_what_came_before_it_and_closes_the_others() -> None:
+async def test_merge_raises_the_first_error_after_earlier_items_and_closes_the_others() -> None:
     bad, good = Source(1, error=OSError("lost")), Source(endless=True)
     seen: list[int] = []
     with pytest.raises(OSError, match="lost"):
@@ -110,7 +110,7 @@ async def test_merge_of_a_failing_source_does_not_lose_a_second_error() -> None:
     assert [str(error) for error in reports] == ["second"]
 
 
-async def test_an_error_read_ahead_and_not_seen_is_raised_on_closing() -> None:
+async def test_an_error_read_ahead_is_raised_on_closing() -> None:
     merged = merge(Source(1, error=OSError("lost")))
     assert await anext(merged) == 1
     await timing.sleep(1)
@@ -118,12 +118,12 @@ async def test_an_error_read_ahead_and_not_seen_is_raised_on_closing() -> None:
         await merged.aclose()
 
 
-async def test_a_source_that_was_cancelled_by_somebody_else_does_not_vanish_unseen() -> None:
+async def test_a_source_cancelled_from_outside_is_an_error() -> None:
     async def stumbling() -> AsyncIterator[int]:
         yield 1
         raise asyncio.CancelledError
 
-    with pytest.raises(RuntimeError, match="cancelled by somebody else"):
+    with pytest.raises(RuntimeError, match="cancelled from outside"):
         await merge(stumbling(), Source(endless=True)).to_list()
 
 
@@ -133,14 +133,14 @@ async def test_a_merge_that_is_never_read_closes_every_source() -> None:
     assert [await stream.to_list() for stream in inner] == [[], []]
 
 
-async def test_take_until_an_event_ends_a_reader_in_the_middle_of_its_waiting() -> None:
+async def test_take_until_an_event_ends_a_waiting_reader() -> None:
     stop, source = asyncio.Event(), Source(1, endless=True)
     asyncio.get_running_loop().call_later(2, stop.set)
     assert await Stream(source).take_until(stop).map(str).to_list() == ["1"]
     assert (timing.now(), source.closed) == (2.0, True)
 
 
-async def test_take_until_what_has_already_happened_reads_nothing() -> None:
+async def test_take_until_an_event_that_is_set_reads_nothing() -> None:
     stop, source = asyncio.Event(), Source(1)
     stop.set()
     assert await Stream(source).take_until(stop).to_list() == []
@@ -201,12 +201,12 @@ async def test_debounce_can_wait_for_silence() -> None:
     assert [(number, timing.now()) async for number in stream] == [(2, 1.5), (3, 6.0)]
 
 
-async def test_debounce_answers_each_key_on_its_own() -> None:
+async def test_debounce_handles_each_key_independently() -> None:
     stream = Stream(timed((0.0, 1), (0.5, 2), (0.6, 3))).debounce(Leading(1.0), key=lambda n: n % 2)
     assert [(number, timing.now()) async for number in stream] == [(1, 1.0), (2, 1.5)]
 
 
-async def test_debounce_takes_in_triggers_while_its_reader_is_busy() -> None:
+async def test_debounce_absorbs_triggers_while_its_reader_is_busy() -> None:
     answered: list[tuple[int, float]] = []
     async with Stream(timed((0.0, 1), (2.0, 2), (3.0, 3), (4.0, 4))).debounce(Leading(1.0)) as stream:
         async for number in stream:

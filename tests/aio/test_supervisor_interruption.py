@@ -21,7 +21,7 @@ async def waiting(stretch: Interruption) -> str:
     return "slept"
 
 
-async def test_an_interrupted_task_wakes_and_goes_on() -> None:
+async def test_an_interrupted_task_wakes_and_continues() -> None:
     stretch = Interruption()
     task = asyncio.create_task(waiting(stretch))
     await timing.sleep(1)
@@ -43,7 +43,7 @@ async def test_a_cancellation_at_the_same_moment_wins(first: str) -> None:
     assert task.cancelled()
 
 
-async def test_nobody_inside_is_not_interrupted() -> None:
+async def test_an_empty_section_is_not_interrupted() -> None:
     stretch = Interruption()
     stretch.interrupt()
     assert not stretch.leave()
@@ -78,7 +78,7 @@ async def test_a_cancellation_from_before_does_not_count() -> None:
     assert await task == "woken"
 
 
-async def test_outside_of_a_task_it_cannot_be_entered() -> None:
+async def test_a_section_cannot_be_entered_outside_of_a_task() -> None:
     raised: list[str] = []
 
     def enter() -> None:
@@ -89,4 +89,4 @@ async def test_outside_of_a_task_it_cannot_be_entered() -> None:
 
     asyncio.get_running_loop().call_soon(enter)
     await timing.sleep(1)
-    assert raised == ["this can only be used inside a task"]
+    assert raised == ["an Interruption can only be used inside a task"]

@@ -1,4 +1,4 @@
-"""The words for time, on the loop's clock."""
+"""Time on the loop's clock."""
 
 import asyncio
 import math
@@ -13,7 +13,7 @@ async def test_now_is_the_clock_of_the_running_loop() -> None:
     assert timing.now() == asyncio.get_running_loop().time()
 
 
-async def test_who_asks_often_asks_a_loop_with_a_clock_of_its_own_and_otherwise_the_clock_of_the_system() -> None:
+async def test_clock_of_is_the_system_clock_unless_the_loop_has_its_own() -> None:
     loop = asyncio.get_running_loop()
     await timing.sleep(7.0)
     assert timing.clock_of(loop)() == loop.time() == 7.0
@@ -34,7 +34,7 @@ async def test_sleep_until_is_never_early(when: float) -> None:
     assert timing.now() >= when
 
 
-async def test_sleep_until_a_time_in_the_past_lets_others_run_and_returns() -> None:
+async def test_sleep_until_a_time_in_the_past_yields_once() -> None:
     seen: list[str] = []
     asyncio.get_running_loop().call_soon(seen.append, "other")
     await timing.sleep_until(-1.0)
@@ -42,7 +42,7 @@ async def test_sleep_until_a_time_in_the_past_lets_others_run_and_returns() -> N
 
 
 async def test_sleep_until_nan_is_refused() -> None:
-    with pytest.raises(ValueError, match="nan"):
+    with pytest.raises(ValueError, match="NaN"):
         await timing.sleep_until(math.nan)
 
 

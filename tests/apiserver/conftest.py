@@ -1,13 +1,13 @@
-"""What every test of the API server gets: the data files are read before any loop runs, virtual ones included."""
+"""Loads the package data of the API server before any event loop runs, virtual ones included."""
 
 import pytest
 
-from levelset.apiserver.package_data import read_data
+from levelset.apiserver.package_data import load_package_data
 
 __all__ = ["data_files"]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def data_files() -> None:
-    """A virtual loop cannot wait for a thread, so a server on it must find everything read."""
-    read_data()
+    """A server on a virtual event loop cannot wait for the thread that loads them."""
+    load_package_data()

@@ -9,39 +9,39 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.app import App, Page
-from levelset.apiserver.authn.authenticator import Access, Caller
+from levelset.apiserver.authn.authenticator import Authenticator, User
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.http import Headers, Request, Response
 from levelset.storage import MemoryStorage
 
 CONFIGMAPS = "/api/v1/namespaces/x/configmaps"
 
 
-def make(*pages: Page, access: Access | None = None) -> tuple[App, World]:
-    world = World(MemoryStorage(), Catalog(builtin_kinds()), access=access)
-    return App(world, pages=pages), world
+def make(*pages: Page, authenticator: Authenticator | None = None) -> tuple[App, ServerState]:
+    state = ServerState(MemoryStorage(), Catalog(builtin_kinds()), authenticator=authenticator)
+    return App(state, pages=pages), state
 
 
-def put(world: World, name: str, data: str = "v") -> None:
+def put(state: ServerState, name: str, data: str = "v") -> None:
     metadata = f'{{"name":"{name}","namespace":"x","labels":{{"l":"{name}"}}}}'
     value = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata},"data":{{"k":"{data}"}}}}'
-    assert isinstance(world.storage, MemoryStorage)
-    world.storage.put_nowait(f"/registry/core/configmaps/x/{name}", value.encode(), expected=0)
+    assert isinstance(state.storage, MemoryStorage)
+    state.storage.put_nowait(f"/registry/core/configmaps/x/{name}", value.encode(), expected=0)
 
 
 def get(app: App, path: str, query: str = "", **headers: str) -> Response:
     named = Headers({name.replace("_", "-"): value for name, value in headers.items()})
-    answer = app.handle(Request("GET", path, query, named))
-    assert isinstance(answer, Response)  # what is in memory is answered at once
-    return answer
+    result = app.handle(Request("GET", path, query, named))
+    assert isinstance(result, Response)  # an object in memory needs no waiting
+    return result
 
 
 async def send(app: App, method: str, path: str, body: Any = None, query: str = "") -> Response:
     data = b"" if body is None else json.dumps(body).encode()
-    answer = app.handle(Request(method, path, query, body=data))
-    return await answer if isinstance(answer, Awaitable) else answer
+    result = app.handle(Request(method, path, query, body=data))
+    return await result if isinstance(result, Awaitable) else result
 
 
 def tree(response: Response) -> Any:
@@ -53,16 +53,16 @@ def header(response: Response, name: str) -> str | None:
     return next((value for key, value in response.headers if key == name), None)
 
 
-def test_an_object_is_answered_at_once_and_not_to_be_cached() -> None:
-    app, world = make()
-    put(world, "a")
+def test_an_object_in_memory_is_returned_without_waiting_and_must_not_be_cached() -> None:
+    app, state = make()
+    put(state, "a")
     response = get(app, f"{CONFIGMAPS}/a")
     assert (response.status, tree(response)["metadata"]["resourceVersion"]) == (200, "1")
     assert header(response, "Cache-Control") == "no-cache, private"
     assert header(response, "Content-Type") == "application/json"
 
 
-def test_every_answer_has_an_audit_id_of_its_own() -> None:
+def test_every_response_has_its_own_audit_id() -> None:
     app, _ = make()
     found = {header(get(app, path), "Audit-Id") for path in ("/", "/api/v1/pods", "/api/v1/pods", "/nothing")}
     assert len(found) == 4
@@ -82,7 +82,7 @@ def test_an_unknown_resource_of_a_known_version_is_a_status_and_any_other_path_i
     assert get(app, "/nothing").body == b"404 page not found\n"
 
 
-def test_pages_are_asked_for_paths_of_no_resource() -> None:
+def test_non_resource_paths_are_served_by_pages() -> None:
     app, _ = make(
         lambda request: None, lambda request: Response(200, (("Cache-Control", "public"),), request.path.encode())
     )
@@ -90,28 +90,28 @@ def test_pages_are_asked_for_paths_of_no_resource() -> None:
     assert (response.body, header(response, "Cache-Control")) == (b"/version", "public")
 
 
-def test_a_caller_who_is_not_known_gets_nothing() -> None:
-    app, world = make(access=Access(["secret"]))
-    put(world, "a")
+def test_an_unauthenticated_request_is_rejected() -> None:
+    app, state = make(authenticator=Authenticator(["secret"]))
+    put(state, "a")
     assert get(app, f"{CONFIGMAPS}/a").status == 401
     assert get(app, f"{CONFIGMAPS}/a", authorization="Bearer wrong").status == 401
     assert get(app, f"{CONFIGMAPS}/a", authorization="Bearer secret").status == 200
 
 
-def test_a_caller_who_is_known_but_not_the_owner_may_only_look_around() -> None:
-    app, _ = make(lambda request: Response(200), access=Access({"t": Caller("bob")}))
+def test_without_rbac_a_user_other_than_the_owner_may_only_read_non_resource_paths() -> None:
+    app, _ = make(lambda request: Response(200), authenticator=Authenticator({"t": User("bob")}))
     response = get(app, f"{CONFIGMAPS}/a", authorization="Bearer t")
     assert (response.status, tree(response)["details"]) == (403, {"name": "a", "kind": "configmaps"})
     expected = 'configmaps "a" is forbidden: User "bob" cannot get resource "configmaps" in API group ""'
     assert tree(response)["message"] == f'{expected} in the namespace "x"'
     assert "cannot watch" in tree(get(app, "/api/v1/pods", "watch=1", authorization="Bearer t"))["message"]
     assert get(app, "/apis", authorization="Bearer t").status == 200
-    answer = app.handle(Request("POST", "/levelset/compact", headers=Headers({"Authorization": "Bearer t"})))
-    assert isinstance(answer, Response)
-    assert answer.status == 403
+    result = app.handle(Request("POST", "/levelset/compact", headers=Headers({"Authorization": "Bearer t"})))
+    assert isinstance(result, Response)
+    assert result.status == 403
 
 
-def test_an_unforeseen_error_is_logged_and_never_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_logged_and_hidden_from_the_client(caplog: pytest.LogCaptureFixture) -> None:
     def fail(request: Request) -> Response:
         raise KeyError("a secret of the implementation")
 
@@ -124,7 +124,7 @@ def test_an_unforeseen_error_is_logged_and_never_told(caplog: pytest.LogCaptureF
     assert caplog.records[0].__dict__["audit_id"] == header(response, "Audit-Id")
 
 
-async def test_an_unforeseen_error_while_waiting_is_treated_alike(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_error_of_an_awaited_response_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> Response:
         raise KeyError("x")
 
@@ -134,13 +134,13 @@ async def test_an_unforeseen_error_while_waiting_is_treated_alike(caplog: pytest
 
 
 @pytest.mark.parametrize("text", ["abc", "5", "s", "1s2", "-1s", "1s "])
-def test_a_timeout_that_is_none_is_a_bad_request(text: str) -> None:
+def test_an_invalid_timeout_is_a_bad_request(text: str) -> None:
     app, _ = make()
     assert get(app, CONFIGMAPS, f"timeout={text}").status == 400
 
 
 @pytest.mark.parametrize("text", ["1" * 30_000, "1s" + "1" * 30_000, "." * 30_000, "1." * 15_000])
-def test_a_timeout_that_is_none_is_found_out_at_once(text: str) -> None:
+def test_an_invalid_timeout_is_rejected_in_linear_time(text: str) -> None:
     app, _ = make()
     start = time.process_time()
     assert get(app, CONFIGMAPS, f"timeout={text}").status == 400
@@ -153,9 +153,9 @@ def test_a_timeout_is_a_duration(text: str) -> None:
     assert get(app, CONFIGMAPS, f"timeout={text}").status == 200
 
 
-def test_a_large_answer_is_packed_for_those_who_can_unpack_it() -> None:
-    app, world = make()
-    put(world, "a", "x" * 200_000)
+def test_a_large_response_is_compressed_if_the_client_accepts_gzip() -> None:
+    app, state = make()
+    put(state, "a", "x" * 200_000)
     plain, packed = get(app, f"{CONFIGMAPS}/a"), get(app, f"{CONFIGMAPS}/a", accept_encoding="br, gzip;q=0.8")
     assert isinstance(packed.body, bytes)
     assert header(packed, "Content-Encoding") == "gzip"
@@ -163,49 +163,49 @@ def test_a_large_answer_is_packed_for_those_who_can_unpack_it() -> None:
     assert len(packed.body) < 10_000
 
 
-def test_a_small_answer_is_not_packed() -> None:
-    app, world = make()
-    put(world, "a")
+def test_a_small_response_is_not_compressed() -> None:
+    app, state = make()
+    put(state, "a")
     assert header(get(app, f"{CONFIGMAPS}/a", accept_encoding="gzip"), "Content-Encoding") is None
 
 
-async def test_a_huge_answer_is_packed_aside() -> None:
-    app, world = make()
-    put(world, "a", "x" * 1_200_000)
-    answer = app.handle(Request("GET", f"{CONFIGMAPS}/a", headers=Headers({"Accept-Encoding": "gzip"})))
-    assert not isinstance(answer, Response)
-    assert header(await answer, "Content-Encoding") == "gzip"
+async def test_a_huge_response_is_compressed_in_a_thread() -> None:
+    app, state = make()
+    put(state, "a", "x" * 1_200_000)
+    result = app.handle(Request("GET", f"{CONFIGMAPS}/a", headers=Headers({"Accept-Encoding": "gzip"})))
+    assert not isinstance(result, Response)
+    assert header(await result, "Content-Encoding") == "gzip"
 
 
 async def test_a_body_of_more_than_three_mebibytes_is_too_large() -> None:
     app, _ = make()
-    answer = app.handle(Request("POST", CONFIGMAPS, body=b"x" * (3 * 1024 * 1024 + 1)))
-    assert isinstance(answer, Response)
-    assert (answer.status, tree(answer)["reason"]) == (413, "RequestEntityTooLarge")
+    result = app.handle(Request("POST", CONFIGMAPS, body=b"x" * (3 * 1024 * 1024 + 1)))
+    assert isinstance(result, Response)
+    assert (result.status, tree(result)["reason"]) == (413, "RequestEntityTooLarge")
 
 
-def test_a_deprecated_version_says_so_in_every_answer() -> None:
-    app, world = make()
-    served = world.catalog.find("", "v1", "configmaps")
+def test_every_response_of_a_deprecated_version_has_a_warning() -> None:
+    app, state = make()
+    served = state.catalog.find("", "v1", "configmaps")
     assert served is not None
-    world.catalog.change(remove=[served], add=[replace(served, deprecation='use "v2"')])
+    state.catalog.change(remove=[served], add=[replace(served, deprecation='use "v2"')])
     assert header(get(app, CONFIGMAPS), "Warning") == '299 - "use \\"v2\\""'
 
 
-def test_a_path_that_was_asked_for_before_is_answered_from_the_catalog_of_now() -> None:
-    app, world = make()
-    put(world, "a")
-    served = world.catalog.find("", "v1", "configmaps")
+def test_a_cached_route_is_dropped_when_the_catalog_changes() -> None:
+    app, state = make()
+    put(state, "a")
+    served = state.catalog.find("", "v1", "configmaps")
     assert served is not None
     found = [get(app, f"{CONFIGMAPS}/a").status]
-    world.catalog.change(remove=[served])
+    state.catalog.change(remove=[served])
     found.append(get(app, f"{CONFIGMAPS}/a").status)
-    world.catalog.change(add=[replace(served, deprecation="old")])
+    state.catalog.change(add=[replace(served, deprecation="old")])
     assert [*found, header(get(app, f"{CONFIGMAPS}/a"), "Warning")] == [200, 404, '299 - "old"']
 
 
 def test_a_list_after_a_watch_of_the_same_path_is_a_list() -> None:
-    app, world = make()
-    put(world, "a")
+    app, state = make()
+    put(state, "a")
     bodies = [get(app, CONFIGMAPS, query).body for query in ("watch=1", "", "watch=false", "watch=1")]
     assert [isinstance(body, bytes) for body in bodies] == [False, True, True, False]

@@ -1,11 +1,15 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from levelset.apiserver.discovery import DiscoveryPages
+from levelset.apiserver.discovery import DiscoveryPages, aggregated_groups, api_resources, subresources_of
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
 from levelset.http import Headers, Request, Response
-from tests.apiserver.kinds_world import KindsWorld, definition, load_data
+from tests.apiserver.support.kinds_harness import KindsHarness, definition, load_data
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
@@ -16,12 +20,12 @@ def loaded() -> None:
 
 
 class Reader:
-    """Asks for pages of discovery."""
+    """Requests discovery documents."""
 
-    def __init__(self, kinds: KindsWorld) -> None:
+    def __init__(self, kinds: KindsHarness) -> None:
         self.pages = DiscoveryPages(kinds.kinds.catalog)
 
-    def answer(self, path: str, **headers: str) -> Response:
+    def respond(self, path: str, **headers: str) -> Response:
         found = self.pages.respond(
             Request("GET", path, "", Headers({k.replace("_", "-"): v for k, v in headers.items()}))
         )
@@ -29,7 +33,7 @@ class Reader:
         return found
 
     def read(self, path: str, **headers: str) -> Any:
-        body = self.answer(path, **headers).body
+        body = self.respond(path, **headers).body
         assert isinstance(body, bytes)
         return json.loads(body)
 
@@ -38,8 +42,8 @@ def row(document: Any, name: str) -> Any:
     return next((one for one in document["resources"] if one["name"] == name), None)
 
 
-async def test_the_core_group_is_told_apart_from_the_others() -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_the_core_group_is_served_at_api_and_the_others_at_apis() -> None:
+    reader = Reader(await KindsHarness.make())
     core, groups = reader.read("/api"), reader.read("/apis")
     assert (core["kind"], core["versions"], "apiVersion" in core) == ("APIVersions", ["v1"], False)
     assert groups["kind"] == "APIGroupList"
@@ -47,8 +51,8 @@ async def test_the_core_group_is_told_apart_from_the_others() -> None:
     assert all(one["preferredVersion"] == one["versions"][0] for one in groups["groups"])
 
 
-async def test_a_group_can_be_read_alone() -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_a_group_has_its_own_document() -> None:
+    reader = Reader(await KindsHarness.make())
     versions = [{"groupVersion": f"autoscaling/{name}", "version": name} for name in ("v2", "v1")]
     assert reader.read("/apis/autoscaling") == {
         "kind": "APIGroup",
@@ -60,7 +64,7 @@ async def test_a_group_can_be_read_alone() -> None:
 
 
 async def test_resources_are_described_with_their_subresources() -> None:
-    reader = Reader(await KindsWorld.make())
+    reader = Reader(await KindsHarness.make())
     document = reader.read("/apis/apps/v1")
     assert document["groupVersion"] == "apps/v1"
     assert row(document, "deployments")["shortNames"] == ["deploy"]
@@ -75,37 +79,37 @@ async def test_resources_are_described_with_their_subresources() -> None:
 
 
 @pytest.mark.parametrize("path", ["/apis/no.such.group", "/apis/apps/v2", "/api/v2", "/x", "/apis/apps/v1/deployments"])
-async def test_what_is_not_served_has_no_page(path: str) -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_unserved_groups_and_versions_have_no_document(path: str) -> None:
+    reader = Reader(await KindsHarness.make())
     assert reader.pages.respond(Request("GET", path)) is None
 
 
-async def test_a_definition_comes_and_goes() -> None:
-    kinds = await KindsWorld.make()
+async def test_discovery_follows_the_creation_and_deletion_of_a_crd() -> None:
+    kinds = await KindsHarness.make()
     reader = Reader(kinds)
-    before = reader.answer("/apis").headers
+    before = reader.respond("/apis").headers
     made = await kinds.define(definition(names={"categories": ["toys"]}, version={"subresources": {"status": {}}}))
     document = reader.read("/apis/example.com/v1")
     assert row(document, "widgets")["categories"] == ["toys"]
     assert row(document, "widgets/status")["verbs"] == ["get", "patch", "update"]
-    assert reader.answer("/apis").headers != before
-    kinds.kinds.definitions.forget(made["metadata"]["name"])
-    assert reader.answer("/apis").headers == before
+    assert reader.respond("/apis").headers != before
+    kinds.kinds.definitions.remove(made["metadata"]["name"])
+    assert reader.respond("/apis").headers == before
 
 
-async def test_a_definition_that_goes_offers_no_creation() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_terminating_crd_offers_no_create() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.define(definition())
     made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    kinds.kinds.definitions.accept(made)
+    kinds.kinds.definitions.serve(made)
     verbs = row(Reader(kinds).read("/apis/example.com/v1"), "widgets")["verbs"]
     assert verbs == ["delete", "deletecollection", "get", "list", "watch"]
 
 
 @pytest.mark.parametrize("form", ["v2", "v2beta1"])
-async def test_everything_can_be_read_at_once(form: str) -> None:
-    reader = Reader(await KindsWorld.make())
-    response = reader.answer("/apis", accept=f"{AGGREGATED.format(form)},application/json")
+async def test_aggregated_discovery_has_all_groups(form: str) -> None:
+    reader = Reader(await KindsHarness.make())
+    response = reader.respond("/apis", accept=f"{AGGREGATED.format(form)},application/json")
     assert dict(response.headers)["Content-Type"] == AGGREGATED.format(form)
     document = reader.read("/apis", accept=AGGREGATED.format(form))
     assert (document["kind"], document["apiVersion"]) == ("APIGroupDiscoveryList", f"apidiscovery.k8s.io/{form}")
@@ -116,29 +120,66 @@ async def test_everything_can_be_read_at_once(form: str) -> None:
     assert [one["subresource"] for one in deployments["subresources"]] == ["scale", "status"]
 
 
-async def test_the_core_group_has_an_aggregated_page_of_its_own() -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_the_core_group_has_its_own_aggregated_document() -> None:
+    reader = Reader(await KindsHarness.make())
     items = reader.read("/api", accept=AGGREGATED.format("v2"))["items"]
     assert [one["metadata"].get("name") for one in items] == [None]
 
 
-async def test_an_unknown_form_falls_back_to_the_plain_one() -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_an_unknown_aggregated_version_falls_back_to_unaggregated_discovery() -> None:
+    reader = Reader(await KindsHarness.make())
     assert reader.read("/apis", accept=f"{AGGREGATED.format('v9')},application/json")["kind"] == "APIGroupList"
     wanted = f"application/json;q=0.9,{AGGREGATED.format('v2')}"
     assert reader.read("/apis", accept=wanted)["kind"] == "APIGroupDiscoveryList"
 
 
-async def test_an_aggregated_page_is_not_sent_twice() -> None:
-    reader = Reader(await KindsWorld.make())
-    headers = dict(reader.answer("/api", accept=AGGREGATED.format("v2")).headers)
+async def test_an_aggregated_document_is_not_modified_for_its_etag() -> None:
+    reader = Reader(await KindsHarness.make())
+    headers = dict(reader.respond("/api", accept=AGGREGATED.format("v2")).headers)
     assert (headers["Vary"], headers["Cache-Control"]) == ("Accept", "public")
-    assert reader.answer("/api", accept=AGGREGATED.format("v2"), if_none_match=headers["ETag"]).status == 304
-    assert reader.answer("/api", if_none_match=headers["ETag"]).status == 200
+    assert reader.respond("/api", accept=AGGREGATED.format("v2"), if_none_match=headers["ETag"]).status == 304
+    assert reader.respond("/api", if_none_match=headers["ETag"]).status == 200
 
 
-async def test_the_version_and_the_paths_can_be_read() -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_the_version_and_the_root_paths_are_served() -> None:
+    reader = Reader(await KindsHarness.make())
     assert reader.read("/version")["major"] == "1"
     paths = reader.read("/")["paths"]
     assert {"/api/v1", "/apis/apps/v1", "/version"} <= set(paths)
+
+
+CATALOG = Catalog(builtin_kinds())
+
+
+def test_the_aggregated_core_group_has_no_name_and_is_alone() -> None:
+    document = aggregated_groups(CATALOG, "v2", core=True)
+    assert [one["metadata"].get("name") for one in document["items"]] == [None]
+    assert [one["version"] for one in document["items"][0]["versions"]] == ["v1"]
+
+
+def test_the_other_aggregated_groups_are_in_the_order_of_the_catalog() -> None:
+    document = aggregated_groups(CATALOG, "v2beta1", core=False)
+    assert [one["metadata"]["name"] for one in document["items"]] == CATALOG.groups()[1:]
+    assert document["apiVersion"] == "apidiscovery.k8s.io/v2beta1"
+    assert {version["freshness"] for one in document["items"] for version in one["versions"]} == {"Current"}
+
+
+WIDGETS = ServedResource("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", custom=True)
+
+
+def test_an_api_resource_has_no_empty_lists() -> None:
+    (row,) = api_resources(WIDGETS)
+    assert set(row) == {"name", "singularName", "namespaced", "kind", "verbs", "storageVersionHash"}
+
+
+def test_the_storage_version_hash_is_that_of_the_storage_version() -> None:
+    newer = replace(WIDGETS, version="v2")
+    moved = replace(WIDGETS, storage_version="v2")
+    hashes = [api_resources(one)[0]["storageVersionHash"] for one in (WIDGETS, newer, moved)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_subresources_are_sorted_by_name() -> None:
+    served = replace(WIDGETS, status=True, scale=ScalePaths(".spec.n", ".status.n"), logs=print)
+    assert [part.name for part in subresources_of(served)] == ["log", "scale", "status"]
+    assert [row["name"] for row in api_resources(served)[1:]] == ["widgets/log", "widgets/scale", "widgets/status"]

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.eager_coroutines import Prompt, run_at_once, run_promptly
+from levelset.apiserver.eager_coroutines import EagerResponse, run_eagerly, run_sync
 from levelset.errors import NotFound
 from levelset.http import Deferred, Response
-from levelset.storage import Change, Landing
+from levelset.storage import Change, PendingWrite
 
 
 async def add(one: int, two: int) -> int:
@@ -24,65 +24,65 @@ async def fail() -> None:
     raise NotFound("gone")
 
 
-def test_what_never_waits_is_done_at_once() -> None:
-    assert run_at_once(add_all(1, 2, 3)) == 6
+def test_a_coroutine_that_never_suspends_runs_synchronously() -> None:
+    assert run_sync(add_all(1, 2, 3)) == 6
 
 
-def test_its_errors_come_out() -> None:
+def test_its_exceptions_are_raised() -> None:
     with pytest.raises(NotFound, match="gone"):
-        run_at_once(fail())
+        run_sync(fail())
 
 
-def test_what_waits_after_all_is_ended_and_told() -> None:
-    with pytest.raises(RuntimeError, match="sleep.* waited"):
-        run_at_once(asyncio.sleep(0))
+def test_a_coroutine_that_suspends_is_closed_and_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="sleep.* suspended"):
+        run_sync(asyncio.sleep(0))
 
 
-async def answered(*waits: Any) -> Response:
+async def respond(*waits: Any) -> Response:
     for one in waits:
         await one
     return Response(204)
 
 
-async def test_an_answer_that_waits_for_nothing_is_there_promptly() -> None:
-    response = run_promptly(answered())
+async def test_a_response_without_suspension_is_returned_directly() -> None:
+    response = run_eagerly(respond())
     assert isinstance(response, Response)
     assert response.status == 204
 
 
-async def test_a_promptly_run_answer_is_there_in_the_moment_its_write_has_landed() -> None:
-    landing = Landing()
-    answer = run_promptly(answered(landing))
-    assert isinstance(answer, Deferred)
+async def test_a_response_settles_when_its_write_is_committed() -> None:
+    landing = PendingWrite()
+    response = run_eagerly(respond(landing))
+    assert isinstance(response, Deferred)
     landing.set_result(Change(1, "/a", None, None))
-    assert answer.result().status == 204
+    assert response.result().status == 204
 
 
-async def test_it_may_wait_for_any_future_and_for_a_turn_of_the_loop_too() -> None:
+async def test_it_may_await_any_future_and_sleep_zero() -> None:
     future = asyncio.get_running_loop().create_future()
-    answer = run_promptly(answered(asyncio.sleep(0), future, asyncio.to_thread(str)))
+    response = run_eagerly(respond(asyncio.sleep(0), future, asyncio.to_thread(str)))
     asyncio.get_running_loop().call_later(0, future.set_result, None)
-    assert isinstance(answer, Deferred)
-    assert (await answer).status == 204
+    assert isinstance(response, Deferred)
+    assert (await response).status == 204
 
 
-async def test_what_a_promptly_run_answer_raises_is_for_who_awaits_it() -> None:
-    landing = Landing()
-    answer = run_promptly(answered(landing))
-    assert isinstance(answer, Deferred)
+async def test_an_exception_after_a_suspension_is_raised_in_the_awaiter() -> None:
+    landing = PendingWrite()
+    response = run_eagerly(respond(landing))
+    assert isinstance(response, Deferred)
     landing.set_exception(NotFound("gone"))
     with pytest.raises(NotFound, match="gone"):
-        await answer
+        await response
 
 
-async def test_a_promptly_run_answer_whose_future_is_cancelled_is_so_too_and_disturbs_nobody() -> None:
+async def test_a_cancelled_future_cancels_the_response_quietly() -> None:
     future = asyncio.get_running_loop().create_future()
-    answer = run_promptly(answered(future))
-    assert isinstance(answer, Deferred)
+    response = run_eagerly(respond(future))
+    assert isinstance(response, Deferred)
     future.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await answer
+        await response
 
 
-async def test_a_prompt_is_awaited_as_what_it_stands_for() -> None:
-    assert (await Prompt(answered(asyncio.sleep(0)))).status == 204
+async def test_an_eager_response_can_be_awaited_like_its_coroutine() -> None:
+    assert (await EagerResponse(respond(asyncio.sleep(0)))).status == 204

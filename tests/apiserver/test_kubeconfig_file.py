@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from levelset.apiserver.kubeconfig_file import Contact, check_kubeconfig, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, check_kubeconfig, read_kubeconfig, write_kubeconfig
 from levelset.errors import ConfigError
 
-CONTACT = Contact("https://127.0.0.1:6443", "it's a 'secret'", b"-----BEGIN CERTIFICATE-----\n")
+CONTACT = ConnectionInfo("https://127.0.0.1:6443", "it's a 'secret'", b"-----BEGIN CERTIFICATE-----\n")
 
 
-def test_what_is_written_can_be_read(tmp_path: Path) -> None:
-    for contact in (CONTACT, Contact("http://127.0.0.1:1", "t")):
+def test_a_written_kubeconfig_can_be_read(tmp_path: Path) -> None:
+    for contact in (CONTACT, ConnectionInfo("http://127.0.0.1:1", "t")):
         write_kubeconfig(tmp_path / "deep" / "k", contact)
         assert read_kubeconfig(tmp_path / "deep" / "k") == contact
 
@@ -21,8 +21,8 @@ def test_the_file_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "k").stat().st_mode) == 0o600
 
 
-def test_a_file_of_ours_is_replaced(tmp_path: Path) -> None:
-    write_kubeconfig(tmp_path / "k", Contact("http://127.0.0.1:1", "old"))
+def test_a_kubeconfig_of_levelset_is_replaced(tmp_path: Path) -> None:
+    write_kubeconfig(tmp_path / "k", ConnectionInfo("http://127.0.0.1:1", "old"))
     write_kubeconfig(tmp_path / "k", CONTACT)
     assert read_kubeconfig(tmp_path / "k") == CONTACT
 
@@ -38,20 +38,20 @@ def test_a_file_of_ours_is_replaced(tmp_path: Path) -> None:
         "\x00\xff",
     ],
 )
-def test_a_file_of_somebody_else_stays_as_it_is(tmp_path: Path, content: str) -> None:
+def test_a_file_that_levelset_did_not_write_is_not_overwritten(tmp_path: Path, content: str) -> None:
     (tmp_path / "k").write_text(content)
-    with pytest.raises(ConfigError, match="somebody else"):
+    with pytest.raises(ConfigError, match="was not written by levelset"):
         write_kubeconfig(tmp_path / "k", CONTACT)
     assert (tmp_path / "k").read_text() == content
 
 
-def test_an_empty_file_belongs_to_nobody(tmp_path: Path) -> None:
+def test_an_empty_file_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "k").touch()
     write_kubeconfig(tmp_path / "k", CONTACT)
     assert read_kubeconfig(tmp_path / "k") == CONTACT
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError):
         write_kubeconfig(tmp_path / "file" / "k", CONTACT)
@@ -60,21 +60,21 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [None, "hello", "clusters:\n- name: levelset\nusers:\n- name: levelset\ncontexts:\n- name: levelset\n"]
 )
-def test_what_is_no_kubeconfig_of_ours_cannot_be_used(tmp_path: Path, content: str | None) -> None:
+def test_a_kubeconfig_that_levelset_did_not_write_is_rejected(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "k").write_text(content)
     with pytest.raises(ConfigError, match="levelset serve"):
         read_kubeconfig(tmp_path / "k")
 
 
-def test_a_contact_does_not_show_its_secret() -> None:
+def test_the_repr_of_a_connection_hides_its_token() -> None:
     assert "secret" not in repr(CONTACT)
 
 
-def test_the_file_of_a_server_that_runs_is_not_taken_away(tmp_path: Path) -> None:
+def test_the_kubeconfig_of_a_running_server_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     with socket.create_server(("127.0.0.1", 0)) as server:
-        write_kubeconfig(path, Contact(f"https://127.0.0.1:{server.getsockname()[1]}", "secret"))
-        with pytest.raises(ConfigError, match=r"leads to a server that runs .*choose another file with --kubeconfig"):
+        write_kubeconfig(path, ConnectionInfo(f"https://127.0.0.1:{server.getsockname()[1]}", "secret"))
+        with pytest.raises(ConfigError, match=r"belongs to a running server .*choose another file with --kubeconfig"):
             check_kubeconfig(path)
     check_kubeconfig(path)

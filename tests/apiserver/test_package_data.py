@@ -1,12 +1,12 @@
-"""No request reads a file: the guard of all tests raises where one would, and what is needed has been read before."""
+"""No request reads a file: the blocking-call guard of the test suite raises where one would."""
 
 import asyncio
 
-from levelset.apiserver.package_data import read_data
+from levelset.apiserver.package_data import load_package_data
 from levelset.re2 import compile_regex, unicode_data
 
 
-async def test_a_pattern_with_categories_of_characters_waits_for_no_disk() -> None:
+async def test_a_schema_pattern_with_unicode_categories_reads_no_file() -> None:
     for found in (
         unicode_data._bytes,
         unicode_data._data,
@@ -16,5 +16,5 @@ async def test_a_pattern_with_categories_of_characters_waits_for_no_disk() -> No
         unicode_data.cased,
     ):
         found.cache_clear()
-    await asyncio.to_thread(read_data.__wrapped__)
+    await asyncio.to_thread(load_package_data.__wrapped__)
     assert compile_regex(r"^(?i)\p{Greek}+ü$").matches("ΩÜ")

@@ -5,11 +5,12 @@ import ssl
 
 import pytest
 
-from levelset.apiserver.server import ApiServer
+from levelset.apiserver.server import ApiServer, Kinds
 from levelset.errors import ConfigError
 from levelset.http import Headers, Peer, Request, Response
 from levelset.storage import MemoryStorage
-from tests.apiserver.box import CONFIGMAPS, configmap, open_box
+from tests.apiserver.support.in_process_server import CONFIGMAPS, configmap, open_server
+from tests.apiserver.support.kinds_harness import KindsHarness, definition, load_data
 
 
 def fetch(server: ApiServer, path: str, context: ssl.SSLContext | None, **headers: str) -> tuple[int, bytes]:
@@ -20,13 +21,13 @@ def fetch(server: ApiServer, path: str, context: ssl.SSLContext | None, **header
         connection = http.client.HTTPSConnection(host, timeout=10, context=context)
     try:
         connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+        response = connection.getresponse()
+        return response.status, response.read()
     finally:
         connection.close()
 
 
-async def test_over_tls_a_token_or_a_certificate_opens_the_door() -> None:
+async def test_over_tls_a_token_or_a_client_certificate_authenticates() -> None:
     async with ApiServer(token="secret") as server:
         assert server.authority is not None
         plain = await asyncio.to_thread(server.authority.client_context)
@@ -42,7 +43,7 @@ async def test_over_tls_a_token_or_a_certificate_opens_the_door() -> None:
         assert (await asyncio.to_thread(fetch, server, path, shown))[0] == 403
 
 
-async def test_without_tls_there_is_nothing_to_trust() -> None:
+async def test_without_tls_there_is_no_ca_certificate() -> None:
     async with ApiServer(tls=False, token="t", tokens=["u"]) as server:
         assert server.ca is None
         assert server.url.startswith("http://127.0.0.1:")
@@ -50,24 +51,24 @@ async def test_without_tls_there_is_nothing_to_trust() -> None:
             assert (await asyncio.to_thread(fetch, server, "/api", None, Authorization=f"Bearer {token}"))[0] == 200
 
 
-async def test_a_made_up_token_is_a_secret() -> None:
+async def test_a_generated_token_is_secret() -> None:
     assert ApiServer().token != ApiServer().token
 
 
-async def test_before_the_start_there_is_no_address() -> None:
+async def test_before_the_start_there_is_no_url() -> None:
     with pytest.raises(ConfigError, match="start"):
         _ = ApiServer().url
 
 
-async def test_a_taken_port_is_told_and_nothing_is_left_behind() -> None:
+async def test_a_port_in_use_is_a_config_error_and_leaves_nothing_running() -> None:
     async with ApiServer(tls=False) as server:
         other = ApiServer(tls=False, port=int(server.url.rpartition(":")[2]))
-        with pytest.raises(ConfigError, match="taken"):
+        with pytest.raises(ConfigError, match="in use"):
             await other.start()
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_storage_that_was_given_stays_open() -> None:
+async def test_the_storage_of_the_caller_stays_open() -> None:
     storage = MemoryStorage()
     async with ApiServer(storage, tls=False):
         pass
@@ -75,13 +76,13 @@ async def test_a_storage_that_was_given_stays_open() -> None:
     await storage.put("/x", b"", expected=0)
 
 
-async def test_a_server_that_was_stopped_is_followed_by_another_on_the_same_storage() -> None:
+async def test_a_stopped_server_can_be_replaced_on_the_same_storage() -> None:
     storage = MemoryStorage()
     for _ in range(2):
-        async with open_box(storage) as box:
-            assert (await box.ask("GET", CONFIGMAPS))[0] == 200
+        async with open_server(storage) as api:
+            assert (await api.request("GET", CONFIGMAPS))[0] == 200
         with pytest.raises(ConfigError, match="new one"):
-            await box.server.start()
+            await api.server.start()
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -90,28 +91,46 @@ async def _answer(server: ApiServer, request: Request) -> Response:
     return made if isinstance(made, Response) else await made
 
 
-async def test_a_server_that_stops_is_not_ready() -> None:
-    async with open_box() as box:
+async def test_a_stopping_server_is_not_ready() -> None:
+    async with open_server() as api:
         ready = Request("GET", "/readyz")
-        assert (await _answer(box.server, ready)).status == 200
-        await box.server.stop()
-        assert (await _answer(box.server, ready)).status == 500
+        assert (await _answer(api.server, ready)).status == 200
+        await api.server.stop()
+        assert (await _answer(api.server, ready)).status == 500
 
 
-async def test_reviews_tell_the_owner_that_everything_is_allowed() -> None:
-    async with open_box() as box:
+async def test_access_reviews_allow_the_owner_everything() -> None:
+    async with open_server() as api:
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         body = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
-        assert (await box.make(path, body))["status"]["allowed"] is True
+        assert (await api.create(path, body))["status"]["allowed"] is True
         jane = Request("POST", path, headers=Headers(), body=json.dumps(body).encode(), peer=Peer("jane"))
-        made = await _answer(box.server, jane)
+        made = await _answer(api.server, jane)
         assert isinstance(made.body, bytes)
         assert json.loads(made.body)["status"]["allowed"] is False
 
 
-async def test_compaction_forgets_the_history_and_says_how_much() -> None:
-    async with open_box() as box:
-        await box.make(CONFIGMAPS, configmap("a"))
-        status, told = await box.ask("POST", "/levelset/compact")
-        assert (status, told) == (200, {"revision": 5, "compacted": 5, "forgotten": 5})
-        assert (await box.ask("GET", "/levelset/compact"))[0] == 405
+async def test_compaction_discards_the_history_and_reports_it() -> None:
+    async with open_server() as api:
+        await api.create(CONFIGMAPS, configmap("a"))
+        status, body = await api.request("POST", "/levelset/compact")
+        assert (status, body) == (200, {"revision": 5, "compacted": 5, "forgotten": 5})
+        assert (await api.request("GET", "/levelset/compact"))[0] == 405
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    load_data()
+
+
+def test_two_servers_share_no_kinds() -> None:
+    first, second = Kinds(), Kinds()
+    assert first.catalog is not second.catalog
+    assert first.definitions.rules is not second.definitions.rules
+
+
+async def test_the_catalog_has_built_in_kinds_and_crds() -> None:
+    kinds = await KindsHarness.make()
+    assert kinds.kinds.catalog.find("", "v1", "configmaps") is not None
+    await kinds.define(definition())
+    assert "example.com" in kinds.kinds.catalog.groups()

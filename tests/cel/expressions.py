@@ -1,4 +1,4 @@
-"""Expressions made up at random, well typed more often than not, for comparing with another implementation."""
+"""Random expressions, mostly well typed, for comparison with another implementation."""
 
 from hypothesis import strategies as st
 

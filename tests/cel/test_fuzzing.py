@@ -1,4 +1,4 @@
-"""Whatever text comes as an expression, and whatever tree as an object, only errors of CEL come out."""
+"""For any text as an expression and any tree as an object, only errors of CEL are raised."""
 
 import contextlib
 from typing import Any
@@ -33,7 +33,7 @@ PATHS = st.sampled_from(
     ["self", "self.a", "self.b", "self['c']", "self[0]", "self.?a", "size(self.a)", "self.a.b", "1", "'a'", "[1]"]
 )
 JOINED = st.builds("({} {} {})".format, PATHS, st.sampled_from(["+", "-", "==", "<", "in", "&&", "||"]), PATHS)
-LOOKS = st.one_of(
+EXPRESSIONS = st.one_of(
     JOINED,
     st.builds("{}.all(i, {})".format, PATHS, JOINED),
     st.builds("{}.map(i, v, {})".format, PATHS, JOINED),
@@ -60,12 +60,12 @@ def compiled(text: str) -> Program | None:
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS)
-def test_any_text_compiles_or_says_where_not(text: str) -> None:
+def test_any_text_compiles_or_raises_an_error_with_its_position(text: str) -> None:
     compiled(text)
 
 
 @settings(max_examples=300, deadline=None)
-@given(LOOKS, TREES)
+@given(EXPRESSIONS, TREES)
 def test_any_value_gives_a_value_or_an_error(text: str, tree: Any) -> None:
     program = compiled(text)
     if program is None:
@@ -89,7 +89,7 @@ CHECKED = compile_rules(SCHEMA)
 
 @settings(max_examples=150, deadline=None)
 @given(TREES, TREES)
-def test_objects_that_do_not_fit_their_schema_do_no_harm(new: Any, old: Any) -> None:
+def test_objects_that_do_not_fit_their_schema_raise_only_errors_of_cel(new: Any, old: Any) -> None:
     assert CHECKED.problems == ()
     for finding in CHECKED.check(new, old):
         assert finding.message

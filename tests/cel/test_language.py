@@ -3,7 +3,7 @@
 import pytest
 
 from levelset.cel.values import Duration, Named, Uint
-from tests.cel.evaluating import evaluate, failure
+from tests.cel.evaluation import evaluate, failure
 
 VALUES = [
     # literals
@@ -122,9 +122,9 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), FAILURES, ids=[text for text, _ in FAILURES])
-def test_an_expression_without_a_value_says_why(text: str, told: str) -> None:
-    assert failure(text) == told
+@pytest.mark.parametrize(("text", "message"), FAILURES, ids=[text for text, _ in FAILURES])
+def test_an_expression_without_a_value_says_why(text: str, message: str) -> None:
+    assert failure(text) == message
 
 
 def test_a_wrong_type_behind_a_declared_one_is_an_error_of_the_expression() -> None:

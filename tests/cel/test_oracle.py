@@ -1,7 +1,8 @@
-"""The same expressions as Google's implementation (the C++ one, as cel-expr-python) gives the same values.
+"""Expressions have the same values as in Google's C++ implementation (cel-expr-python).
 
-Its answers to some hundred expressions are kept beside this file; where the package is installed, others are made up
-and compared. The only known difference is the order of NaN, which Go's implementation, and so Kubernetes, refuses.
+Its results for some hundred expressions are recorded beside this file; where the package is installed, random
+expressions are compared, too. The only known difference is the order of NaN, which Go's implementation, and so
+Kubernetes, refuses.
 """
 
 import importlib

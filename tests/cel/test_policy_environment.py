@@ -1,4 +1,4 @@
-"""Expressions of admission policies: what they see, what they may write, and whom they may ask."""
+"""Expressions of admission policies: their variables, what they may construct, and the authorizer."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ REQUEST = {"name": "a", "userInfo": {"username": "jane"}, "operation": "CREATE",
 
 
 def decide(check: PathCheck | ResourceCheck, verb: str, user: str | None) -> Decision:
-    """Everybody may read pods; a service account may read everything."""
+    """All users may read pods; a service account may read everything."""
     if isinstance(check, PathCheck):
         return Decision(check.path == "/healthz")
     return Decision(verb == "get" and (check.resource == "pods" or user is not None), "because", "")
@@ -64,12 +64,12 @@ def test_objects_and_patches_may_be_written_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["object.data <", "request.nothing", "variables.other", "JSONPatch{what: 1}"])
-def test_what_a_policy_cannot_use_is_refused(text: str) -> None:
+def test_variables_and_functions_that_a_policy_does_not_have_are_refused(text: str) -> None:
     with pytest.raises(CompileError):
         run(text)
 
 
-def test_a_result_of_any_type_is_no_bool_for_certain() -> None:
+def test_a_result_of_type_dyn_is_not_accepted_as_a_bool() -> None:
     program = compile_rule("object.metadata.name", policy_declarations(), None)
     assert str(program.type) == "dyn"
     with pytest.raises(CompileError):
@@ -79,12 +79,12 @@ def test_a_result_of_any_type_is_no_bool_for_certain() -> None:
 @pytest.mark.parametrize(
     "text", ["authorizer.path(' ')", "authorizer.group('').resource('')", "authorizer.serviceAccount('A', 'b')"]
 )
-def test_a_check_of_nothing_is_an_error(text: str) -> None:
+def test_an_authorizer_check_with_an_invalid_name_is_an_error(text: str) -> None:
     with pytest.raises(EvaluationError):
         run(text)
 
 
-def test_checks_are_dear() -> None:
+def test_authorizer_checks_have_a_high_cost() -> None:
     check = "authorizer.group('').resource('pods').check('get').allowed()"
     program = compile_rule(f"{check} && {check}", policy_declarations())
     assert program.cost.most > 700_000

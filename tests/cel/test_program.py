@@ -1,10 +1,10 @@
-"""What does not compile, and where the mark stands."""
+"""Compilation errors and their positions."""
 
 import pytest
 
 from levelset.cel import BOOL, CompileError, Declarations, compile_rule, declared_type
 from levelset.errors import Malformed
-from tests.cel.evaluating import VARIABLES
+from tests.cel.evaluation import VARIABLES
 
 EXPECTED = (
     "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
@@ -40,21 +40,21 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG, ids=[text for text, _ in WRONG])
-def test_the_error_names_the_place(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), WRONG, ids=[text for text, _ in WRONG])
+def test_an_error_has_its_position(text: str, message: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_rule(text, Declarations(VARIABLES), None)
-    assert str(caught.value).splitlines()[0] == f"ERROR: <input>:{told}"
+    assert str(caught.value).splitlines()[0] == f"ERROR: <input>:{message}"
 
 
-def test_the_line_is_shown_with_a_mark_under_the_place() -> None:
+def test_an_error_shows_its_line_with_a_caret_under_the_position() -> None:
     with pytest.raises(Malformed) as caught:
         compile_rule("x > 1 &&\n  other", Declarations(VARIABLES))
     assert str(caught.value).splitlines()[1:] == [" |   other", " | ..^"]
     assert caught.value.position == 11
 
 
-def test_all_that_is_wrong_with_types_is_told_at_once() -> None:
+def test_all_type_errors_are_reported_at_once() -> None:
     with pytest.raises(CompileError) as caught:
         compile_rule("one > 1 && two > 1", Declarations({}))
     assert [issue.position for issue in caught.value.issues] == [0, 11]

@@ -1,4 +1,4 @@
-"""`levelset check` finds what would go wrong, says where, and what to do next."""
+"""`levelset check`: diagnostics of code, CRDs and RBAC."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from levelset.cli.check import blocking_calls, orphans
+from levelset.cli.check import blocking_calls, ownerless_children
 from levelset.cli.commands import levelset
 
-MODULE = "tests.cli.operator:controllers"
+MODULE = "tests.cli.fixtures.operator:controllers"
 
 
 def check(*words: str) -> Result:
@@ -42,7 +42,7 @@ def helper():
 """
 
 
-def test_calls_that_block_are_found_by_whatever_name_they_go() -> None:
+def test_blocking_calls_are_found_by_any_import_name() -> None:
     found = blocking_calls(CODE, "a.py")
     assert [(one.line, one.problem.partition("(")[0]) for one in found] == [
         (8, "time.sleep"),
@@ -51,73 +51,73 @@ def test_calls_that_block_are_found_by_whatever_name_they_go() -> None:
         (11, "requests.get"),
     ]
     assert str(found[0]) == (
-        "a.py:8: error: time.sleep() in async reconcile stops the whole loop; "
-        "write await asyncio.sleep(...), or return requeue(seconds) and let others work"
+        "a.py:8: error: time.sleep() in async reconcile blocks the event loop; "
+        "write await asyncio.sleep(...), or return requeue(seconds)"
     )
 
 
-def test_children_that_nobody_removes_are_found() -> None:
-    (found,) = orphans(CODE, "a.py", frozenset({"reconcile"}))
+def test_children_without_an_owner_are_found() -> None:
+    (found,) = ownerless_children(CODE, "a.py", frozenset({"reconcile"}))
     assert (found.line, found.level) == (15, "warning")
-    assert orphans(CODE, "a.py", frozenset()) == []
+    assert ownerless_children(CODE, "a.py", frozenset()) == []
 
 
-def test_a_sound_project_has_nothing_wrong() -> None:
-    told = check(MODULE)
-    assert (told.exit_code, told.output) == (0, "nothing is wrong\n")
+def test_a_correct_project_has_no_problems() -> None:
+    result = check(MODULE)
+    assert (result.exit_code, result.output) == (0, "no problems found\n")
 
 
 def test_a_change_that_breaks_stored_objects_is_an_error(tmp_path: Path) -> None:
-    generate("crds", "tests.cli.operator:other_controllers", "-d", str(tmp_path))
-    told = check(MODULE, "--released", str(tmp_path))
-    assert told.exit_code == 1
-    assert "sites.doctor.dev: error: " in told.output
-    assert "replicas" in told.output
-    assert check("tests.cli.operator:other_controllers", "--released", str(tmp_path)).exit_code == 0
+    generate("crds", "tests.cli.fixtures.operator:other_controllers", "-d", str(tmp_path))
+    result = check(MODULE, "--released", str(tmp_path))
+    assert result.exit_code == 1
+    assert "sites.doctor.dev: error: " in result.output
+    assert "replicas" in result.output
+    assert check("tests.cli.fixtures.operator:other_controllers", "--released", str(tmp_path)).exit_code == 0
 
 
-def test_roles_that_do_not_allow_what_controllers_do_are_an_error(tmp_path: Path) -> None:
+def test_missing_permissions_in_roles_are_an_error(tmp_path: Path) -> None:
     generate("rbac", MODULE, "--name", "sites", "-d", str(tmp_path))
     assert check(MODULE, "--manifests", str(tmp_path)).exit_code == 0
     path = tmp_path / "rbac.yaml"
     path.write_text(path.read_text().replace("configmaps", "pods"))
-    told = check(MODULE, "--manifests", str(tmp_path))
-    assert told.exit_code == 1
-    assert "no Role allows list configmaps" in told.output
+    result = check(MODULE, "--manifests", str(tmp_path))
+    assert result.exit_code == 1
+    assert "no Role allows list configmaps" in result.output
 
 
-def test_a_class_that_cannot_be_defined_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_without_a_crd_is_reported_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "from levelset import Resource, Spec\nclass S(Spec):\n    a: int | list[str]\n"
     code += "class Odd(Resource[S, None], api='odd.dev/v1'):\n    pass\n"
     (tmp_path / "odd_kind.py").write_text(code)
     monkeypatch.chdir(tmp_path)
-    told = check("odd_kind.py")
-    assert told.exit_code == 1
-    assert told.output.startswith("odd_kind.py:4: error: ")
+    result = check("odd_kind.py")
+    assert result.exit_code == 1
+    assert result.output.startswith("odd_kind.py:4: error: ")
 
 
-def test_it_speaks_json_to_programs(tmp_path: Path) -> None:
-    generate("crds", "tests.cli.operator:other_controllers", "-d", str(tmp_path))
+def test_json_output(tmp_path: Path) -> None:
+    generate("crds", "tests.cli.fixtures.operator:other_controllers", "-d", str(tmp_path))
     found = json.loads(check(MODULE, "--released", str(tmp_path), "-o", "json").output)
     assert found[0]["level"] == "error"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "Missing argument 'MODULE...'"),
         (["no_such_module_here"], "there is no module no_such_module_here"),
         ([MODULE, "--released", "nowhere"], "Path 'nowhere' does not exist"),
     ],
 )
-def test_what_is_not_understood_is_refused(words: list[str], said: str) -> None:
-    told = check(*words)
-    assert told.exit_code == 2
-    assert said in told.stderr
+def test_a_usage_error_is_refused(words: list[str], message: str) -> None:
+    result = check(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
-def test_a_release_without_definitions_is_refused_rather_than_found_the_same(tmp_path: Path) -> None:
+def test_a_release_without_crds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "all.yaml").write_text("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")
-    told = check(MODULE, "--released", str(tmp_path))
-    assert told.exit_code == 2
-    assert "holds no CustomResourceDefinition, so nothing can be compared with it" in told.stderr
+    result = check(MODULE, "--released", str(tmp_path))
+    assert result.exit_code == 2
+    assert "contains no CustomResourceDefinition to compare with" in result.stderr

@@ -1,4 +1,4 @@
-"""The subcommands print what they promise."""
+"""The subcommands: help, version and tour."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from levelset.cli import tour
 from levelset.cli.commands import COMMANDS, levelset
-from tests.cli.screens import Screen
+from tests.cli.fixtures.terminals import Screen
 
 
 def invoke(*arguments: str) -> Result:
@@ -30,13 +30,13 @@ def test_the_help_names_every_command() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_table_is_there_with_the_help_that_the_table_gives(name: str) -> None:
+def test_every_command_exists_with_its_short_help(name: str) -> None:
     outcome = invoke(name, "--help")
     assert outcome.exit_code == 0
     assert COMMANDS[name][1].rstrip(".").split(":")[0][:40] in " ".join(outcome.output.split())
 
 
-def test_the_help_loads_no_command() -> None:
+def test_the_help_imports_no_command() -> None:
     code = "import sys, levelset.cli.commands as c; c.levelset(['--help'], standalone_mode=False); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert [
@@ -44,11 +44,11 @@ def test_the_help_loads_no_command() -> None:
     ] == []
 
 
-def test_the_version_speaks_json_to_programs() -> None:
+def test_the_version_as_json() -> None:
     assert json.loads(invoke("version", "-o", "json").output) == {"version": version("levelset")}
 
 
-def test_the_tour_makes_every_stop_and_says_what_to_type_next() -> None:
+def test_the_tour_shows_every_stop_and_the_next_step() -> None:
     shown = invoke("tour").output
     assert [stop.title for stop in tour.STOPS if stop.title not in shown] == []
     assert "make test" in shown.splitlines()[-1]
@@ -59,25 +59,25 @@ def test_without_a_terminal_the_tour_has_no_colours() -> None:
     assert "\x1b" not in invoke("tour").output
 
 
-@pytest.mark.parametrize(("wish", "is_bold"), [("", True), ("1", False)])
-def test_a_terminal_has_bold_headings_unless_its_owner_wants_none(
-    monkeypatch: pytest.MonkeyPatch, wish: str, is_bold: bool
+@pytest.mark.parametrize(("no_color", "is_bold"), [("", True), ("1", False)])
+def test_a_terminal_has_bold_headings_unless_no_color_is_set(
+    monkeypatch: pytest.MonkeyPatch, no_color: str, is_bold: bool
 ) -> None:
     screen = Screen(is_terminal=True)
     monkeypatch.setattr(sys, "stdout", screen)
-    monkeypatch.setenv("NO_COLOR", wish)
+    monkeypatch.setenv("NO_COLOR", no_color)
     levelset.main(["tour"], standalone_mode=False)
     assert ("\x1b[1m1. " in screen.getvalue(), "\x1b" in screen.getvalue()) == (is_bold, is_bold)
 
 
-def test_the_tour_speaks_json_to_programs() -> None:
+def test_the_tour_as_json() -> None:
     shown = json.loads(invoke("tour", "-o", "json").output)
     assert [stop["title"] for stop in shown] == [stop.title for stop in tour.STOPS]
     assert all(stop["lines"] for stop in shown)
 
 
 def leaves(group: click.Group, *names: str) -> Iterator[tuple[str, click.Command]]:
-    """All commands that do something, by the words that name them."""
+    """All commands without subcommands, by name."""
     context = click.Context(group)
     for name in group.list_commands(context):
         one = group.get_command(context, name)
@@ -88,13 +88,13 @@ def leaves(group: click.Group, *names: str) -> Iterator[tuple[str, click.Command
             yield " ".join((*names, name)), one
 
 
-def test_every_command_speaks_json_but_for_those_that_only_people_and_shells_read() -> None:
+def test_every_command_has_json_output_except_dev_and_completion() -> None:
     without = [name for name, one in leaves(levelset) if "output" not in {option.name for option in one.params}]
     assert without == ["dev", "completion"]
 
 
 @pytest.mark.parametrize("name", [name for name, _ in leaves(levelset)])
-def test_every_command_refuses_an_option_that_it_does_not_have(name: str) -> None:
+def test_every_command_refuses_an_unknown_option(name: str) -> None:
     outcome = invoke(*name.split(), "--no-such-option")
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert "No such option" in outcome.stderr

@@ -1,4 +1,4 @@
-"""`levelset dev` loads controllers anew when a file is saved; the server, and what is on it, stays."""
+"""`levelset dev` reloads controllers when a file is saved; the server and its objects stay."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ sites = Controller(Site, reconcile, name="{word}")
 
 
 class Process:
-    """The command, and what it says."""
+    """The command and its output."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
@@ -49,11 +49,11 @@ class Process:
             self._lines.put(line.rstrip("\n"))
 
     def until(self, text: str) -> list[str]:
-        """All that it says up to a line with this text."""
-        said: list[str] = []
-        while not said or text not in said[-1]:
-            said.append(self._lines.get(timeout=15))
-        return said
+        """The output up to a line with this text."""
+        lines: list[str] = []
+        while not lines or text not in lines[-1]:
+            lines.append(self._lines.get(timeout=15))
+        return lines
 
 
 @contextmanager
@@ -78,55 +78,55 @@ def write(folder: Path, word: str, more: str = "") -> None:
     draft.rename(folder / "site.py")
 
 
-def test_code_that_was_saved_runs_and_definitions_that_changed_are_applied_with_a_difference(tmp_path: Path) -> None:
+def test_saved_code_is_reloaded_and_changed_crds_are_applied_with_a_diff(tmp_path: Path) -> None:
     write(tmp_path, "first")
     with developing(tmp_path) as process:
-        said = process.until("runs        first")
-        assert "serves      sites.example.dev" in said
+        lines = process.until("running     first")
+        assert "crd         sites.example.dev" in lines
         write(tmp_path, "second", "\n    replicas: int = 1")
-        said = process.until("runs        second")
-        assert "saved       site.py" in said
-        assert any("+" in line and "replicas:" in line for line in said)
-        assert not any("url" in line for line in said)  # the same server
+        lines = process.until("running     second")
+        assert "saved       site.py" in lines
+        assert any("+" in line and "replicas:" in line for line in lines)
+        assert not any("url" in line for line in lines)  # the same server
 
 
 @pytest.mark.parametrize(
     ("bad", "word"), [("def broken(:\n", "line 1"), ("import nothing_like_it\n", "ModuleNotFoundError"), ("", "sites")]
 )
-def test_code_that_cannot_be_loaded_keeps_the_old_running(tmp_path: Path, bad: str, word: str) -> None:
+def test_code_that_cannot_be_imported_keeps_the_previous_running(tmp_path: Path, bad: str, word: str) -> None:
     write(tmp_path, "first")
     with developing(tmp_path) as process:
-        process.until("runs        first")
+        process.until("running     first")
         (tmp_path / "site.py").write_text(bad)
-        said = process.until("what ran before goes on")
-        assert any(word in line for line in said)
+        lines = process.until("the previous controllers keep running")
+        assert any(word in line for line in lines)
         write(tmp_path, "third")
-        process.until("runs        third")
+        process.until("running     third")
 
 
-def test_code_that_cannot_be_loaded_at_first_is_refused(tmp_path: Path) -> None:
+def test_code_that_cannot_be_imported_at_the_start_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-c", START.format(argv=["levelset", "dev", "site.py"])]
-    told = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, check=False, capture_output=True, text=True)
-    assert (told.returncode, told.stderr) == (2, "there is no file site.py\n")
+    result = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (2, "there is no file site.py\n")
 
 
-def test_webhooks_are_asked_and_loaded_anew_too(tmp_path: Path) -> None:
+def test_webhooks_are_served_and_reloaded_too(tmp_path: Path) -> None:
     more = "\nfrom levelset.runtime.webhook import defaults\n\n"
     more += "hooks = [defaults(Site, lambda one: one, name='fill.sites.example.dev')]"
     (tmp_path / "site.py").write_text(CODE.format(word="first", more="") + more)
     with developing(tmp_path, "site.py") as process:
-        process.until("asks        fill.sites.example.dev")
+        process.until("webhooks    fill.sites.example.dev")
         (tmp_path / "site.py").write_text(CODE.format(word="second", more="") + more.replace("fill", "change"))
-        said = process.until("asks        change.sites.example.dev")
-        assert "saved       site.py" in said
+        lines = process.until("webhooks    change.sites.example.dev")
+        assert "saved       site.py" in lines
 
 
-def test_a_file_that_was_missing_is_noticed_when_it_comes(tmp_path: Path) -> None:
+def test_a_missing_file_is_noticed_when_it_is_created(tmp_path: Path) -> None:
     write(tmp_path, "first")
     with developing(tmp_path) as process:
-        process.until("runs        first")
+        process.until("running     first")
         (tmp_path / "site.py").write_text("import helpful_words\n" + CODE.format(word="second", more=""))
-        process.until("what ran before goes on")
+        process.until("the previous controllers keep running")
         (tmp_path / "helpful_words.py").write_text("")
-        said = process.until("runs        second")
-        assert "saved       helpful_words.py" in said
+        lines = process.until("running     second")
+        assert "saved       helpful_words.py" in lines

@@ -1,4 +1,4 @@
-"""`levelset doctor` says what is wrong and what to do next, and asks nothing that depends on what fails."""
+"""`levelset doctor`: each check with its next step; checks that depend on a failed one are skipped."""
 
 import asyncio
 import json
@@ -11,17 +11,17 @@ from click.testing import CliRunner, Result
 
 from levelset import Client
 from levelset.apiserver import ApiServer
-from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
-from levelset.cli.dev import define
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig
+from levelset.cli.dev import apply_crds
 from levelset.cli.doctor import doctor
-from levelset.cli.targets import gather
-from tests.cli.servers import NOWHERE, strange
+from levelset.cli.targets import load_targets
+from tests.cli.fixtures.servers import NOWHERE, fake_server
 
-HERE = "tests.cli.operator"
-PROJECT = gather([f"{HERE}:controllers"])
+HERE = "tests.cli.fixtures.operator"
+PROJECT = load_targets([f"{HERE}:controllers"])
 
 
-async def ask(*arguments: str) -> Result:
+async def invoke_doctor(*arguments: str) -> Result:
     def invoke() -> Result:
         return CliRunner().invoke(doctor, arguments, catch_exceptions=False)
 
@@ -30,93 +30,93 @@ async def ask(*arguments: str) -> Result:
 
 @asynccontextmanager
 async def serving(folder: Path, *, token: str | None = None) -> AsyncGenerator[str, None]:
-    """A server on the loopback interface; gives the kubeconfig."""
+    """A server on the loopback interface; yields the path of its kubeconfig."""
     path = folder / "kubeconfig"
     async with ApiServer(tls=False) as server:
-        contact = Contact(server.url, token or server.token, server.ca)
+        contact = ConnectionInfo(server.url, token or server.token, server.ca)
         await asyncio.to_thread(write_kubeconfig, path, contact)
         async with await Client.connect(str(path) if token is None else server) as client:
-            await define(client, PROJECT)
+            await apply_crds(client, PROJECT)
         yield str(path)
 
 
-async def test_all_is_well_on_a_server_that_has_everything(tmp_path: Path) -> None:
+async def test_all_checks_pass_on_a_complete_server(tmp_path: Path) -> None:
     async with serving(tmp_path) as kubeconfig:
-        told = await ask("--kubeconfig", kubeconfig, f"{HERE}:controllers")
-    assert told.exit_code == 0, told.output
-    assert [line.split(":")[0].split(maxsplit=1) for line in told.output.splitlines()] == [
+        result = await invoke_doctor("--kubeconfig", kubeconfig, f"{HERE}:controllers")
+    assert result.exit_code == 0, result.output
+    assert [line.split(":")[0].split(maxsplit=1) for line in result.output.splitlines()] == [
         ["ok", "kubeconfig"],
         ["ok", "server"],
         ["ok", "clock"],
         ["ok", "credentials"],
-        ["ok", "definition sites.doctor.dev"],
+        ["ok", "crd sites.doctor.dev"],
         ["ok", "permissions"],
     ]
 
 
-async def test_it_speaks_json_to_programs(tmp_path: Path) -> None:
+async def test_json_output(tmp_path: Path) -> None:
     async with serving(tmp_path) as kubeconfig:
-        found = json.loads((await ask("--kubeconfig", kubeconfig, "-o", "json")).output)
-    assert {one["how"] for one in found} == {"ok"}
+        found = json.loads((await invoke_doctor("--kubeconfig", kubeconfig, "-o", "json")).output)
+    assert {one["level"] for one in found} == {"ok"}
 
 
-async def test_a_definition_that_is_not_there_is_named_with_the_next_step(tmp_path: Path) -> None:
+async def test_a_missing_crd_is_reported_with_the_next_step(tmp_path: Path) -> None:
     async with serving(tmp_path) as kubeconfig:
-        told = await ask("--kubeconfig", kubeconfig, f"{HERE}:stranger")
-    assert told.exit_code == 1
-    assert "fail definition strangers.doctor.dev: is not there\n       next: levelset install" in told.output
+        result = await invoke_doctor("--kubeconfig", kubeconfig, f"{HERE}:stranger")
+    assert result.exit_code == 1
+    assert "fail crd strangers.doctor.dev: is not installed\n       next: levelset install" in result.output
 
 
-async def test_a_definition_that_is_older_than_the_class_is_a_warning(tmp_path: Path) -> None:
+async def test_a_crd_that_is_older_than_the_class_is_a_warning(tmp_path: Path) -> None:
     async with serving(tmp_path) as kubeconfig:
-        told = await ask("--kubeconfig", kubeconfig, f"{HERE}:other_controllers")
-    assert told.exit_code == 0
-    assert "warn definition sites.doctor.dev: is there, but not as the class is now" in told.output
+        result = await invoke_doctor("--kubeconfig", kubeconfig, f"{HERE}:other_controllers")
+    assert result.exit_code == 0
+    assert "warn crd sites.doctor.dev: is installed, but differs from the class" in result.output
 
 
-async def test_a_token_that_is_not_accepted_is_told_and_nothing_more_is_asked(tmp_path: Path) -> None:
+async def test_a_rejected_token_skips_the_other_checks(tmp_path: Path) -> None:
     async with serving(tmp_path, token="not-the-token") as kubeconfig:
-        told = await ask("--kubeconfig", kubeconfig, f"{HERE}:controllers")
-    assert told.exit_code == 1
-    assert told.output.splitlines()[-2].startswith("fail credentials: ")
-    assert "definition" not in told.output
+        result = await invoke_doctor("--kubeconfig", kubeconfig, f"{HERE}:controllers")
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-2].startswith("fail credentials: ")
+    assert "crd" not in result.output
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("not: a kubeconfig", "fail kubeconfig: "),
         (NOWHERE, "fail server: "),
     ],
 )
-async def test_a_kubeconfig_that_leads_nowhere_is_told_first(tmp_path: Path, text: str, said: str) -> None:
+async def test_a_broken_kubeconfig_is_reported_first(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "kubeconfig"
     await asyncio.to_thread(path.write_text, text)
-    told = await ask("--kubeconfig", str(path))
-    assert told.exit_code == 1
-    assert any(line.startswith(said) for line in told.output.splitlines())
-    assert "next: " in told.output
+    result = await invoke_doctor("--kubeconfig", str(path))
+    assert result.exit_code == 1
+    assert any(line.startswith(message) for line in result.output.splitlines())
+    assert "next: " in result.output
 
 
-async def test_controllers_that_cannot_be_loaded_are_refused() -> None:
-    told = await ask("tests.cli.nothing_there")
-    assert told.exit_code == 2
-    assert told.stderr.startswith("there is no module tests.cli.nothing_there; looked in ")
+async def test_controllers_that_cannot_be_imported_are_refused() -> None:
+    result = await invoke_doctor("tests.cli.nothing_there")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("there is no module tests.cli.nothing_there in ")
 
 
-async def test_a_server_that_is_hardly_one_is_told_of_in_sentences(tmp_path: Path) -> None:
-    async with strange(tmp_path, {"/version": b'{"gitVersion": "v0"}'}) as kubeconfig:
-        told = await ask(f"{HERE}:controllers", "--kubeconfig", kubeconfig)
-    assert told.exit_code == 1
-    assert "info clock: the server does not say what time it is" in told.output
-    assert "fail definitions: cannot be asked for: The server serves no apiextensions.k8s.io/v1" in told.output
-    assert "fail permissions: cannot be asked for: " in told.output
+async def test_a_server_that_is_not_an_api_server_is_reported(tmp_path: Path) -> None:
+    async with fake_server(tmp_path, {"/version": b'{"gitVersion": "v0"}'}) as kubeconfig:
+        result = await invoke_doctor(f"{HERE}:controllers", "--kubeconfig", kubeconfig)
+    assert result.exit_code == 1
+    assert "info clock: the server sends no Date header" in result.output
+    assert "fail definitions: cannot be checked: The server does not serve apiextensions.k8s.io/v1" in result.output
+    assert "fail permissions: cannot be checked: " in result.output
 
 
-async def test_the_definition_of_somebody_else_must_be_there_and_may_be_as_it_is(tmp_path: Path) -> None:
-    mine, theirs = f"{HERE}:controllers", "tests.cli.strangers:controllers"
+async def test_the_crd_of_another_project_must_exist_and_may_differ(tmp_path: Path) -> None:
+    mine, theirs = f"{HERE}:controllers", "tests.cli.fixtures.foreign_operator:controllers"
     async with serving(tmp_path) as kubeconfig:
-        told = await ask(theirs, "--kubeconfig", kubeconfig)
-        assert "ok   definition sites.doctor.dev: is there, and somebody else's" in told.output
-        assert "fail definition signs.stranger.dev: is not there" in told.output
-        assert (await ask(mine, "--kubeconfig", kubeconfig)).exit_code == 0
+        result = await invoke_doctor(theirs, "--kubeconfig", kubeconfig)
+        assert "ok   crd sites.doctor.dev: is installed by another project" in result.output
+        assert "fail crd signs.stranger.dev: is not installed" in result.output
+        assert (await invoke_doctor(mine, "--kubeconfig", kubeconfig)).exit_code == 0

@@ -1,4 +1,4 @@
-"""`levelset generate`: files that are complete and stable, and a way for CI to see that they are up to date."""
+"""`levelset generate`: complete and stable files, and `--check` for CI."""
 
 import asyncio
 import json
@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from levelset.apiserver import ApiServer
-from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig
 from levelset.cli.commands import levelset
 from levelset.cli.install import read_manifests
-from tests.cli.servers import strange
+from tests.cli.fixtures.servers import fake_server
 
-MODULE = "tests.cli.operator:controllers"
+MODULE = "tests.cli.fixtures.operator:controllers"
 
 
 def generate(*words: str) -> Result:
@@ -26,24 +26,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_definitions_are_written_where_one_looks_for_them(folder: Path) -> None:
-    told = generate("crds", MODULE)
-    assert told.output == "wrote  manifests/crds/sites.doctor.dev.yaml\n"
+def test_crds_are_written_into_the_default_directory(folder: Path) -> None:
+    result = generate("crds", MODULE)
+    assert result.output == "wrote  manifests/crds/sites.doctor.dev.yaml\n"
     (found,) = read_manifests(folder / "manifests" / "crds")
     schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["properties"]["spec"]["required"] == ["image"]
 
 
-def test_what_is_up_to_date_is_left_alone_and_check_says_so(folder: Path) -> None:
+def test_unchanged_files_are_not_written_and_check_passes(folder: Path) -> None:
     assert generate("crds", MODULE, "--check").exit_code == 1
     assert not (folder / "manifests").exists()
     generate("crds", MODULE)
-    assert generate("crds", MODULE).output == "as it was  manifests/crds/sites.doctor.dev.yaml\n"
+    assert generate("crds", MODULE).output == "unchanged  manifests/crds/sites.doctor.dev.yaml\n"
     assert generate("crds", MODULE, "--check").output == "1 files are up to date\n"
     (folder / "manifests/crds/sites.doctor.dev.yaml").write_text("old")
-    told = generate("crds", MODULE, "--check")
-    assert told.exit_code == 1
-    assert told.stderr.startswith("out of date: manifests/crds/sites.doctor.dev.yaml; run the same command without")
+    result = generate("crds", MODULE, "--check")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("out of date: manifests/crds/sites.doctor.dev.yaml; run the same command without")
 
 
 @pytest.mark.parametrize(
@@ -58,62 +58,62 @@ def test_what_is_up_to_date_is_left_alone_and_check_says_so(folder: Path) -> Non
         (["helm"], ["chart/Chart.yaml", "chart/values.yaml", "chart/crds/sites.doctor.dev.yaml"]),
     ],
 )
-def test_everything_for_a_cluster_is_written(folder: Path, words: list[str], files: list[str]) -> None:
-    told = generate(*words, MODULE, "--name", "sites")
-    assert told.exit_code == 0, told.output
+def test_all_manifests_are_written(folder: Path, words: list[str], files: list[str]) -> None:
+    result = generate(*words, MODULE, "--name", "sites")
+    assert result.exit_code == 0, result.output
     assert [one for one in files if not (folder / one).is_file()] == []
     assert generate(*words, MODULE, "--name", "sites", "--check").exit_code == 0
 
 
-def test_classes_are_made_from_definitions(folder: Path) -> None:
+def test_models_are_generated_from_crds(folder: Path) -> None:
     generate("crds", MODULE)
-    told = generate("models", "manifests/crds")
-    assert told.output == "wrote  sites_v1.py\n"
+    result = generate("models", "manifests/crds")
+    assert result.output == "wrote  sites_v1.py\n"
     assert "class Site(Resource[SiteSpec" in (folder / "sites_v1.py").read_text()
 
 
-async def test_classes_are_made_from_a_cluster(folder: Path) -> None:
+async def test_models_are_generated_from_a_cluster(folder: Path) -> None:
     async with ApiServer(tls=False) as server:
-        await asyncio.to_thread(write_kubeconfig, folder / "k", Contact(server.url, server.token, server.ca))
+        await asyncio.to_thread(write_kubeconfig, folder / "k", ConnectionInfo(server.url, server.token, server.ca))
         words = ["models", "--group", "coordination.k8s.io/v1", "--kubeconfig", "k"]
-        told = await asyncio.to_thread(generate, *words)
+        result = await asyncio.to_thread(generate, *words)
         lost = await asyncio.to_thread(generate, "models", "--group", "nowhere.dev/v1", "--kubeconfig", "k")
-    assert told.output == "wrote  coordination_v1.py\n"
+    assert result.output == "wrote  coordination_v1.py\n"
     assert (lost.exit_code, lost.stderr[:46]) == (2, "this cluster does not serve nowhere.dev/v1; ku")
 
 
 @pytest.mark.usefixtures("folder")
-def test_programs_are_told_in_json_what_was_written() -> None:
+def test_json_output() -> None:
     name = "manifests/crds/sites.doctor.dev.yaml"
-    for words, state in (((), "wrote"), ((), "as it was"), (("--check",), "as it was")):
-        told = generate("crds", "tests.cli.operator:Site", "-o", "json", *words)
-        assert json.loads(told.stdout) == [{"file": name, "state": state}]
+    for words, state in (((), "wrote"), ((), "unchanged"), (("--check",), "unchanged")):
+        result = generate("crds", "tests.cli.fixtures.operator:Site", "-o", "json", *words)
+        assert json.loads(result.stdout) == [{"file": name, "state": state}]
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b""])
-async def test_a_server_that_is_none_is_told_of_in_a_sentence(folder: Path, body: bytes) -> None:
-    async with strange(folder, {"/openapi/v3/apis/apps/v1": body}) as kubeconfig:
-        told = await asyncio.to_thread(generate, "models", "--group", "apps/v1", "--kubeconfig", kubeconfig)
-    assert told.exit_code == 1
-    assert "the answer is no document" in told.stderr
+async def test_a_server_that_is_not_an_api_server_is_reported(folder: Path, body: bytes) -> None:
+    async with fake_server(folder, {"/openapi/v3/apis/apps/v1": body}) as kubeconfig:
+        result = await asyncio.to_thread(generate, "models", "--group", "apps/v1", "--kubeconfig", kubeconfig)
+    assert result.exit_code == 1
+    assert "the response is not a JSON object" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["crds"], "Missing argument 'MODULE...'"),
         (["crds", "no_such_module_here"], "there is no module no_such_module_here"),
-        (["crds", "json"], "json holds no Controllers, no webhooks and no kinds"),
-        (["crds", "tests.cli.operator:__doc__"], "is no Controller, no webhook and no kind"),
-        (["crds", "levelset.kinds.core_v1:ConfigMap"], "no kind of your own is there to be defined"),
+        (["crds", "json"], "json has no Controllers, webhooks or kinds"),
+        (["crds", "tests.cli.fixtures.operator:__doc__"], "is not a Controller, a webhook or a kind"),
+        (["crds", "levelset.kinds.core_v1:ConfigMap"], "there is no custom kind to generate a CRD for"),
         (["rbac", MODULE], "Missing option '--name'"),
         (["helm", MODULE, "--name", "Not A Name"], "at most 53 of a-z, 0-9 and -"),
-        (["models"], "say of what: files with CustomResourceDefinitions, or --group"),
+        (["models"], "nothing to generate from: pass files with CustomResourceDefinitions, or --group"),
         (["models", "none.yaml"], "none.yaml cannot be read: No such file or directory"),
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_what_is_not_understood_is_refused_with_what_would_be(words: list[str], said: str) -> None:
-    told = generate(*words)
-    assert told.exit_code == 2
-    assert said in told.stderr
+def test_a_usage_error_is_refused_with_a_hint(words: list[str], message: str) -> None:
+    result = generate(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr

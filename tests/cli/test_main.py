@@ -1,4 +1,4 @@
-"""The `levelset` command starts, and says what is missing when it cannot."""
+"""The `levelset` command starts, or names the missing library."""
 
 import subprocess
 import sys
@@ -9,12 +9,12 @@ START = "import sys; sys.modules.update({hidden!r}); sys.argv = {argv!r}; import
 
 
 def run(*arguments: str, without: str | None = None) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, optionally on a machine that lacks a module."""
+    """The command in its own process, optionally without a module."""
     code = START.format(hidden={without: None} if without else {}, argv=["levelset", *arguments])
     return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
 
 
-def test_without_click_it_says_what_to_install() -> None:
+def test_without_click_it_names_the_package_to_install() -> None:
     outcome = run("tour", without="click")
     assert outcome.returncode == 2
     assert outcome.stdout == ""
@@ -29,5 +29,5 @@ def test_any_other_missing_module_is_not_hidden() -> None:
 
 
 @pytest.mark.parametrize(("argument", "code"), [("version", 0), ("--help", 0), ("no-such-command", 2)])
-def test_it_exits_with_a_code_that_a_script_can_use(argument: str, code: int) -> None:
+def test_exit_codes_of_the_command(argument: str, code: int) -> None:
     assert run(argument).returncode == code

@@ -1,4 +1,4 @@
-"""`levelset serve` and `levelset compact`, as processes: what they print, and how they end."""
+"""`levelset serve` and `levelset compact` as processes: output and shutdown."""
 
 import http.client
 import json
@@ -24,7 +24,7 @@ from levelset.cli.serve import serve
 click.Group(commands=[serve, compact])()
 """
 
-# The process runs in another folder, where a relative path would lead elsewhere.
+# The process runs in another folder, so relative paths are resolved first.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)}
 
 
@@ -55,7 +55,7 @@ def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, s
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_is_and_what_to_type_next_and_ends_when_told(tmp_path: Path, number: signal.Signals) -> None:
+def test_it_prints_its_url_and_the_next_step_and_stops_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as (process, lines):
         contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
         assert lines[0].split() == ["url", contact.url]
@@ -65,38 +65,39 @@ def test_it_says_where_it_is_and_what_to_type_next_and_ends_when_told(tmp_path: 
         assert stop(process, number) == (0, "")
 
 
-def test_programs_are_told_in_a_line_of_json_where_it_is(tmp_path: Path) -> None:
+def test_json_output(tmp_path: Path) -> None:
     with serving(tmp_path, "--output", "json", "--data", "data.db", lines=1) as (process, lines):
-        told = json.loads(lines[0])
-        contact = read_kubeconfig(tmp_path / told["kubeconfig"])
-        assert (told["url"], told["data"], list(told)[-1]) == (contact.url, "data.db", "ready_ms")
-        assert 0 < told["ready_ms"] < 20_000
+        result = json.loads(lines[0])
+        contact = read_kubeconfig(tmp_path / result["kubeconfig"])
+        assert (result["url"], result["data"], list(result)[-1]) == (contact.url, "data.db", "ready_ms")
+        assert 0 < result["ready_ms"] < 20_000
         assert stop(process, signal.SIGTERM) == (0, "")
 
 
-def test_watches_end_properly_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
+def test_watches_end_properly_when_the_server_stops(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, _):
         contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
         assert contact.ca is not None
         context = ssl.create_default_context(cadata=contact.ca.decode())
         connection = http.client.HTTPSConnection(contact.url.partition("//")[2], timeout=20, context=context)
         connection.request("GET", "/api/v1/namespaces?watch=1", headers={"Authorization": f"Bearer {contact.token}"})
-        answer = connection.getresponse()
-        first = [json.loads(answer.readline())["type"] for _ in range(4)]
+        response = connection.getresponse()
+        first = [json.loads(response.readline())["type"] for _ in range(4)]
         assert stop(process, signal.SIGTERM) == (0, "")
-        assert (first, answer.read()) == (["ADDED"] * 4, b"")
+        assert (first, response.read()) == (["ADDED"] * 4, b"")
         connection.close()
 
 
-def test_compact_makes_it_forget_its_history(tmp_path: Path) -> None:
+def test_compact_removes_the_history(tmp_path: Path) -> None:
     with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "k"):
         assert (
-            run(tmp_path, "compact", "--kubeconfig", "k").stdout == "forgot 4 changes; history begins at revision 4\n"
+            run(tmp_path, "compact", "--kubeconfig", "k").stdout
+            == "compacted 4 changes; history begins at revision 4\n"
         )
         assert read_kubeconfig(tmp_path / "k").token == (tmp_path / "token").read_text().strip()
 
 
-def test_what_was_stored_in_a_file_is_there_again(tmp_path: Path) -> None:
+def test_data_in_a_file_survives_a_restart(tmp_path: Path) -> None:
     for _ in range(2):
         with serving(tmp_path, "--data", "data.db") as (process, _):
             assert stop(process, signal.SIGTERM) == (0, "")
@@ -105,18 +106,18 @@ def test_what_was_stored_in_a_file_is_there_again(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_a_taken_port_gets_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_with_exit_code_2(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         outcome = run(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
     assert outcome.returncode == 2
-    assert "taken" in outcome.stderr
+    assert "in use" in outcome.stderr
     assert "Traceback" not in outcome.stderr
     assert not (tmp_path / "levelset.kubeconfig").exists()
 
 
-def test_an_unreadable_data_file_gets_a_sentence_and_is_left_alone(tmp_path: Path) -> None:
+def test_an_unreadable_data_file_is_an_error_and_stays_unchanged(tmp_path: Path) -> None:
     (tmp_path / "data.db").write_text("no database at all, just words " * 100)
     before = (tmp_path / "data.db").read_bytes()
     outcome = run(tmp_path, "serve", "--data", "data.db")
@@ -124,14 +125,14 @@ def test_an_unreadable_data_file_gets_a_sentence_and_is_left_alone(tmp_path: Pat
     assert (tmp_path / "data.db").read_bytes() == before
 
 
-def test_a_directory_as_data_gets_a_sentence_that_names_a_file(tmp_path: Path) -> None:
+def test_a_directory_as_data_is_an_error_that_suggests_a_file(tmp_path: Path) -> None:
     outcome = run(tmp_path, "serve", "--data", ".")
     assert outcome.returncode == 2
-    assert outcome.stderr == ". is a directory, and the objects are kept in a file: try --data levelset.db\n"
+    assert outcome.stderr == ". is a directory, but --data needs a database file: try --data levelset.db\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_taken_port_is_found_before_the_data_file_is_opened(tmp_path: Path) -> None:
+def test_a_port_in_use_is_found_before_the_data_file_is_opened(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -139,41 +140,41 @@ def test_a_taken_port_is_found_before_the_data_file_is_opened(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_kubeconfig_of_somebody_else_gets_a_sentence_and_stays(tmp_path: Path) -> None:
+def test_a_foreign_kubeconfig_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "k").write_text("clusters:\n- name: production\n")
     outcome = run(tmp_path, "serve", "--kubeconfig", "k")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert (tmp_path / "k").read_text() == "clusters:\n- name: production\n"
 
 
-def test_a_kubeconfig_of_somebody_else_is_found_before_anything_is_made(tmp_path: Path) -> None:
+def test_a_foreign_kubeconfig_is_found_before_anything_is_created(tmp_path: Path) -> None:
     (tmp_path / "k").write_text("clusters:\n- name: production\n")
     assert run(tmp_path, "serve", "--kubeconfig", "k", "--data", "data.db").returncode == 2
     assert [path.name for path in tmp_path.iterdir()] == ["k"]
 
 
-def test_the_line_to_type_next_can_be_typed_whatever_the_path(tmp_path: Path) -> None:
+def test_the_next_command_is_quoted_for_the_shell(tmp_path: Path) -> None:
     with serving(tmp_path, "--kubeconfig", "my config") as (_, lines):
         assert "  kubectl --kubeconfig 'my config' get namespaces\n" in lines
 
 
-def test_a_server_in_memory_begins_after_all_that_the_one_before_had(tmp_path: Path) -> None:
+def test_revisions_of_a_memory_server_grow_over_restarts(tmp_path: Path) -> None:
     versions: list[int] = []
     for _ in range(2):
         with serving(tmp_path) as (process, _):
-            told = run(tmp_path, "compact").stdout
-            versions.append(int(told.split()[-1]))
+            result = run(tmp_path, "compact").stdout
+            versions.append(int(result.split()[-1]))
             assert stop(process, signal.SIGTERM) == (0, "")
     assert 10**10 < versions[0] < versions[1] < 10**12
 
 
-def test_compact_without_a_server_says_what_is_missing(tmp_path: Path) -> None:
+def test_compact_without_a_kubeconfig_is_refused(tmp_path: Path) -> None:
     outcome = run(tmp_path, "compact")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert "levelset serve" in outcome.stderr
 
 
-def test_compact_of_a_server_that_is_gone_says_so(tmp_path: Path) -> None:
+def test_compact_of_a_stopped_server_fails(tmp_path: Path) -> None:
     with serving(tmp_path):
         pass
     outcome = run(tmp_path, "compact")
@@ -181,7 +182,7 @@ def test_compact_of_a_server_that_is_gone_says_so(tmp_path: Path) -> None:
     assert "Is it running?" in outcome.stderr
 
 
-def test_clients_can_go_on_after_a_restart_on_the_same_file(tmp_path: Path) -> None:
+def test_clients_continue_after_a_restart_on_the_same_file(tmp_path: Path) -> None:
     contacts = []
     for _ in range(2):
         with serving(tmp_path, "--data", "data.db") as (process, _):

@@ -1,4 +1,4 @@
-"""Every stop of the tour shows what its heading says."""
+"""Every stop of the tour shows what its title says."""
 
 import subprocess
 import sys
@@ -22,17 +22,17 @@ def test_a_stop_is_two_or_three_short_lines(stop: Stop) -> None:
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.title)
-def test_a_stop_shows_the_same_each_time(stop: Stop) -> None:
+def test_a_stop_is_deterministic(stop: Stop) -> None:
     assert list(stop.lines()) == list(stop.lines())
 
 
-def test_the_kind_of_the_tour_is_one_that_users_could_write() -> None:
+def test_the_kind_of_the_tour_is_a_normal_kind() -> None:
     site = Website.new("blog", WebsiteSpec(image="blog:1"), namespace="default")
     assert str(site.ref) == "Website/default/blog"
 
 
-def test_the_unknown_field_is_written_again() -> None:
-    assert '"canary":{"weight":5}' in lines("does not know")
+def test_the_unknown_field_is_preserved() -> None:
+    assert '"canary":{"weight":5}' in lines("does not define")
 
 
 def test_a_wrong_selector_names_the_position() -> None:

@@ -1,4 +1,4 @@
-"""The tutorial is executed: its files are written, its commands are typed, in its order, and print what it says."""
+"""Executes docs/tutorial.md: writes its files, runs its commands in order, and compares their output."""
 
 import os
 import re
@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "tutorial.md"
 COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()"]
 HERE = {
     **os.environ,
-    # Not the project's own `src`: whoever reads the page has not set anything.
+    # Not the project's own `src`: a reader of the page has not set anything.
     "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one),
     "NO_COLOR": "1",
     "PYTHONDONTWRITEBYTECODE": "",  # everything starts twice as fast the second time
@@ -24,7 +24,7 @@ HERE = {
 
 
 def target_of(block: Block) -> str:
-    """The file that a block is to be written into: the last one that is named before it."""
+    """The file of a block: the last one that is named before it."""
     before = PAGE.read_text(encoding="utf-8").splitlines()[: block.line - 1]
     named = re.findall(r"Write into `([^`]+)`:", "\n".join(before))
     assert named, f"{block.where}: no file is named for this block"
@@ -32,7 +32,7 @@ def target_of(block: Block) -> str:
 
 
 def typed(block: Block) -> list[tuple[str, list[str]]]:
-    """The commands of a block, each with the lines that it must print."""
+    """The commands of a block, each with its expected output."""
     found: list[tuple[str, list[str]]] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
@@ -45,13 +45,13 @@ def typed(block: Block) -> list[tuple[str, list[str]]]:
 def run(folder: Path, command: str) -> str:
     name, *words = shlex.split(command)
     program = {"levelset": COMMAND, "python": [sys.executable]}.get(name, [sys.executable, "-m", name])
-    told = subprocess.run([*program, *words], cwd=folder, env=HERE, check=False, capture_output=True, text=True)
-    assert told.returncode == 0, f"{command}\n{told.stdout}\n{told.stderr}"
-    return told.stdout
+    result = subprocess.run([*program, *words], cwd=folder, env=HERE, check=False, capture_output=True, text=True)
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
 
 
 @pytest.mark.timeout(120)
-def test_every_command_and_file_of_the_tutorial_does_what_the_page_says(tmp_path: Path) -> None:
+def test_every_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
     folder = tmp_path
     for block in blocks(PAGE):
         if block.info == "python":
@@ -63,6 +63,6 @@ def test_every_command_and_file_of_the_tutorial_does_what_the_page_says(tmp_path
             if command.startswith("cd "):
                 folder /= command[3:]
                 continue
-            said = run(folder, command)
-            assert [line for line in lines if line not in said] == [], f"{command}\n{said}"
+            message = run(folder, command)
+            assert [line for line in lines if line not in message] == [], f"{command}\n{message}"
     assert "All checks passed!" in run(folder, "ruff check .")

@@ -1,4 +1,4 @@
-"""`levelset up` runs the whole of a project: what pyproject.toml names, on a server of its own."""
+"""`levelset up` runs the modules of pyproject.toml on a local API server."""
 
 import json
 import os
@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli.commands import levelset
-from levelset.cli.up import targets_here
+from levelset.cli.up import project_targets
 
-PROJECT = '[tool.levelset]\nup = ["tests.cli.operator:stranger"]\n'
+PROJECT = '[tool.levelset]\nup = ["tests.cli.fixtures.operator:stranger"]\n'
 COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()", "up", "--data", "shop.db"]
 
 
@@ -22,7 +22,7 @@ def up(*words: str) -> Result:
     return CliRunner().invoke(levelset, ["up", *words], catch_exceptions=False)
 
 
-def test_it_runs_what_the_project_names_and_says_what_to_type_next(tmp_path: Path) -> None:
+def test_it_runs_the_modules_of_the_project_and_prints_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
     environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
@@ -43,66 +43,66 @@ def test_it_runs_what_the_project_names_and_says_what_to_type_next(tmp_path: Pat
     assert (tmp_path / "shop.db").is_file()
 
 
-def test_programs_are_told_in_a_line_of_json_where_it_is_and_what_it_watches(tmp_path: Path) -> None:
-    told = told_by(tmp_path)
-    assert told["watches"] == ["Stranger (doctor.dev/v1)"]
-    assert told["serves"] == ["strangers.doctor.dev"]
-    assert told["kubeconfig"] == "levelset.kubeconfig"
-    assert told["url"].startswith("http")
-    assert told["dashboard"].startswith("http://127.0.0.1:")
-    assert told["ready_ms"] > 0
+def test_json_output(tmp_path: Path) -> None:
+    result = ready_line(tmp_path)
+    assert result["watches"] == ["Stranger (doctor.dev/v1)"]
+    assert result["serves"] == ["strangers.doctor.dev"]
+    assert result["kubeconfig"] == "levelset.kubeconfig"
+    assert result["url"].startswith("http")
+    assert result["dashboard"].startswith("http://127.0.0.1:")
+    assert result["ready_ms"] > 0
 
 
-def test_there_is_no_dashboard_for_who_wants_none(tmp_path: Path) -> None:
-    assert "dashboard" not in told_by(tmp_path, "--dashboard", "no")
+def test_the_dashboard_can_be_disabled(tmp_path: Path) -> None:
+    assert "dashboard" not in ready_line(tmp_path, "--dashboard", "no")
 
 
-def told_by(tmp_path: Path, *more: str) -> dict[str, Any]:
-    """What it says in a line of JSON when it is ready; then it is stopped."""
-    words = [*COMMAND[:4], "tests.cli.operator:stranger", "--output", "json", *more]
+def ready_line(tmp_path: Path, *more: str) -> dict[str, Any]:
+    """The line of JSON that it prints when it is ready; then it is stopped."""
+    words = [*COMMAND[:4], "tests.cli.fixtures.operator:stranger", "--output", "json", *more]
     paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
     environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        told: dict[str, Any] = json.loads(process.stdout.readline())
+        result: dict[str, Any] = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
         rest, errors = process.communicate(timeout=15)
         assert (process.returncode, rest) == (0, ""), errors
-    return told
+    return result
 
 
-def test_what_a_project_runs_is_said_in_its_pyproject(tmp_path: Path) -> None:
+def test_the_targets_are_read_from_pyproject(tmp_path: Path) -> None:
     path = tmp_path / "pyproject.toml"
     path.write_text(PROJECT)
-    assert targets_here(path) == ["tests.cli.operator:stranger"]
+    assert project_targets(path) == ["tests.cli.fixtures.operator:stranger"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        (None, "there is no pyproject.toml here; name modules, or write into pyproject.toml:"),
-        ("[project]\n", "pyproject.toml does not say what to run; name modules"),
-        ("[tool.levelset]\nup = []\n", "pyproject.toml does not say what to run"),
+        (None, "there is no pyproject.toml in this directory; pass modules, or write into pyproject.toml:"),
+        ("[project]\n", "pyproject.toml does not name modules to run; pass modules"),
+        ("[tool.levelset]\nup = []\n", "pyproject.toml does not name modules to run"),
         ("[tool.levelset\n", "pyproject.toml cannot be read: "),
         ('[tool.levelset]\nup = ["no_such_module_here"]\n', "there is no module no_such_module_here"),
-        ('[tool.levelset]\nup = ["tests.cli.operator:Site"]\n', "there are no Controllers to run"),
+        ('[tool.levelset]\nup = ["tests.cli.fixtures.operator:Site"]\n', "there are no Controllers to run"),
     ],
 )
-def test_a_project_that_does_not_say_is_told_what_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, said: str
+def test_a_project_without_targets_is_refused_with_what_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if text is not None:
         (tmp_path / "pyproject.toml").write_text(text)
-    told = up()
-    assert told.exit_code == 2
-    assert said in told.stderr
+    result = up()
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
-def test_a_folder_is_no_place_for_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_as_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    told = up("tests.cli.operator:stranger", "--data", str(tmp_path))
-    assert told.exit_code == 2
-    assert "is a directory, and the objects are kept in a file" in told.stderr
+    result = up("tests.cli.fixtures.operator:stranger", "--data", str(tmp_path))
+    assert result.exit_code == 2
+    assert "is a directory, but --data needs a database file" in result.stderr

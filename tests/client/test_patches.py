@@ -3,7 +3,7 @@ import pytest
 from levelset.client.patches import JsonPatch, MergePatch, StrategicPatch
 from levelset.errors import BadObject, BadPatch
 from levelset.objects import Unstructured, decode
-from tests.client.world import Website, website
+from tests.client.fixtures import Website, website
 
 OLD = decode(
     Website,
@@ -18,13 +18,13 @@ SERVICE = {
 }
 
 
-def test_a_merge_patch_says_only_what_differs() -> None:
+def test_a_merge_patch_contains_only_the_difference() -> None:
     assert MergePatch.between(OLD, OLD.with_spec(replicas=2)).tree == {"spec": {"replicas": 2}}
     assert MergePatch.between(OLD, OLD).is_empty
     assert MergePatch({"a": None}).body() == b'{"a":null}'
 
 
-def test_a_lock_names_the_version_that_was_read() -> None:
+def test_a_lock_contains_the_version_that_was_read() -> None:
     new = OLD.with_metadata(labels={"a": "b"})
     assert MergePatch.between(OLD, new, lock=True).tree == {"metadata": {"labels": {"a": "b"}, "resourceVersion": "7"}}
     first = JsonPatch.between(OLD, new, lock=True).operations[0]
@@ -34,7 +34,7 @@ def test_a_lock_names_the_version_that_was_read() -> None:
             kind.between(website("a"), website("b"), lock=True)
 
 
-def test_a_json_patch_lists_the_steps() -> None:
+def test_a_json_patch_lists_the_operations() -> None:
     assert JsonPatch.between(OLD, OLD.with_spec(replicas=2)).operations == [
         {"op": "replace", "path": "/spec/replicas", "value": 2}
     ]

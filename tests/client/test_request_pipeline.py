@@ -8,18 +8,19 @@ import pytest
 from levelset.aio import timing
 from levelset.apiserver import ApiServer
 from levelset.client.client import Client
-from levelset.client.transport.interface import Answer, Call, Guard, Hook, Send, Tallied, Tally
+from levelset.client.internals import with_hook, with_settings
+from levelset.client.transport.interface import Call, CallCounter, CallCounts, Guard, Hook, Response, Send
 from levelset.errors import ApiError, ConfigError, Unreachable
 from levelset.http import Headers
-from tests.apiserver.clock import virtual
-from tests.client.world import CONFIG_MAP, Namespace, Website, answering, failing, open_client, recording
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import CONFIG_MAP, Namespace, Website, failing, fake_response, open_client, recording
 
 LIST = b'{"kind":"NamespaceList","items":[]}'
 
 
 async def test_each_distinct_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    def warned(text: str) -> Answer:
-        return answering(200, LIST, warning=f'299 - "{text}"')
+    def warned(text: str) -> Response:
+        return fake_response(200, LIST, warning=f'299 - "{text}"')
 
     hook = failing(warned("old version"), warned("old version"), warned("other"))
     async with open_client(crd=False, hooks=[hook]) as client:
@@ -31,26 +32,28 @@ async def test_each_distinct_warning_is_logged_once(caplog: pytest.LogCaptureFix
     assert records[0].request == "list Namespace"
 
 
-async def test_warnings_go_to_whoever_asked_for_them() -> None:
-    told: list[tuple[str, str]] = []
-    hook = failing(Answer(status=200, headers=Headers([("Warning", '299 - "a"'), ("Warning", '299 - "b"')]), body=LIST))
-    asking = {"on_warning": lambda call, text: told.append((call.words, text))}
-    async with open_client(crd=False, hooks=[hook], **asking) as client:
+async def test_warnings_go_to_on_warning() -> None:
+    reported: list[tuple[str, str]] = []
+    hook = failing(
+        Response(status=200, headers=Headers([("Warning", '299 - "a"'), ("Warning", '299 - "b"')]), body=LIST)
+    )
+    lookup = {"on_warning": lambda call, text: reported.append((call.words, text))}
+    async with open_client(crd=False, hooks=[hook], **lookup) as client:
         await client.list(Namespace)
-    assert told == [("list Namespace", "a"), ("list Namespace", "b")]
+    assert reported == [("list Namespace", "a"), ("list Namespace", "b")]
 
 
-async def test_a_redirect_is_no_answer() -> None:
-    async with open_client(crd=False, hooks=[failing(answering(302, location="/elsewhere"))]) as client:
+async def test_a_redirect_is_an_error() -> None:
+    async with open_client(crd=False, hooks=[failing(fake_response(302, location="/elsewhere"))]) as client:
         with pytest.raises(ApiError, match="302"):
             await client.list(Namespace)
 
 
-async def test_a_hook_may_change_the_call_or_answer_in_the_servers_place() -> None:
-    async def elsewhere(call: Call, send: Send) -> Answer:
+async def test_a_hook_may_change_the_call_or_respond_in_place_of_the_server() -> None:
+    async def elsewhere(call: Call, send: Send) -> Response:
         if "websites" in call.path:
             raise Unreachable("by a hook")
-        return Answer(status=200, body=LIST)
+        return Response(status=200, body=LIST)
 
     async with open_client(crd=False, hooks=[elsewhere]) as client:
         assert len(await client.list(Namespace)) == 0
@@ -59,18 +62,24 @@ async def test_a_hook_may_change_the_call_or_answer_in_the_servers_place() -> No
 
 
 @virtual
-async def test_a_client_that_is_closed_says_so_at_once_and_in_the_words_of_the_call() -> None:
+async def test_a_closed_client_fails_at_once_with_the_words_of_the_call() -> None:
     async with open_client(crd=False) as client:
         await client.aclose()
         assert client.is_closed
         began = timing.now()
-        for call in (client.list(Namespace), client.get(CONFIG_MAP, "a"), client.using(timeout=1).get(Website, "a")):
-            with pytest.raises(Unreachable, match=r"(list|get|read) .*: this client is closed; connect another one"):
+        for call in (
+            client.list(Namespace),
+            client.get(CONFIG_MAP, "a"),
+            with_settings(client, timeout=1).get(Website, "a"),
+        ):
+            with pytest.raises(
+                Unreachable, match=r"(list|get|discover) .*: this client is closed; connect another one"
+            ):
                 await call
         assert timing.now() == began
 
 
-def test_a_client_is_not_used_on_another_event_loop_than_its_first() -> None:
+def test_a_client_is_refused_on_another_event_loop() -> None:
     async def open_one() -> Client:
         client = await Client.connect(ApiServer())
         await client.list(Namespace)
@@ -86,20 +95,20 @@ def test_a_client_is_not_used_on_another_event_loop_than_its_first() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, None, "5", float("nan")], ids=repr)
-async def test_a_timeout_that_is_none_is_refused(seconds: Any) -> None:
-    with pytest.raises(ConfigError, match="every call has one"):
+async def test_an_invalid_timeout_is_refused(seconds: Any) -> None:
+    with pytest.raises(ConfigError, match="every request has a timeout"):
         await Client.connect(ApiServer(), timeout=seconds)
     async with open_client(crd=False) as client:
         if seconds is not None:  # which leaves it as it is
             with pytest.raises(ConfigError, match="timeout="):
-                client.using(timeout=seconds)
+                with_settings(client, timeout=seconds)
 
 
-async def test_whoever_fails_over_a_warning_does_not_lose_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_on_warning_does_not_lose_the_response(caplog: pytest.LogCaptureFixture) -> None:
     def fail(call: Call, text: str) -> None:
         raise ValueError(f"{call.words}: {text}")
 
-    hook = failing(answering(200, LIST, warning='299 - "old"'))
+    hook = failing(fake_response(200, LIST, warning='299 - "old"'))
     async with open_client(crd=False, hooks=[hook], on_warning=fail) as client:
         assert len(await client.list(Namespace)) == 0
     assert "list Namespace: old" in caplog.text
@@ -108,11 +117,11 @@ async def test_whoever_fails_over_a_warning_does_not_lose_the_answer(caplog: pyt
 class Played:
     """A transport that plays these outcomes, one for each attempt."""
 
-    def __init__(self, *outcomes: Answer | BaseException) -> None:
+    def __init__(self, *outcomes: Response | BaseException) -> None:
         self.left = list(outcomes)
         self.timeouts: list[float] = []
 
-    async def send(self, call: Call, /) -> Answer:
+    async def send(self, call: Call, /) -> Response:
         self.timeouts.append(call.timeout)
         outcome = self.left.pop(0)
         if isinstance(outcome, BaseException):
@@ -123,15 +132,17 @@ class Played:
         pass
 
 
-def tallied(transport: Played, *more: Hook) -> tuple[Client, Tallied]:
+def tallied(transport: Played, *more: Hook) -> tuple[Client, CallCounts]:
     """A client with a tally of its verbs and one of its attempts, and what they count."""
-    counts: Tallied = defaultdict(int)
-    client = Client(transport, hooks=[Tally(counts, "verb"), *more], wire_hooks=[Tally(counts, "attempt")], timeout=10)
+    counts: CallCounts = defaultdict(int)
+    client = Client(
+        transport, hooks=[CallCounter(counts, "verb"), *more], wire_hooks=[CallCounter(counts, "attempt")], timeout=10
+    )
     return client, counts
 
 
-OK = answering(200, LIST)
-BUSY = answering(503, retry_after="4")
+OK = fake_response(200, LIST)
+BUSY = fake_response(503, retry_after="4")
 LOST = Unreachable("reset")
 
 
@@ -139,7 +150,7 @@ LOST = Unreachable("reset")
     ("outcomes", "attempts", "verb"),
     [
         ([OK], {200: 1}, 200),
-        ([answering(404)], {404: 1}, 404),
+        ([fake_response(404)], {404: 1}, 404),
         ([BUSY, OK], {503: 1, 200: 1}, 200),
         ([LOST, BUSY, OK], {None: 1, 503: 1, 200: 1}, 200),
         ([BUSY, BUSY, BUSY], {503: 3}, 503),
@@ -150,7 +161,7 @@ LOST = Unreachable("reset")
 )
 @pytest.mark.parametrize("is_direct", [True, False])
 @virtual
-async def test_a_tally_counts_each_verb_and_one_at_the_wire_each_attempt(
+async def test_a_counter_counts_each_verb_and_a_wire_counter_each_attempt(
     outcomes: list[Any], attempts: dict[int | None, int], verb: int | None, is_direct: bool
 ) -> None:
     client, counts = tallied(Played(*outcomes), *([] if is_direct else [recording([])]))
@@ -158,13 +169,13 @@ async def test_a_tally_counts_each_verb_and_one_at_the_wire_each_attempt(
         await client.list(Namespace)
     except (ApiError, ValueError, asyncio.CancelledError) as error:
         assert outcomes[-1] is not OK
-        assert error.__context__ is None  # one trouble is not told as the cause of another
+        assert error.__context__ is None  # one error is not chained to another
     assert counts == {(verb, "GET", "verb"): 1} | {(key, "GET", "attempt"): count for key, count in attempts.items()}
 
 
 @pytest.mark.parametrize("is_direct", [True, False])
 @virtual
-async def test_all_attempts_have_the_time_of_the_call_whether_hooks_stand_in_between_or_not(is_direct: bool) -> None:
+async def test_all_attempts_share_the_timeout_of_the_call_with_and_without_hooks(is_direct: bool) -> None:
     transport = Played(*[BUSY] * 9)
     client, _ = tallied(transport, *([] if is_direct else [recording([])]))
     began = timing.now()
@@ -174,35 +185,35 @@ async def test_all_attempts_have_the_time_of_the_call_whether_hooks_stand_in_bet
     assert [round(timeout) for timeout in transport.timeouts] == [10, 6, 2]
 
 
-async def test_a_tally_is_a_hook_as_any_other() -> None:
-    counts: Tallied = defaultdict(int)
-    tally = Tally(counts, "here")
+async def test_a_counter_works_as_a_plain_hook() -> None:
+    counts: CallCounts = defaultdict(int)
+    tally = CallCounter(counts, "here")
     assert await tally(Call(method="GET", path="/x"), Played(OK).send) is OK
     with pytest.raises(Unreachable):
         await tally(Call(method="PUT", path="/x"), Played(LOST).send)
     assert counts == {(200, "GET", "here"): 1, (None, "PUT", "here"): 1}
 
 
-async def test_a_tally_that_is_added_later_counts_what_goes_through_the_new_client() -> None:
+async def test_an_added_counter_counts_the_calls_of_the_derived_client() -> None:
     client, counts = tallied(Played(OK, OK, OK))
-    later = client.hooked(Tally(counts, "later"))
+    later = with_hook(client, CallCounter(counts, "later"))
     await later.list(Namespace)
     calls: list[Call] = []
-    await later.hooked(recording(calls)).list(Namespace)
+    await with_hook(later, recording(calls)).list(Namespace)
     await client.list(Namespace)
     said = {label: count for (_, _, label), count in counts.items()}
     assert (said, len(calls)) == ({"verb": 3, "attempt": 3, "later": 2}, 1)
 
 
 @pytest.mark.parametrize("is_direct", [True, False])
-async def test_what_a_guard_refuses_is_not_sent_and_nobody_behind_it_hears_of_it(is_direct: bool) -> None:
+async def test_a_call_that_a_guard_refuses_is_neither_sent_nor_seen_by_later_hooks(is_direct: bool) -> None:
     def check(call: Call) -> None:
         if call.method != "GET":
             raise ConfigError(f"not now: {call.words}")
 
-    transport = Played(OK, answering(404))
+    transport = Played(OK, fake_response(404))
     client, counts = tallied(transport, *([] if is_direct else [recording([])]))
-    guarded = client.hooked(Guard(check)).hooked(Guard(lambda call: None))
+    guarded = with_hook(with_hook(client, Guard(check)), Guard(lambda call: None))
     assert len(await guarded.list(Namespace)) == 0
     with pytest.raises(ConfigError, match="not now: delete Namespace/a"):
         await guarded.delete(Namespace, "a")
@@ -211,7 +222,7 @@ async def test_what_a_guard_refuses_is_not_sent_and_nobody_behind_it_hears_of_it
     assert transport.left == []
 
 
-async def test_a_guard_behind_a_tally_is_asked_after_it_was_passed() -> None:
+async def test_a_guard_behind_a_counter_runs_after_it() -> None:
     def refuse(call: Call) -> None:
         raise ConfigError("never")
 

@@ -1,3 +1,5 @@
+"""The requests of the verbs, and their selectors."""
+
 from typing import Any
 from urllib.parse import quote
 
@@ -6,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset.client import requests
-from levelset.client.requests import Target
-from levelset.errors import BadName
+from levelset.client.requests import Target, read_fields, read_labels
+from levelset.errors import BadName, BadSelector
 from levelset.objects import FieldSelector, LabelSelector, definition_of
-from tests.client.world import ConfigMap, Namespace, Website
+from tests.client.fixtures import ConfigMap, Namespace, Website, open_client, website
 
 SITE = definition_of(Website)
 TARGET = Target(SITE, "default", "blog")
@@ -33,14 +35,14 @@ TARGET = Target(SITE, "default", "blog")
         (Target(SITE, "a", "system:b?#é"), "/apis/example.dev/v1/namespaces/a/websites/system:b%3F%23%C3%A9", None),
     ],
 )
-def test_paths_and_words_say_the_same(target: Target, path: str, words: str | None) -> None:
+def test_paths_and_words_agree(target: Target, path: str, words: str | None) -> None:
     assert target.path == path
     if words is not None:
-        assert target.said("list") == words
+        assert target.describe("list") == words
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "%2e%2e", "../../secrets/x"])
-def test_a_name_that_would_lead_elsewhere_is_refused(name: str) -> None:  # kube-rs 87
+def test_a_name_that_would_change_the_path_is_refused(name: str) -> None:  # kube-rs 87
     for target in (Target(SITE, "a", name), Target(SITE, name, "a"), Target(SITE, "a", "b", f"{name}/..")):
         with pytest.raises(BadName):
             _ = target.path
@@ -61,43 +63,69 @@ def test_empty_selectors_are_not_sent() -> None:
     assert (call.query, call.verb, call.method) == ("", "list", "GET")
 
 
-def test_a_watch_asks_for_bookmarks_and_streams() -> None:
+def test_a_watch_requests_bookmarks_and_is_streamed() -> None:
     call = requests.watch(Target(SITE), version="7", seconds=290.9, timeout=1)
     assert call.query == "watch=true&resourceVersion=7&timeoutSeconds=290&allowWatchBookmarks=true"
     assert (call.is_stream, call.words) == (True, "watch Website in all namespaces")
     assert "allowWatchBookmarks" not in requests.watch(Target(SITE), bookmarks=False, timeout=1).query
 
 
-def test_writes_say_who_writes_how_strictly_and_whether_for_real() -> None:
+def test_writes_send_field_manager_field_validation_and_dry_run() -> None:
     call = requests.update(TARGET, b"{}", manager="me & you", validation="Strict", dry_run=True, timeout=1)
     assert call.query == "fieldManager=me%20%26%20you&fieldValidation=Strict&dryRun=All"
     assert (call.method, call.body, call.headers["content-type"]) == ("PUT", b"{}", "application/json")
 
 
-def test_an_apply_is_a_patch_that_is_called_an_apply() -> None:
+def test_an_apply_is_a_patch_with_the_words_of_an_apply() -> None:
     call = requests.patch(TARGET, b"{}", "application/apply-patch+yaml", force=False, verb="apply", timeout=1)
     assert (call.method, call.verb, call.words) == ("PATCH", "patch", "apply Website/default/blog")
     assert call.query == "force=false"
 
 
 @pytest.mark.parametrize("name", [5, b"a", "\ud800", ["a"]], ids=ascii)
-def test_a_name_that_is_no_text_is_refused_as_a_name(name: Any) -> None:
-    with pytest.raises(BadName, match="is no name of a Website; it is a text"):
+def test_a_name_that_is_not_a_string_is_refused(name: Any) -> None:
+    with pytest.raises(BadName, match="is not a name of a Website: give a string"):
         assert Target(SITE, "a", name).path
 
 
 @given(
     st.text(st.characters(codec="utf-8", exclude_characters="/%"), min_size=1).filter(lambda it: it not in {".", ".."})
 )
-def test_a_name_stands_in_a_path_percent_encoded(name: str) -> None:
+def test_a_name_is_percent_encoded_in_a_path(name: str) -> None:
     path = Target(definition_of(Website), "default", name).path
     assert path == f"/apis/example.dev/v1/namespaces/default/websites/{quote(name, safe=':')}"
 
 
-def test_the_same_write_forced_and_not_forced_says_so_each_time() -> None:
+def test_forced_and_unforced_applies_have_their_own_query() -> None:
     target = Target(definition_of(Website), "default", "blog")
     said = [
         requests.patch(target, b"{}", "application/json", force=force, manager="m", timeout=1.0).query
         for force in (True, False, None, True)
     ]
     assert said == ["fieldManager=m&force=true", "fieldManager=m&force=false", "fieldManager=m", said[0]]
+
+
+ODD: list[Any] = [5, True, ["a=b"], b"a=b", object()]
+
+
+def test_a_selector_is_a_string_a_mapping_or_a_value() -> None:
+    assert read_labels("a=b") == read_labels({"a": "b"}) == read_labels(LabelSelector.parse("a=b"))
+    assert read_fields("a=b") == read_fields({"a": "b"}) == read_fields(FieldSelector.parse("a=b"))
+    assert (read_labels(None), read_fields(None)) == (None, None)
+
+
+@pytest.mark.parametrize("given", ODD, ids=repr)
+def test_anything_else_is_refused_and_not_converted_to_a_string(given: Any) -> None:
+    with pytest.raises(BadSelector, match="is not a label selector: give a string"):
+        read_labels(given)
+    with pytest.raises(BadSelector, match="is not a field selector: give a string"):
+        read_fields(given)
+
+
+async def test_a_delete_with_an_invalid_selector_deletes_nothing() -> None:
+    async with open_client() as client:
+        await client.create(website("blog", labels={"5": "a"}))
+        number: Any = 5
+        with pytest.raises(BadSelector):
+            await client.delete_collection(Website, namespace="default", labels=number)
+        assert len(await client.list(Website)) == 1

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset.client.responses import read_error, read_status, retry_after_of, seconds_of, warnings_of
-from levelset.client.transport.interface import Answer, Call
+from levelset.client.transport.interface import Call, Response
 from levelset.errors import (
     AlreadyExists,
     ApiError,
@@ -23,7 +23,7 @@ from levelset.errors import (
 )
 from levelset.http import Headers
 from levelset.objects import encode_tree
-from tests.client.world import answering
+from tests.client.fixtures import fake_response
 
 CALL = Call(method="GET", path="/x", words="get Website/default/blog")
 CLASSES = {
@@ -43,16 +43,16 @@ CLASSES = {
 
 
 @pytest.mark.parametrize(("code", "expected"), CLASSES.items())
-def test_each_code_has_its_class_even_without_a_status(code: int, expected: type[ApiError]) -> None:
+def test_each_status_code_has_its_exception_even_without_a_status_object(code: int, expected: type[ApiError]) -> None:
     for body in (b"", b"404 page not found\n", b"<html>\nsorry", b"[1]", b"null", b"\xff\xfe", b'{"kind":"Pod"}'):
-        error = read_error(CALL, answering(code, body))
+        error = read_error(CALL, fake_response(code, body))
         assert (type(error), error.code, error.request) == (expected, code, CALL.words)
         assert str(code) in error.message or error.message
 
 
 def test_the_text_of_a_proxy_is_the_message() -> None:
-    error = read_error(CALL, answering(502, b"bad gateway\nmore"))
-    assert str(error) == "get Website/default/blog: the server answered 502: bad gateway"
+    error = read_error(CALL, fake_response(502, b"bad gateway\nmore"))
+    assert str(error) == "get Website/default/blog: the server responded 502: bad gateway"
 
 
 def test_reasons_refine_the_class() -> None:
@@ -64,15 +64,15 @@ def test_reasons_refine_the_class() -> None:
     assert type(read_status({})) is ServerFailed
 
 
-def test_causes_and_details_are_carried() -> None:
+def test_causes_and_details_are_preserved() -> None:
     cause = {"field": "spec.replicas", "reason": "FieldValueInvalid", "message": "must be positive"}
     tree = {"kind": "Status", "message": "no", "reason": "Invalid", "details": {"name": "a", "causes": [cause, 7]}}
-    error = read_error(CALL, answering(422, encode_tree(tree)))
+    error = read_error(CALL, fake_response(422, encode_tree(tree)))
     assert error.causes == (Cause("spec.replicas", "FieldValueInvalid", "must be positive"),)
     assert (error.details["name"], error.reason, error.message) == ("a", "Invalid", "no")
 
 
-def test_a_conflict_about_owned_fields_says_who_owns_what() -> None:
+def test_an_apply_conflict_lists_managers_and_fields() -> None:
     causes = [{"reason": "FieldManagerConflict", "field": ".a", "message": 'conflict with "kubectl" using v1'}]
     error = read_status({"reason": "Conflict", "code": 409, "message": "m", "details": {"causes": causes}})
     assert isinstance(error, ApplyConflict)
@@ -80,22 +80,22 @@ def test_a_conflict_about_owned_fields_says_who_owns_what() -> None:
     assert (error.code, error.reason) == (409, "Conflict")
 
 
-def test_when_to_ask_again_comes_from_the_header_or_the_details() -> None:
-    busy = read_error(CALL, answering(429, b"", retry_after="7"))
+def test_retry_after_comes_from_the_header_or_the_details() -> None:
+    busy = read_error(CALL, fake_response(429, b"", retry_after="7"))
     assert isinstance(busy, TooManyRequests)
     assert (busy.retry_after, retry_after_of(busy)) == (7.0, 7.0)
-    told = read_status({"code": 503, "details": {"retryAfterSeconds": 3}})
-    assert retry_after_of(told) == 3.0
+    reported = read_status({"code": 503, "details": {"retryAfterSeconds": 3}})
+    assert retry_after_of(reported) == 3.0
     assert retry_after_of(read_status({"code": 503})) is None
     assert retry_after_of(ValueError()) is None
 
 
 @pytest.mark.parametrize("text", ["", "-1", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 30, "²"])
-def test_a_retry_after_that_is_no_number_is_none(text: str) -> None:
+def test_a_retry_after_that_is_not_a_number_is_ignored(text: str) -> None:
     assert seconds_of(Headers({"retry-after": text})) is None
 
 
-def test_warnings_are_read_as_they_were_quoted() -> None:
+def test_quoted_warnings_are_unquoted() -> None:
     headers = Headers([("warning", r'299 - "say \"hi\", twice"'), ("warning", '199 - "old"'), ("warning", "odd")])
     assert warnings_of(headers) == ['say "hi", twice']
     assert warnings_of(Headers({"warning": '299 - "a", 299 - "b"'})) == ["a", "b"]
@@ -118,17 +118,17 @@ trees: Any = st.recursive(
 
 
 @given(trees, st.sampled_from([400, 404, 409, 410, 429, 500]))
-def test_every_body_whatever_gives_an_api_error(tree: Any, code: int) -> None:
-    error = read_error(CALL, Answer(status=code, body=encode_tree(tree)))
+def test_arbitrary_bodies_give_an_api_error(tree: Any, code: int) -> None:
+    error = read_error(CALL, Response(status=code, body=encode_tree(tree)))
     assert isinstance(error, ApiError)
     assert error.code == code
     assert str(error)
     assert isinstance(read_status(tree), ApiError)
 
 
-def test_a_path_that_is_not_served_says_what_may_be_missing() -> None:
+def test_a_path_that_is_not_served_suggests_a_missing_crd() -> None:
     call = Call(method="GET", path="/apis/x/v1/sites", words="list Site")
-    error = read_error(call, Answer(status=404, body=b"404 page not found\n"))
+    error = read_error(call, Response(status=404, body=b"404 page not found\n"))
     assert isinstance(error, NotFound)
-    assert str(error).startswith("list Site: the server answered 404: 404 page not found; ")
-    assert "is the definition (CRD) installed?" in str(error)
+    assert str(error).startswith("list Site: the server responded 404: 404 page not found; ")
+    assert "is the CRD installed?" in str(error)

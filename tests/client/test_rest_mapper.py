@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from levelset.apiserver import ApiServer
-from levelset.client.rest_mapper import ApiResource, Mapper
-from levelset.client.transport.in_process import InsideTransport
-from levelset.client.transport.interface import Answer, Call
+from levelset.client.rest_mapper import ApiResource, RestMapper
+from levelset.client.transport.in_process import InProcessTransport
+from levelset.client.transport.interface import Call, Response
 from levelset.errors import BadName, Forbidden, ServerFailed, UnknownKind, Unreachable
 from levelset.objects.ref import GroupVersionKind, GroupVersionResource
-from tests.aio.clock import run
-from tests.apiserver.box import widgets
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
+from tests.aio.virtual_time import run
+from tests.apiserver.support.in_process_server import widgets
 
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 POD = GroupVersionKind("", "v1", "Pod")
@@ -24,18 +24,18 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Way:
-    """The way to a server: counts what is asked, and fails or answers by itself where a test says so."""
+    """The way to a server: counts what is requested, and fails or responses by itself where a test says so."""
 
-    def __init__(self, transport: InsideTransport) -> None:
-        self.asked: list[str] = []
-        self.answers: dict[str, Answer | Exception] = {}
+    def __init__(self, transport: InProcessTransport) -> None:
+        self.requested: list[str] = []
+        self.responses: dict[str, Response | Exception] = {}
         self.is_plain = False
         self._transport = transport
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: Call) -> Response:
         await asyncio.sleep(0)
-        self.asked.append(call.path)
-        said = self.answers.get(call.path)
+        self.requested.append(call.path)
+        said = self.responses.get(call.path)
         if isinstance(said, Exception):
             raise said
         if said is not None:
@@ -48,19 +48,19 @@ class Way:
     async def post(self, path: str, tree: Any) -> None:
         body = json.dumps(tree).encode()
         call = Call(method="POST", path=path, headers={"content-type": "application/json"}, body=body)
-        answer = await self._transport.send(call)
-        assert answer.status == 201, answer.body
+        response = await self._transport.send(call)
+        assert response.status == 201, response.body
 
     async def remove(self, path: str) -> None:
-        answer = await self._transport.send(Call(method="DELETE", path=path))
-        assert answer.status == 200, answer.body
+        response = await self._transport.send(Call(method="DELETE", path=path))
+        assert response.status == 200, response.body
 
 
 @asynccontextmanager
 async def opened() -> AsyncGenerator[Way, None]:
     server = ApiServer()
     await server.start(listen=False)
-    transport = InsideTransport(server)
+    transport = InProcessTransport(server)
     try:
         yield Way(transport)
     finally:
@@ -68,14 +68,14 @@ async def opened() -> AsyncGenerator[Way, None]:
         await server.stop()
 
 
-def answer(status: int, tree: Any = None) -> Answer:
-    return Answer(status=status, body=b"" if tree is None else json.dumps(tree).encode())
+def make_response(status: int, tree: Any = None) -> Response:
+    return Response(status=status, body=b"" if tree is None else json.dumps(tree).encode())
 
 
 @virtual
-async def test_a_kind_is_found_with_one_request_and_then_remembered() -> None:
+async def test_a_kind_is_found_with_one_request_and_then_cached() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         found = await mapper.resource(DEPLOYMENT)
         assert found.gvr == GroupVersionResource("apps", "v1", "deployments")
         assert (found.gvk, found.namespaced, found.singular) == (DEPLOYMENT, True, "deployment")
@@ -85,35 +85,35 @@ async def test_a_kind_is_found_with_one_request_and_then_remembered() -> None:
         assert "all" in found.categories
         assert await mapper.resource(DEPLOYMENT) is found
         await mapper.resource(DEPLOYMENT._replace(kind="StatefulSet"))
-        assert way.asked == ["/apis/apps/v1"]
+        assert way.requested == ["/apis/apps/v1"]
 
 
 @virtual
 async def test_the_core_group_and_cluster_scoped_kinds_are_found() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         assert (await mapper.resource(POD)).namespaced
         assert not (await mapper.resource(POD._replace(kind="Node"))).namespaced
-        assert way.asked == ["/api/v1"]
+        assert way.requested == ["/api/v1"]
 
 
 @virtual
-async def test_lookups_at_the_same_time_share_one_request() -> None:
+async def test_concurrent_lookups_share_one_request() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         found = await asyncio.gather(*(mapper.resource(DEPLOYMENT) for _ in range(20)))
         assert len(set(map(id, found))) == 1
-        assert len(way.asked) == 1
+        assert len(way.requested) == 1
 
 
 @virtual
-async def test_a_kind_that_is_unknown_is_asked_for_again_but_not_all_the_time() -> None:
+async def test_an_unknown_kind_is_looked_up_again_but_not_all_the_time() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         for _ in range(10):
             with pytest.raises(UnknownKind):
                 await mapper.resource(WIDGET)
-        assert Counter(way.asked) == {"/apis/example.com/v1": 1, "/apis/example.com": 1}
+        assert Counter(way.requested) == {"/apis/example.com/v1": 1, "/apis/example.com": 1}
         await way.post(DEFINITIONS, widgets())
         with pytest.raises(UnknownKind):
             await mapper.resource(WIDGET)
@@ -122,9 +122,9 @@ async def test_a_kind_that_is_unknown_is_asked_for_again_but_not_all_the_time() 
 
 
 @virtual
-async def test_a_kind_that_is_unknown_can_be_asked_for_at_once() -> None:
+async def test_an_unknown_kind_can_be_looked_up_at_once_with_force() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         with pytest.raises(UnknownKind):
             await mapper.resource(WIDGET)
         await way.post(DEFINITIONS, widgets())
@@ -132,28 +132,28 @@ async def test_a_kind_that_is_unknown_can_be_asked_for_at_once() -> None:
 
 
 @virtual
-async def test_a_kind_that_vanished_is_gone_once_the_server_is_asked_again() -> None:
+async def test_a_removed_kind_is_unknown_after_forget() -> None:
     async with opened() as way:
         await way.post(DEFINITIONS, widgets())
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         await mapper.resource(WIDGET)
         await way.remove(f"{DEFINITIONS}/widgets.example.com")
-        assert (await mapper.resource(WIDGET)).gvk == WIDGET  # nobody asked
+        assert (await mapper.resource(WIDGET)).gvk == WIDGET  # cached
         mapper.forget(WIDGET)
-        with pytest.raises(UnknownKind, match="nor anything of its group: install the definition"):
+        with pytest.raises(UnknownKind, match="nor anything else of its group: install the CRD"):
             await mapper.resource(WIDGET)
         assert WIDGET not in {served.gvk for served in await mapper.resources(force=True)}
 
 
 @virtual
-async def test_an_unknown_kind_says_what_there_is() -> None:
+async def test_the_error_for_an_unknown_kind_suggests_kinds_and_versions() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
-        with pytest.raises(UnknownKind, match="no apps/v1 Deploymant: of apps/v1 it serves Deployment"):
+        mapper = RestMapper(way.send)
+        with pytest.raises(UnknownKind, match="not serve apps/v1 Deploymant: of apps/v1 it serves Deployment"):
             await mapper.resource(DEPLOYMENT._replace(kind="Deploymant"))
-        with pytest.raises(UnknownKind, match="no apps/v2 Deployment: it has apps/v1. Ask for one of these"):
+        with pytest.raises(UnknownKind, match="not serve apps/v2 Deployment: it serves apps/v1. Use one of these"):
             await mapper.resource(DEPLOYMENT._replace(version="v2"))
-        with pytest.raises(UnknownKind, match="no v2 Pod: it has v1"):
+        with pytest.raises(UnknownKind, match="not serve v2 Pod: it serves v1"):
             await mapper.resource(POD._replace(version="v2"))
         with pytest.raises(BadName):
             await mapper.resource(GroupVersionKind("../x", "v1", "Pod"))
@@ -179,35 +179,35 @@ async def test_an_unknown_kind_says_what_there_is() -> None:
     ],
 )
 @pytest.mark.parametrize("is_plain", [False, True])
-def test_what_people_type_is_found(text: str, gvr: str, is_plain: bool) -> None:
+def test_names_that_users_type_are_found(text: str, gvr: str, is_plain: bool) -> None:
     async def scenario() -> None:
         async with opened() as way:
             way.is_plain = is_plain
-            mapper = Mapper(way.send)
+            mapper = RestMapper(way.send)
             assert str((await mapper.find(text)).gvr) == gvr
             assert str((await mapper.find(text)).gvr) == gvr
-            assert is_plain or sorted(way.asked) == ["/api", "/apis"]
+            assert is_plain or sorted(way.requested) == ["/api", "/apis"]
 
     run(scenario())
 
 
 @virtual
-async def test_a_word_for_nothing_names_what_is_alike() -> None:
+async def test_an_unknown_name_is_reported_with_similar_ones() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
-        with pytest.raises(UnknownKind, match="called 'deploymets': it serves deployments"):
+        mapper = RestMapper(way.send)
+        with pytest.raises(UnknownKind, match="no resource 'deploymets': it serves deployments"):
             await mapper.find("deploymets")
-        with pytest.raises(UnknownKind, match="called 'zzzz': it serves .* and [0-9]+ more"):
+        with pytest.raises(UnknownKind, match="no resource 'zzzz': it serves .* and [0-9]+ more"):
             await mapper.find("zzzz")
-        assert sorted(way.asked) == ["/api", "/apis"]
+        assert sorted(way.requested) == ["/api", "/apis"]
         with pytest.raises(BadName):
             await mapper.find("")
 
 
 @virtual
-async def test_a_new_kind_is_found_by_its_word_after_a_few_seconds() -> None:
+async def test_a_new_kind_is_found_by_name_after_a_few_seconds() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         await mapper.resources()
         await way.post(DEFINITIONS, widgets())
         with pytest.raises(UnknownKind):
@@ -217,79 +217,79 @@ async def test_a_new_kind_is_found_by_its_word_after_a_few_seconds() -> None:
 
 
 @virtual
-async def test_both_forms_of_discovery_tell_the_same() -> None:
+async def test_aggregated_and_unaggregated_discovery_agree() -> None:
     async with opened() as way:
         await way.post(DEFINITIONS, widgets())
-        aggregated = await Mapper(way.send).resources()
-        assert sorted(way.asked) == ["/api", "/apis"]
+        aggregated = await RestMapper(way.send).resources()
+        assert sorted(way.requested) == ["/api", "/apis"]
         way.is_plain = True
-        plain = await Mapper(way.send).resources()
+        plain = await RestMapper(way.send).resources()
         assert {str(one): comparable(one) for one in plain} == {str(one): comparable(one) for one in aggregated}
 
 
 @virtual
-async def test_everything_that_is_known_needs_no_more_requests() -> None:
+async def test_cached_resources_need_no_more_requests() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         await asyncio.gather(*(mapper.resources() for _ in range(5)))
         await mapper.resource(DEPLOYMENT)
         await mapper.resource(POD)
-        assert sorted(way.asked) == ["/api", "/apis"]
+        assert sorted(way.requested) == ["/api", "/apis"]
 
 
 @virtual
 async def test_one_broken_group_does_not_break_the_others() -> None:
     async with opened() as way:
         way.is_plain = True
-        way.answers["/apis/apps/v1"] = answer(503, {"kind": "Status", "message": "no endpoints"})
-        way.answers["/apis/batch/v1"] = Unreachable("cut")
-        mapper = Mapper(way.send)
+        way.responses["/apis/apps/v1"] = make_response(503, {"kind": "Status", "message": "no endpoints"})
+        way.responses["/apis/batch/v1"] = Unreachable("cut")
+        mapper = RestMapper(way.send)
         assert (await mapper.find("pods")).gvk == POD
         assert set(mapper.broken) == {"apps/v1", "batch/v1"}
-        with pytest.raises(UnknownKind, match="These did not answer: "):
+        with pytest.raises(UnknownKind, match="Discovery failed for "):
             await mapper.find("deployments")
         with pytest.raises(ServerFailed, match="no endpoints"):
             await mapper.resource(DEPLOYMENT)
-        way.answers.clear()
+        way.responses.clear()
         assert (await mapper.resource(DEPLOYMENT)).gvk == DEPLOYMENT
         assert set(mapper.broken) == {"batch/v1"}
 
 
 @virtual
-async def test_what_was_known_of_a_group_stays_while_it_is_broken() -> None:
+async def test_known_resources_of_a_group_stay_while_it_is_broken() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         await mapper.resources()
         stale = {"version": "v1", "freshness": "Stale", "resources": []}
         groups = [{"metadata": {"name": "apps"}, "versions": [stale]}]
-        way.answers["/apis"] = answer(200, {"kind": "APIGroupDiscoveryList", "items": groups})
-        way.answers["/apis/apps/v1"] = answer(503)
+        way.responses["/apis"] = make_response(200, {"kind": "APIGroupDiscoveryList", "items": groups})
+        way.responses["/apis/apps/v1"] = make_response(503)
         await mapper.resources(force=True)
         assert (await mapper.resource(DEPLOYMENT)).gvk == DEPLOYMENT
         assert set(mapper.broken) == {"apps/v1"}
 
 
 @virtual
-async def test_what_the_server_refuses_is_raised_as_it_is_and_not_remembered() -> None:
+async def test_an_error_response_is_raised_and_not_cached() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
-        way.answers["/apis/apps/v1"] = answer(403, {"kind": "Status", "message": "no", "reason": "Forbidden"})
-        with pytest.raises(Forbidden, match="read what is served at /apis/apps/v1: no"):
+        mapper = RestMapper(way.send)
+        way.responses["/apis/apps/v1"] = make_response(403, {"kind": "Status", "message": "no", "reason": "Forbidden"})
+        with pytest.raises(Forbidden, match="discover /apis/apps/v1: no"):
             await mapper.resource(DEPLOYMENT)
-        way.answers["/apis"] = Unreachable("cut")
+        way.responses["/apis"] = Unreachable("cut")
         with pytest.raises(Unreachable, match="cut"):
             await mapper.resources()
-        way.answers["/apis"] = Answer(status=200, body=b"<html>")
+        way.responses["/apis"] = Response(status=200, body=b"<html>")
         with pytest.raises(ServerFailed, match="is this an API server"):
             await mapper.resources()
-        way.answers.clear()
+        way.responses.clear()
         assert (await mapper.resource(DEPLOYMENT)).gvk == DEPLOYMENT
 
 
 @virtual
-async def test_a_caller_who_gives_up_leaves_the_work_to_the_next() -> None:
+async def test_a_cancelled_lookup_is_continued_by_the_next_waiter() -> None:
     async with opened() as way:
-        mapper = Mapper(way.send)
+        mapper = RestMapper(way.send)
         first, second = (asyncio.create_task(mapper.resource(DEPLOYMENT)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()

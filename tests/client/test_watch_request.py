@@ -7,15 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.client.client import Client
+from levelset.client.internals import list_page
 from levelset.client.object_types import Kind, OnlyMetadata
 from levelset.client.patches import MergePatch
-from levelset.client.transport.interface import Answer, Call, Send
-from levelset.client.watch_request import EventReader, WatchEvent, Watching
+from levelset.client.transport.interface import Call, Response, Send
+from levelset.client.watch_events import EventReader, WatchEvent
+from levelset.client.watch_request import WatchStream
 from levelset.errors import BadObject, ConfigError, Expired, Forbidden, NotFound, Unreachable
 from levelset.http.messages import Headers
 from levelset.objects import encode_tree
-from tests.apiserver.clock import virtual
-from tests.client.world import WEBSITE, Website, answering, failing, open_client, recording, website
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import WEBSITE, Website, failing, fake_response, open_client, recording, website
 
 COMPACT = Call(method="POST", path="/levelset/compact", words="compact")
 
@@ -29,7 +31,7 @@ def tree(name: str, version: str = "1", **more: Any) -> Any:
 
 
 def shape(events: list[WatchEvent]) -> list[tuple[str, str]]:
-    return [(event.type, event.kept.head.name if event.kept else "") for event in events]
+    return [(event.type, event.cached.head.name if event.cached else "") for event in events]
 
 
 async def take(batches: Any, number: int) -> list[WatchEvent]:
@@ -40,7 +42,7 @@ async def take(batches: Any, number: int) -> list[WatchEvent]:
 
 
 @pytest.mark.parametrize("kind", [Website, WEBSITE, OnlyMetadata(Website)], ids=["typed", "bare", "metadata"])
-async def test_a_watch_sees_what_comes_changes_and_goes(kind: Kind[Any]) -> None:  # K14
+async def test_a_watch_sees_added_modified_and_deleted_objects(kind: Kind[Any]) -> None:  # K14
     async with open_client() as client:
         version = (await client.list(Website)).resource_version
         async with client.watch(kind, resource_version=version) as batches:
@@ -49,11 +51,11 @@ async def test_a_watch_sees_what_comes_changes_and_goes(kind: Kind[Any]) -> None
             await client.delete(site.ref)
             events = await take(batches, 3)
         assert shape(events) == [("ADDED", "blog"), ("MODIFIED", "blog"), ("DELETED", "blog")]
-        versions = [int(event.kept.head.resource_version) for event in events if event.kept]
+        versions = [int(event.cached.head.resource_version) for event in events if event.cached]
         assert versions == sorted(set(versions))
 
 
-async def test_what_arrives_together_is_one_batch() -> None:
+async def test_events_that_arrive_together_are_one_batch() -> None:
     async with open_client() as client:
         for name in "abc":
             await client.create(website(name))
@@ -61,7 +63,7 @@ async def test_what_arrives_together_is_one_batch() -> None:
             assert shape(await anext(batches)) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
 
 
-async def test_a_streaming_list_ends_with_a_bookmark_that_says_so() -> None:  # kube-rs 87
+async def test_a_streaming_list_ends_with_its_bookmark() -> None:  # kube-rs 87
     calls: list[Call] = []
     async with open_client(hooks=[recording(calls)]) as client:
         await client.create(website("a"))
@@ -75,7 +77,7 @@ async def test_a_streaming_list_ends_with_a_bookmark_that_says_so() -> None:  # 
             await anext(client.watch(Website, send_initial_events=True, bookmarks=False))
 
 
-async def test_a_watch_is_selected_and_cut_as_a_list_is() -> None:
+async def test_a_watch_takes_the_selectors_and_transforms_of_a_list() -> None:
     async with open_client() as client:
         await client.create(website("a", labels={"l": "1"}, image="nginx:1"))
         await client.create(website("b", labels={"l": "2"}))
@@ -87,11 +89,11 @@ async def test_a_watch_is_selected_and_cut_as_a_list_is() -> None:
         options: Any = {"labels": "l=1", "namespace": "default", "managed_fields": False, "transform": caddy}
         async with client.watch(Website, **options) as batches:
             (event,) = await anext(batches)
-        assert event.kept is not None
-        assert event.kept.read(Website).spec.image == "caddy:1"
+        assert event.cached is not None
+        assert event.cached.read(Website).spec.image == "caddy:1"
 
 
-async def test_a_forgotten_version_is_an_error_event_with_the_exception_of_its_kind() -> None:
+async def test_an_expired_version_is_an_error_event_with_its_exception() -> None:
     async with open_client() as client:
         await client.create(website("a"))
         await client.send(COMPACT)
@@ -102,11 +104,9 @@ async def test_a_forgotten_version_is_an_error_event_with_the_exception_of_its_k
 
 
 @pytest.mark.parametrize(("status", "error"), [(410, Expired), (403, Forbidden), (404, NotFound)])
-async def test_a_watch_that_is_refused_raises_on_opening_and_is_not_asked_twice(
-    status: int, error: type[Exception]
-) -> None:
+async def test_a_refused_watch_raises_on_opening_and_is_not_retried(status: int, error: type[Exception]) -> None:
     calls: list[Call] = []
-    async with open_client(wire_hooks=[recording(calls), failing(answering(status), when=_is_watch)]) as client:
+    async with open_client(wire_hooks=[recording(calls), failing(fake_response(status), when=_is_watch)]) as client:
         with pytest.raises(error, match="watch Website in all namespaces"):
             async with client.watch(Website):
                 pass
@@ -117,13 +117,13 @@ def _is_watch(call: Call) -> bool:
     return call.verb == "watch"
 
 
-async def test_a_watch_is_never_repeated_for_the_caller_even_if_the_server_is_busy() -> None:
+async def test_a_watch_is_never_retried_even_if_the_server_is_busy() -> None:
     calls: list[Call] = []
-    async with open_client(wire_hooks=[recording(calls), failing(*[answering(503)] * 3)]) as client:
+    async with open_client(wire_hooks=[recording(calls), failing(*[fake_response(503)] * 3)]) as client:
         with pytest.raises(Exception, match="503"):
             await anext(client.watch(Website))
         with pytest.raises(Exception, match="503"):
-            await client.list_kept(Website)
+            await list_page(client, Website)
         assert [call.verb for call in calls] == ["watch", "list"]
 
 
@@ -138,11 +138,11 @@ async def test_a_watch_ends_when_the_server_ends_it() -> None:
 
 async def test_a_watch_of_less_than_a_second_is_refused() -> None:  # kube-rs 87
     async with open_client() as client:
-        with pytest.raises(ConfigError, match="at least one"):
+        with pytest.raises(ConfigError, match="at least 1"):
             await anext(client.watch(Website, timeout=0))
 
 
-async def test_leaving_a_watch_frees_its_feed_on_the_server() -> None:
+async def test_closing_a_watch_frees_its_feed_on_the_server() -> None:
     async with open_client() as client:
         async with client.watch(Website, resource_version="0") as batches:
             reader = asyncio.create_task(anext(batches))
@@ -155,11 +155,11 @@ async def test_leaving_a_watch_frees_its_feed_on_the_server() -> None:
 
 
 def _watchers(client: Client) -> int:
-    transport: Any = client._sender._transport
-    return int(transport._server.world.feeds.watchers)
+    transport: Any = client._pipeline._transport
+    return int(transport._server.state.feeds.watchers)
 
 
-async def test_closing_the_client_ends_a_watch_under_its_readers_hands() -> None:
+async def test_closing_the_client_ends_a_watch_that_is_being_read() -> None:
     async with open_client() as client:
         async with client.watch(Website, resource_version="0") as batches:
             reader = asyncio.create_task(anext(batches))
@@ -173,8 +173,8 @@ async def test_closing_the_client_ends_a_watch_under_its_readers_hands() -> None
 
 
 async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_unreachable() -> None:
-    async def cut(call: Call, send: Send) -> Answer:
-        return Answer(status=200, body=line("ADDED", tree("a")) + b'{"type":"ADDED","obj')
+    async def cut(call: Call, send: Send) -> Response:
+        return Response(status=200, body=line("ADDED", tree("a")) + b'{"type":"ADDED","obj')
 
     async with open_client(crd=False, hooks=[cut]) as client:
         batches = client.watch(Website)
@@ -189,10 +189,10 @@ def test_events_are_the_same_wherever_the_bytes_are_cut() -> None:
     expected = EventReader(WEBSITE).feed(whole)
     for size in (1, 2, 7, 100, 1000, 3100):
         reader = EventReader(WEBSITE)
-        pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        found = [event for piece in pieces for event in reader.feed(piece)]
-        assert [(one.type, one.kept and one.kept.raw) for one in found] == [
-            (one.type, one.kept and one.kept.raw) for one in expected
+        chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
+        found = [event for chunk in chunks for event in reader.feed(chunk)]
+        assert [(one.type, one.cached and one.cached.raw) for one in found] == [
+            (one.type, one.cached and one.cached.raw) for one in expected
         ]
         assert reader.is_between_lines
     assert shape(expected) == [("ADDED", "a"), ("MODIFIED", "b"), ("DELETED", "c")]
@@ -207,10 +207,10 @@ def test_events_are_the_same_wherever_the_bytes_are_cut() -> None:
         b'{"type":"ADDED","object":{"metadata":{"name":"a"}} }\n',
     ],
 )
-def test_an_event_may_be_written_in_other_ways(text: bytes) -> None:
+def test_an_event_may_have_any_json_form(text: bytes) -> None:
     (event,) = EventReader(WEBSITE).feed(text)
-    assert event.kept is not None
-    assert event.kept.raw.strip() == b'{"metadata":{"name":"a"}}'
+    assert event.cached is not None
+    assert event.cached.raw.strip() == b'{"metadata":{"name":"a"}}'
 
 
 def test_a_last_line_without_an_end_still_counts() -> None:
@@ -234,21 +234,21 @@ def test_a_last_line_without_an_end_still_counts() -> None:
         b"{}\n",
     ],
 )
-def test_a_line_that_is_no_event_is_an_error_with_kind_and_size(text: bytes) -> None:
+def test_a_line_that_is_not_an_event_is_an_error_with_kind_and_size(text: bytes) -> None:
     with pytest.raises(BadObject, match=rf"a line of {len(text) - 1} bytes in the watch of example.dev/v1 Website"):
         EventReader(WEBSITE).feed(text)
 
 
-def test_a_line_may_be_long_but_not_without_end() -> None:
+def test_a_line_may_be_long_but_not_endless() -> None:
     reader = EventReader(WEBSITE)
     text = line("ADDED", tree("a", data="x" * 5_000_000))
-    pieces = [text[at : at + 65536] for at in range(0, len(text), 65536)]
-    assert shape([event for piece in pieces for event in reader.feed(piece)]) == [("ADDED", "a")]
+    chunks = [text[at : at + 65536] for at in range(0, len(text), 65536)]
+    assert shape([event for chunk in chunks for event in reader.feed(chunk)]) == [("ADDED", "a")]
     with pytest.raises(BadObject, match="longer than the limit of 1000 bytes"):
         EventReader(WEBSITE, limit=1000).feed(b"x" * 1001)
 
 
-def test_errors_come_as_events_whatever_they_are_wrapped_in() -> None:
+def test_errors_become_events_whatever_wraps_them() -> None:
     status = {"kind": "Status", "code": 410, "reason": "Gone", "message": "too old"}
     bare = encode_tree(status) + b"\n"
     events = EventReader(WEBSITE).feed(line("ERROR", status) + bare + b'{"type":"ERROR"}\n')
@@ -256,7 +256,7 @@ def test_errors_come_as_events_whatever_they_are_wrapped_in() -> None:
     assert str(events[0].status) == "watch Website: too old"
 
 
-async def test_a_big_piece_is_handed_out_in_parts_and_others_run_in_between() -> None:
+async def test_a_large_chunk_is_returned_in_parts_and_other_tasks_run_in_between() -> None:
     lines = [line("ADDED", tree(f"w{number:05}", "1", data={"k": "x" * 200})) for number in range(4000)]
     turns = 0
 
@@ -267,12 +267,12 @@ async def test_a_big_piece_is_handed_out_in_parts_and_others_run_in_between() ->
             await asyncio.sleep(0)
 
     turning = asyncio.create_task(turn())
-    piece = b"".join(lines)
+    chunk = b"".join(lines)
     batches: list[list[WatchEvent]] = []
-    async with Watching(answering_pieces(piece[:10], piece[10:-10], piece[-10:]), EventReader(WEBSITE)) as watch:
+    async with WatchStream(responding_with(chunk[:10], chunk[10:-10], chunk[-10:]), EventReader(WEBSITE)) as watch:
         async for batch in watch:
             batches.append(batch)
-            assert turns >= len(batches) - 2  # the last piece comes by itself
+            assert turns >= len(batches) - 2  # the last chunk comes by itself
     turning.cancel()
     events = [event for batch in batches for event in batch]
     assert shape(events) == [("ADDED", f"w{number:05}") for number in range(4000)]
@@ -280,16 +280,16 @@ async def test_a_big_piece_is_handed_out_in_parts_and_others_run_in_between() ->
     assert max(map(len, batches)) < 500
 
 
-async def test_an_event_that_is_larger_than_a_part_is_handed_out_whole() -> None:
+async def test_an_event_that_is_larger_than_a_part_is_returned_whole() -> None:
     big = line("ADDED", tree("big", "1", data={"k": "x" * 3_000_000}))
-    piece = big + line("ADDED", tree("small", "2"))
-    async with Watching(answering_pieces(piece), EventReader(WEBSITE)) as watch:
+    chunk = big + line("ADDED", tree("small", "2"))
+    async with WatchStream(responding_with(chunk), EventReader(WEBSITE)) as watch:
         assert [shape(batch) async for batch in watch] == [[("ADDED", "big"), ("ADDED", "small")]]
 
 
-async def test_a_watch_that_is_closed_hands_out_nothing_more_of_a_big_piece() -> None:
-    piece = line("ADDED", tree("a", "1")) * 5000
-    async with Watching(answering_pieces(piece), EventReader(WEBSITE)) as watch:
+async def test_a_closed_watch_returns_nothing_more_of_a_large_chunk() -> None:
+    chunk = line("ADDED", tree("a", "1")) * 5000
+    async with WatchStream(responding_with(chunk), EventReader(WEBSITE)) as watch:
         await anext(watch)
         await watch.aclose()
         with pytest.raises(Unreachable, match="cut in the middle of an event"):
@@ -297,11 +297,11 @@ async def test_a_watch_that_is_closed_hands_out_nothing_more_of_a_big_piece() ->
         assert [batch async for batch in watch] == []
 
 
-class Given:
+class FakeStream:
     """A body that is there already."""
 
-    def __init__(self, pieces: tuple[bytes, ...]) -> None:
-        self._pieces = list(pieces)
+    def __init__(self, chunks: tuple[bytes, ...]) -> None:
+        self._pieces = list(chunks)
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -315,11 +315,11 @@ class Given:
         self._pieces.clear()
 
 
-def answering_pieces(*pieces: bytes) -> Callable[[], Awaitable[Answer]]:
-    async def answer() -> Answer:
-        return Answer(status=200, headers=Headers(()), pieces=Given(pieces))
+def responding_with(*chunks: bytes) -> Callable[[], Awaitable[Response]]:
+    async def response() -> Response:
+        return Response(status=200, headers=Headers(()), stream=FakeStream(chunks))
 
-    return answer
+    return response
 
 
 MANY = [
@@ -338,28 +338,28 @@ MANY = [
 ]
 
 
-def test_lines_that_are_read_together_are_read_as_each_of_them_alone() -> None:
+def test_lines_read_as_a_batch_equal_lines_read_one_by_one() -> None:
     whole = b"".join(MANY)
     expected = [event for one in MANY for event in EventReader(WEBSITE, managed_fields=False).feed(one)]
     assert [name for _, name in shape(expected)] == ["a", "b", "", *"cdefghij"]
-    assert not any(b"managedFields" in event.kept.raw for event in expected)
+    assert not any(b"managedFields" in event.cached.raw for event in expected)
     for size in (1, 50, 90, 300, len(whole)):
         reader = EventReader(WEBSITE, managed_fields=False)
-        pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        assert [event for piece in pieces for event in reader.feed(piece)] == expected
+        chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
+        assert [event for chunk in chunks for event in reader.feed(chunk)] == expected
 
 
-def test_objects_as_they_are_kept_come_without_events_around_them_in_the_same_order() -> None:
+def test_as_cached_returns_bare_objects_in_the_same_order() -> None:
     events = EventReader(WEBSITE).feed(b"".join(MANY))
-    reader = EventReader(WEBSITE, as_kept=True)
+    reader = EventReader(WEBSITE, as_cached=True)
     reader.take(b"".join(MANY))
     found: list[Any] = []
     while reader.is_more:
         found += reader.read(100)
-    assert found == [one.kept if one.type in {"ADDED", "MODIFIED"} else one for one in events]
+    assert found == [one.cached if one.type in {"ADDED", "MODIFIED"} else one for one in events]
 
 
-def test_each_object_of_lines_that_are_read_together_is_transformed_once() -> None:
+def test_each_object_of_a_batch_is_transformed_once() -> None:
     seen: list[bytes] = []
 
     def remember(raw: bytes) -> bytes:
@@ -368,7 +368,7 @@ def test_each_object_of_lines_that_are_read_together_is_transformed_once() -> No
 
     reader = EventReader(WEBSITE, transform=remember)
     events = reader.feed(b"".join([line("MODIFIED", tree(name)) for name in "abc"]))
-    assert seen == [event.kept.raw for event in events]
+    assert seen == [event.cached.raw for event in events]
 
 
 OTHERS = [
@@ -387,7 +387,7 @@ OTHERS = [
     some.integers(0, 11),
     some.integers(1, 400),
 )
-def test_however_many_lines_are_alike_they_are_read_as_each_alone(lines: list[bytes], more: int, size: int) -> None:
+def test_batches_of_similar_lines_equal_lines_read_one_by_one(lines: list[bytes], more: int, size: int) -> None:
     lines += [line("MODIFIED", tree(str(number))) for number in range(more)]
     whole = b"".join(lines)
     expected = [event for one in lines for event in EventReader(WEBSITE).feed(one)]
@@ -407,7 +407,7 @@ def test_however_many_lines_are_alike_they_are_read_as_each_alone(lines: list[by
     ],
 )
 @pytest.mark.parametrize("place", [0, 1, 3])
-def test_a_line_among_others_that_is_no_event_is_an_error_all_the_same(odd: bytes, place: int) -> None:
+def test_an_invalid_line_within_a_batch_is_an_error(odd: bytes, place: int) -> None:
     lines = [line("MODIFIED", tree(name)) for name in "abc"]
     with pytest.raises(BadObject) as alone:
         EventReader(WEBSITE).feed(odd)

@@ -1,6 +1,6 @@
 """Clients that have to be built first: the operators beside this file in Go and in Rust, and helm from its sources.
 
-Everything that a build makes is kept under `.venv-clients`, so that the second run only looks whether it is still
+Everything that a build makes is kept under `.venv-clients`, so that the second run only checks whether it is still
 good. A program is left out where its language is not installed, or its packages cannot be fetched; one that is fetched
 and does not build has failed.
 """

@@ -43,7 +43,7 @@ def _pythons(words: Collection[str]) -> Iterator[Client]:
 
 
 def _may_be(name: str, words: Collection[str]) -> bool:
-    """Whether a word can be meant for this client in some version, which nobody knows before it is installed."""
+    """Whether a word can be meant for this client in some version, which is not known before it is installed."""
     return not words or any(re.sub(r"[\d. ]+$", "", word) in name for word in words)
 
 
@@ -60,7 +60,7 @@ def _kubectls() -> Iterator[Client]:
 
 
 def _unpack_debian() -> Iterator[Path]:
-    """Debian's package, unpacked beside whatever is installed: nothing on the machine changes, nobody must be root."""
+    """Debian's package, unpacked beside whatever is installed: nothing on the machine changes, root is not needed."""
     folder = FOLDER / "kubectl-debian"
     program = folder / "usr/bin/kubectl"
     if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg"):

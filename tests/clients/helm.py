@@ -70,8 +70,8 @@ def install(helm: Helm, plain: Plain) -> None:
         assert plain.must("GET", GADGET)["spec"] == {"color": "red"}
         assert plain.has(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/shop-migrate"), "the hook did not run"
         assert records(plain) == {"1": "deployed"}, records(plain)
-        kept = plain.must("GET", f"{CORE}/secrets/sh.helm.release.v1.shop.v1")["data"]["release"]
-        release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(kept))))
+        encoded = plain.must("GET", f"{CORE}/secrets/sh.helm.release.v1.shop.v1")["data"]["release"]
+        release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(encoded))))
         assert (release["name"], release["version"]) == ("shop", 1), release["name"]
     with verb("list"):
         assert [row["name"] for row in helm.read("list")] == ["shop"]

@@ -24,7 +24,7 @@ async def make(kind: type[APIObject], tree: dict[str, Any], api: Any) -> Any:
     return made
 
 
-async def look(api: Any) -> None:
+async def read(api: Any) -> None:
     with verb("create"):
         await make(ConfigMap, configmap("one", k="1"), api)
         await make(Widget, widget("w", color="red"), api)
@@ -140,7 +140,7 @@ async def main() -> None:
     plain.define()
     plain.make_namespace(NAMESPACE)
     api = await kr8s.asyncio.api()
-    await look(api)
+    await read(api)
     await change(api)
     await remove(api)
     await survive(api, plain)

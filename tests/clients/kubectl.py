@@ -76,7 +76,7 @@ def check(holds: object, what: object) -> None:
         raise AssertionError(f"not as expected: {what}")
 
 
-def look(kubectl: Kubectl) -> None:
+def read(kubectl: Kubectl) -> None:
     with verb("create"):
         kubectl("create", "-f", "-", tree=configmap("one", k="1"))
         kubectl("create", "-f", "-", tree=deployment("web"))
@@ -110,7 +110,7 @@ def change(kubectl: Kubectl) -> None:
         mine = ("apply", "--server-side", "-f", "-")
         check("serverside-applied" in kubectl(*mine, tree=configmap("s", k="1")), "applied")
         other = (*mine, "--field-manager", "other")
-        check("conflict" in kubectl(*other, tree=configmap("s", k="2"), fails=True), "a conflict is told")
+        check("conflict" in kubectl(*other, tree=configmap("s", k="2"), fails=True), "a conflict is reported")
         kubectl(*other, "--force-conflicts", tree=configmap("s", k="2"))
         check(kubectl.get("cm", "s")["data"] == {"k": "2"}, "force takes the field")
         kubectl(*mine, tree=widget("s", color="blue"))
@@ -140,7 +140,7 @@ def make(kubectl: Kubectl) -> None:
         kubectl("create", "serviceaccount", "made")
         kubectl("create", "deployment", "made", "--image", "example/made:1")
         kubectl("create", "role", "made", "--verb", "get", "--resource", "pods")
-        kubectl("create", "rolebinding", "made", "--role", "made", "--user", "somebody")
+        kubectl("create", "rolebinding", "made", "--role", "made", "--user", "alice")
         kubectl("create", "job", "made", "--image", "example/made:1")
         kubectl("run", "made", "--image", "example/made:1")
         kubectl("expose", "deployment", "made", "--port", "80")
@@ -150,7 +150,7 @@ def make(kubectl: Kubectl) -> None:
         kubectl("delete", "deployment,service,job,hpa,role,rolebinding", "made")
 
 
-def ask_about_self(kubectl: Kubectl) -> None:
+def review_own_access(kubectl: Kubectl) -> None:
     with verb("auth"):
         check("yes" in kubectl("auth", "can-i", "create", "pods"), "auth can-i")
         check("*.*" in kubectl("auth", "can-i", "--list"), "auth can-i --list")
@@ -162,7 +162,7 @@ def ask_about_self(kubectl: Kubectl) -> None:
         kubectl("delete", "pod", "made", "--grace-period=0", "--force")
 
 
-def ask(kubectl: Kubectl) -> None:
+def review_access(kubectl: Kubectl) -> None:
     with verb("explain"):
         check("What it looks like." in kubectl("explain", "widget.spec.color"), "explain widget")
         check("integer" in kubectl("explain", "deployment.spec.replicas"), "explain deployment")
@@ -248,7 +248,7 @@ def main() -> None:
     kubectl = Kubectl(sys.argv[1])
     Plain().define()
     kubectl("create", "namespace", kubectl.namespace)
-    for part in (look, change, make, ask, ask_about_self, use_generated, remove):
+    for part in (read, change, make, review_access, review_own_access, use_generated, remove):
         part(kubectl)
 
 

@@ -11,7 +11,7 @@ from tests.clients.verbs import GROUP, Plain, configmap, deployment, owned, skip
 NAMESPACE = "with-kubernetes"
 
 
-def look(core: Any, apps: Any, widgets: Any) -> None:
+def read(core: Any, apps: Any, widgets: Any) -> None:
     with verb("create"):
         core.create_namespaced_config_map(NAMESPACE, configmap("one", k="1"))
         apps.create_namespaced_deployment(NAMESPACE, deployment("web"))
@@ -109,7 +109,7 @@ def main() -> None:
     config.load_kube_config()
     core, apps = client.CoreV1Api(), client.AppsV1Api()
     widgets = dynamic.DynamicClient(core.api_client).resources.get(api_version=f"{GROUP}/v1", kind="Widget")
-    look(core, apps, widgets)
+    read(core, apps, widgets)
     change(core, apps, widgets)
     remove(core, plain)
 

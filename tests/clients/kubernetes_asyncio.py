@@ -12,7 +12,7 @@ from tests.clients.verbs import GROUP, Plain, configmap, deployment, owned, skip
 NAMESPACE = "with-kubernetes-asyncio"
 
 
-async def look(core: Any, apps: Any, widgets: Any) -> None:
+async def read(core: Any, apps: Any, widgets: Any) -> None:
     with verb("create"):
         await core.create_namespaced_config_map(NAMESPACE, configmap("one", k="1"))
         await apps.create_namespaced_deployment(NAMESPACE, deployment("web"))
@@ -98,7 +98,7 @@ async def main() -> None:
         core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
         dynamic = await DynamicClient(api)
         widgets = await dynamic.resources.get(api_version=f"{GROUP}/v1", kind="Widget")
-        await look(core, apps, widgets)
+        await read(core, apps, widgets)
         await change(core, apps, widgets)
         await remove(core, plain)
 

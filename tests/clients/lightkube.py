@@ -22,7 +22,7 @@ def make(client: Any, kind: Any, tree: dict[str, Any]) -> Any:
     return client.create(kind.from_dict(tree), namespace=NAMESPACE)
 
 
-def look(client: Any) -> None:
+def read(client: Any) -> None:
     with verb("create"):
         make(client, ConfigMap, configmap("one", k="1"))
         make(client, Deployment, deployment("web"))
@@ -140,7 +140,7 @@ def main() -> None:
     plain, client = Plain(), Client()
     plain.define()
     plain.make_namespace(NAMESPACE)
-    look(client)
+    read(client)
     change(client)
     remove(client, plain)
     survive(client, plain)

@@ -100,7 +100,7 @@ class Replicas:
         return process
 
     def holder(self) -> str:
-        """Who holds the one lease that there is; nobody is no text."""
+        """Who holds the one lease that there is; empty if there is none."""
         leases = self._plain.must("GET", self._leases)["items"]
         assert len(leases) <= 1, leases
         return (leases[0]["spec"].get("holderIdentity") or "") if leases else ""
@@ -146,7 +146,7 @@ def reconcile(plain: Plain, operator: Operator) -> None:
     with verb("events"):
         until(lambda: any(reason == "Deployed" and "first" in said for reason, said in events()))
     with verb("apply-ssa"):
-        # A field of somebody else in the child stays as it is when the operator applies its own fields again.
+        # A field of another manager in the child stays as it is when the operator applies its own fields again.
         plain.must("PATCH", operator.child("one"), {"metadata": {"annotations": {"note": "mine"}}}, MERGE)
         plain.must("PATCH", operator.path("one"), {"spec": {operator.field: "second"}}, MERGE)
         until(lambda: operator.said_by(plain.must("GET", operator.child("one"))) == "second")

@@ -14,7 +14,7 @@ from tests.clients.verbs import GROUP, Plain, configmap, verb, widget
 
 DOCUMENTS = ("api/v1", "apis/apps/v1", "apis/batch/v1", "apis/coordination.k8s.io/v1", f"apis/{GROUP}/v1")
 SECONDS = 10
-# A watch that nobody ends would be taken for a hanging server; objects that exist lead further in than others.
+# A watch without an end would be taken for a hanging server; objects that exist lead further in than others.
 SETTINGS = """
 [parameters]
 "query.watch" = "false"

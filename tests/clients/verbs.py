@@ -129,7 +129,7 @@ def definition() -> Tree:
 
 
 class Plain:
-    """A client made of nothing but urllib, to set the scene for a client under test and to look at what it did."""
+    """A client made of nothing but urllib, to set the scene for a client under test and to inspect what it did."""
 
     def __init__(self, kubeconfig: str | None = None) -> None:
         config = yaml.safe_load(Path(kubeconfig or os.environ["KUBECONFIG"]).read_text())

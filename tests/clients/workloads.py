@@ -26,7 +26,7 @@ def playing_workloads(namespace: str) -> Iterator[None]:
             try:
                 _play(plain, namespace)
             except (OSError, RuntimeError):
-                continue  # the server is being started again, or somebody was faster: the next look will tell
+                continue  # the server is being started again, or another writer was faster: retry
 
     player = threading.Thread(target=play)
     player.start()

@@ -1,6 +1,6 @@
-"""A cluster to test against: the one that LEVELSET_TEST_KUBECONFIG names, or else ours, over TLS with a kubeconfig.
+"""The cluster under test: that of LEVELSET_TEST_KUBECONFIG, or an embedded server over TLS with a kubeconfig.
 
-Nothing here knows which of the two it is: the tests of this folder use a kubeconfig and nothing else.
+The tests of this folder use only the kubeconfig, so they do not depend on which of the two it is.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver import ApiServer, Contact, write_kubeconfig
+from levelset.apiserver import ApiServer, ConnectionInfo, write_kubeconfig
 from levelset.client import Client
 from levelset.objects import ObjectMeta, Resource, Unstructured
 from tests.cluster.kinds import Namespace, WidgetSpec, WidgetStatus, definition, new_group, widget_class
@@ -23,7 +23,7 @@ GIVEN = os.environ.get("LEVELSET_TEST_KUBECONFIG")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Somebody's cluster may be far away."""
+    """Raises the timeouts: a real cluster may be slow to reach."""
     if GIVEN:
         for item in items:
             item.add_marker(pytest.mark.timeout(120))
@@ -37,7 +37,7 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
         return
     path = tmp_path / "kubeconfig"
     async with ApiServer() as server:
-        await asyncio.to_thread(write_kubeconfig, path, Contact(server.url, server.token, server.ca))
+        await asyncio.to_thread(write_kubeconfig, path, ConnectionInfo(server.url, server.token, server.ca))
         yield path
 
 
@@ -50,7 +50,7 @@ async def client(kubeconfig: Path) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def namespace(client: Client) -> AsyncIterator[str]:
-    """A namespace of the test's own."""
+    """A namespace for this test only."""
     name = f"levelset-{uuid.uuid4().hex[:12]}"
     await client.create(Namespace(metadata=ObjectMeta(name=name)))
     yield name
@@ -59,7 +59,7 @@ async def namespace(client: Client) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def Widget(client: Client) -> AsyncIterator[type[Resource[WidgetSpec, WidgetStatus]]]:  # a class
-    """A kind that the cluster learns for this test."""
+    """A custom kind whose CRD is installed for this test."""
     group = new_group()
     made = await client.create(definition(group))
     await client.wait(made.ref, is_established, within=60)
@@ -68,7 +68,7 @@ async def Widget(client: Client) -> AsyncIterator[type[Resource[WidgetSpec, Widg
 
 
 def is_established(found: Any) -> bool:
-    """Whether a definition is served."""
+    """Whether a CRD is established."""
     if not isinstance(found, Unstructured):
         return False
     conditions = found.tree.get("status", {}).get("conditions", [])

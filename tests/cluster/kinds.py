@@ -1,4 +1,4 @@
-"""The kinds that these tests use: two built-in ones, and a custom one whose names are made up for each test."""
+"""The kinds that these tests use: two built-in ones, and a custom one with a random group for each test."""
 
 import uuid
 from typing import Any
@@ -19,20 +19,20 @@ class ConfigMap(Object, api="v1"):
 
 
 class WidgetSpec(Spec):
-    """What somebody wants."""
+    """The desired state."""
 
     color: str = ""
     replicas: int = 1
 
 
 class WidgetStatus(Status):
-    """How things are."""
+    """The observed state."""
 
     replicas: int = 0
 
 
 def new_group() -> str:
-    """A group that no other test and no user of the cluster has."""
+    """A random API group, unique to a test."""
     return f"w{uuid.uuid4().hex[:10]}.levelset.example"
 
 
@@ -46,7 +46,7 @@ def widget_class(group: str) -> type[Resource[WidgetSpec, WidgetStatus]]:
 
 
 def definition(group: str) -> Unstructured:
-    """The definition that makes a cluster serve Widgets of this group."""
+    """The CRD of Widgets in this group."""
     whole = {"type": "integer"}
     schema: dict[str, Any] = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""Watch and cache against any cluster that a kubeconfig leads to."""
+"""Watch and cache against the cluster of a kubeconfig."""
 
 from typing import Any
 
@@ -19,25 +19,25 @@ def colors(one: ConfigMap) -> list[str]:
     return [one.data["color"]] if "color" in one.data else []
 
 
-async def test_a_watch_tells_what_is_there_and_then_what_happens(client: Client, namespace: str) -> None:
+async def test_a_watch_lists_the_objects_and_then_their_changes(client: Client, namespace: str) -> None:
     await client.create(settings("a", namespace))
-    told: list[tuple[str, str]] = []
+    seen: list[tuple[str, str]] = []
     async with watch(client, ConfigMap, namespace=namespace, labels="app=test") as events:
         async for event in events:
             match event:
                 case InitApply(item):
-                    told.append(("init", item.object.name))
+                    seen.append(("init", item.object.name))
                 case InitDone():
                     made = await client.create(settings("b", namespace))
                 case Apply(item):
-                    told.append(("apply", item.object.name))
+                    seen.append(("apply", item.object.name))
                     await client.delete(made.ref)
                 case Delete(item):
-                    told.append(("delete", item.object.name))
+                    seen.append(("delete", item.object.name))
                     break
                 case _:
                     pass
-    assert told == [("init", "a"), ("apply", "b"), ("delete", "b")]
+    assert seen == [("init", "a"), ("apply", "b"), ("delete", "b")]
 
 
 async def test_a_cached_read_sees_every_write_of_its_own_client(client: Client, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""The client against any cluster that a kubeconfig leads to."""
+"""The client against the cluster of a kubeconfig."""
 
 import asyncio
 import dataclasses
@@ -19,7 +19,7 @@ def settings(name: str, namespace: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"app": "test"}), data=data)
 
 
-async def test_what_is_created_is_read_typed_untyped_and_as_metadata(client: Client, namespace: str) -> None:
+async def test_a_created_object_is_read_typed_unstructured_and_as_metadata(client: Client, namespace: str) -> None:
     made = await client.create(settings("a", namespace, color="red"))
     assert made.metadata.uid
     assert await client.get(made.ref) == made
@@ -31,9 +31,7 @@ async def test_what_is_created_is_read_typed_untyped_and_as_metadata(client: Cli
     assert part.metadata.uid == made.metadata.uid
 
 
-async def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors_of_their_own(
-    client: Client, namespace: str
-) -> None:
+async def test_a_taken_name_is_already_exists_and_a_missing_one_not_found(client: Client, namespace: str) -> None:
     made = await client.create(settings("a", namespace))
     with pytest.raises(AlreadyExists) as taken:
         await client.create(settings("a", namespace))
@@ -63,7 +61,7 @@ async def test_an_update_with_an_old_version_is_a_conflict(client: Client, names
         await client.update(replace(old, data={"color": "green"}))
 
 
-async def test_every_kind_of_patch_arrives(client: Client, namespace: str) -> None:
+async def test_every_patch_type_is_applied(client: Client, namespace: str) -> None:
     made = await client.create(settings("a", namespace, color="red"))
     assert (await client.patch(made.ref, MergePatch({"data": {"size": "1"}}))).data == {"color": "red", "size": "1"}
     removed: list[dict[str, Any]] = [{"op": "remove", "path": "/data/size"}]
@@ -74,7 +72,7 @@ async def test_every_kind_of_patch_arrives(client: Client, namespace: str) -> No
         await client.patch(made.ref, MergePatch.between(made, replace(made, data={}), lock=True))
 
 
-async def test_a_field_of_another_manager_is_taken_by_force_only(client: Client, namespace: str) -> None:
+async def test_a_field_of_another_manager_is_only_taken_with_force(client: Client, namespace: str) -> None:
     await client.apply(settings("a", namespace, color="red"), manager="one")
     with pytest.raises(ApplyConflict) as refused:
         await client.apply(settings("a", namespace, color="blue"), manager="two")
@@ -83,15 +81,15 @@ async def test_a_field_of_another_manager_is_taken_by_force_only(client: Client,
     assert found.data == {"color": "blue"}
 
 
-async def test_a_dry_run_leaves_nothing_behind(client: Client, namespace: str) -> None:
+async def test_a_dry_run_stores_nothing(client: Client, namespace: str) -> None:
     await client.create(settings("a", namespace), dry_run=True)
     assert await client.find(ConfigMap, "a", namespace=namespace) is None
 
 
-async def test_status_and_spec_are_written_apart(client: Client, namespace: str, Widget: Any) -> None:
+async def test_status_and_spec_are_written_separately(client: Client, namespace: str, Widget: Any) -> None:
     made = await client.create(Widget.new("w", WidgetSpec(color="red"), namespace=namespace))
-    kept = await client.update_status(made.with_status(WidgetStatus(replicas=1)).with_spec(color="blue"))
-    assert (kept.spec.color, kept.status) == ("red", WidgetStatus(replicas=1))
+    updated = await client.update_status(made.with_status(WidgetStatus(replicas=1)).with_spec(color="blue"))
+    assert (updated.spec.color, updated.status) == ("red", WidgetStatus(replicas=1))
     scale = await client.scale(made.ref, replicas=4)
     assert scale.spec.replicas == 4
     assert (await client.get(made.ref)).spec.replicas == 4
@@ -105,14 +103,14 @@ async def test_a_kind_without_a_class_is_found_by_discovery(client: Client, name
         await client.get(GroupVersionKind(made.ref.gvk.group, "v1", "Nothing"), "w", namespace=namespace)
 
 
-async def test_an_invalid_object_says_where(client: Client, namespace: str) -> None:
+async def test_the_error_for_an_invalid_object_names_the_field(client: Client, namespace: str) -> None:
     with pytest.raises(Invalid) as refused:
         await client.create(settings("Not_A_Name", namespace))
     assert "metadata.name" in [cause.field for cause in refused.value.causes]
     assert f"ConfigMap/{namespace}/Not_A_Name" in str(refused.value)
 
 
-async def test_waiting_ends_when_the_object_is_as_it_should_be_or_gone(client: Client, namespace: str) -> None:
+async def test_waiting_ends_when_the_condition_is_met_or_the_object_is_deleted(client: Client, namespace: str) -> None:
     made = await client.create(settings("a", namespace))
     await client.patch(made.ref, MergePatch({"data": {"ready": "yes"}}))
     found = await client.wait(made.ref, lambda one: one is not None and one.data.get("ready") == "yes", within=30)
@@ -121,16 +119,16 @@ async def test_waiting_ends_when_the_object_is_as_it_should_be_or_gone(client: C
     await client.wait_gone(made.ref, within=30, uid=made.metadata.uid)
 
 
-async def test_impersonation_is_what_the_server_judges(kubeconfig: Path, namespace: str) -> None:
+async def test_an_impersonated_request_has_the_permissions_of_that_user(kubeconfig: Path, namespace: str) -> None:
     config = await asyncio.to_thread(load_config, kubeconfig)
-    as_nobody = dataclasses.replace(config, impersonate=Impersonation(user="nobody"))
-    async with await Client.connect(as_nobody) as nobody:
+    impersonating = dataclasses.replace(config, impersonate=Impersonation(user="nobody"))
+    async with await Client.connect(impersonating) as unprivileged:
         try:
-            await nobody.list(ConfigMap, namespace=namespace)
+            await unprivileged.list(ConfigMap, namespace=namespace)
         except Forbidden as error:
             assert "nobody" in str(error)
 
 
-async def test_a_ref_leads_to_what_it_says(client: Client, namespace: str) -> None:
+async def test_a_ref_reads_the_object_that_it_names(client: Client, namespace: str) -> None:
     await client.create(settings("a", namespace))
     assert (await client.get(Ref(ConfigMap, "a", namespace))).name == "a"

@@ -24,7 +24,7 @@ REASONS = {
 
 
 def manifests(namespace: str) -> list[dict[str, Any]]:
-    """An agent, its prompts and a tool that somebody else runs; the agent first, which has to wait."""
+    """An agent, its prompts and an external tool; the agent comes first and has to wait for the others."""
     source = {"type": "configmap", "configMapRef": {"name": "prompts"}}
     tools = [{"name": "search", "type": "http", "endpoint": {"url": "http://search.example.com"}}]
     agent = {
@@ -47,7 +47,7 @@ def manifests(namespace: str) -> list[dict[str, Any]]:
 
 
 async def define(client: Client) -> None:
-    """Has the cluster serve Omnia's kinds; on somebody's cluster they may be there."""
+    """Installs the CRDs of Omnia; on a shared cluster they may exist already."""
     for tree in DEFINITIONS:
         try:
             await client.create(tree)
@@ -57,7 +57,7 @@ async def define(client: Client) -> None:
         await client.wait(ref, lambda one: "Established" in str(one.tree.get("status")))
 
 
-def is_told(agent: AgentRuntime) -> bool:
+def has_status(agent: AgentRuntime) -> bool:
     conditions = agent.status.conditions if agent.status else ()
     found = {one.type: one.reason for one in conditions if one.status == "True"}
     return all(found.get(type_) == reason for type_, reason in REASONS.items())
@@ -73,7 +73,7 @@ async def test_an_agent_gets_its_deployment_and_service_with_the_documented_reas
     async with manager:
         for tree in manifests(namespace):
             await client.create(tree)
-        agent = await client.wait(Ref(AgentRuntime, "helper", namespace), is_told, within=60)
+        agent = await client.wait(Ref(AgentRuntime, "helper", namespace), has_status, within=60)
         assert agent.status is not None
         ready = find_condition(agent.status.conditions, "Ready")
         assert (agent.status.phase, ready and ready.reason) == ("Pending", "RuntimeNotReady")

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions of well-known projects, and the modules that are made of them; see crds/README.md."""
+"""CRDs of well-known projects, and the modules generated from them; see crds/README.md."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def sources(name: str) -> dict[str, str]:
 
 @cache
 def modules(name: str) -> dict[str, ModuleType]:
-    """The modules of a definition, by version."""
+    """The modules of a CRD, by version."""
     return {
         file.removesuffix(".py").rpartition("_")[2]: load(
             f"generated_{name.replace('.', '_').replace('-', '_')}_{file[:-3]}", text
@@ -38,7 +38,7 @@ def modules(name: str) -> dict[str, ModuleType]:
 
 
 def load(name: str, source: str) -> ModuleType:
-    """The module that this source is, importable by this name from now on."""
+    """Executes the source as a module and registers it under this name."""
     module = sys.modules[name] = ModuleType(name)
     exec(compile(source, f"{name}.py", "exec"), module.__dict__)
     return module

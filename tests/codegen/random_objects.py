@@ -1,4 +1,4 @@
-"""Objects that a schema allows, made at random or with everything in them, and what became of them."""
+"""Generates random or complete objects of a schema, and compares them."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from typing import Any
 from levelset.errors import Malformed
 from levelset.objects import Quantity, parse_time
 
-__all__ = ["Maker", "lost"]
+__all__ = ["ObjectGenerator", "lost"]
 
 Schema = Mapping[str, Any]
 
@@ -18,13 +18,13 @@ JSON = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 QUANTITIES = ("500m", "1Gi", "1.5Gi", "0", 3, "12e6", "100")
 TIMES = ("2026-01-31T12:00:00Z", "2020-02-29T23:59:59Z")
 MICRO_TIMES = ("2026-01-31T12:00:00.000000Z", "2026-01-31T12:00:00.123456Z")
-# What a server writes although its documents call it optional.
+# Fields that a server always writes although its documents call them optional.
 ALWAYS = {"io.k8s.api.core.v1.PodTemplateSpec": ["spec"], "io.k8s.api.batch.v1.JobTemplateSpec": ["spec"]}
 ANYTHING = ("text", 7, True, 2.5, ["a", {"b": None}], {"x": {"y": [1]}})
 
 
-class Maker:
-    """Makes values of schemas. With `full` each member is there, and each list and map has one item."""
+class ObjectGenerator:
+    """Generates values of schemas; with `full` every member is set, and every list and map has one item."""
 
     def __init__(self, definitions: Mapping[str, Any] | None = None, *, seed: int = 0, full: bool = False) -> None:
         self.definitions = definitions or {}
@@ -32,7 +32,7 @@ class Maker:
         self.full = full
 
     def object(self, schema: Schema, api: str, kind: str) -> dict[str, Any]:
-        """A whole object; its metadata and its spec are always there."""
+        """A whole object, always with metadata and spec."""
         needed = [*schema.get("required", ()), *(["spec"] if "spec" in schema.get("properties", {}) else [])]
         made: dict[str, Any] = self.value({**schema, "required": needed}, 0, skip=("apiVersion", "kind", "metadata"))
         return {"apiVersion": api, "kind": kind, "metadata": {"name": "one", "labels": {"a": "b"}}, **made}
@@ -78,7 +78,7 @@ class Maker:
         if schema.get("x-kubernetes-embedded-resource"):
             made |= {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inner"}}
         if schema.get("x-kubernetes-preserve-unknown-fields") and not self.full:
-            made["notInTheSchema"] = {"kept": [1, None, {}]}
+            made["notInTheSchema"] = {"preserved": [1, None, {}]}
         return made
 
     def _text(self, schema: Schema) -> str:
@@ -98,7 +98,7 @@ class Maker:
         return self.random.choice((80, "http", "25%"))
 
     def _referred(self, name: str, depth: int) -> Any:
-        """A value of a definition; those that the documents say nothing of are made by hand."""
+        """A value of a definition; definitions without a schema have fixed values."""
         simple: dict[str, tuple[Any, ...]] = {
             f"{META}Time": TIMES,
             f"{META}MicroTime": MICRO_TIMES,
@@ -126,7 +126,7 @@ class Maker:
 
 
 def lost(before: Any, after: Any, path: str = "") -> list[str]:
-    """The places where something was and is no longer, or is something else. What is empty may be missing."""
+    """The paths of values that were lost or changed; empty values may be missing."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [
             one

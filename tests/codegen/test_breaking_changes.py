@@ -1,4 +1,4 @@
-"""What a new definition would do to stored objects."""
+"""Breaking changes between two versions of a CRD."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 from levelset.codegen.breaking_changes import compare_definitions, compare_releases
 from levelset.codegen.crd import crd_of
 from levelset.errors import BadObject
-from tests.codegen.shopping import OldShop, Shop
+from tests.codegen.sample_kinds import OldShop, Shop
 
 RELEASED = crd_of(OldShop, Shop)
 
@@ -49,13 +49,13 @@ def _unset(name, keyword):
 @pytest.mark.parametrize(
     ("change", "path", "problem"),
     [
-        (_remove("color"), ".spec.color", "it is gone"),
+        (_remove("color"), ".spec.color", "it was removed"),
         (_set("replicas", type="string"), ".spec.replicas", "its type was integer and is string"),
         (lambda it: schema(it)["properties"]["spec"]["required"].append("site"), ".spec.site", "it is now required"),
         (_set("color", enum=["red"]), ".spec.color", "it may no longer be 'blue'"),
         (_set("image", enum=["a", "b"]), ".spec.image", "it must now be one of 'a', 'b'"),
         (_set("replicas", minimum=1), ".spec.replicas", "minimum was 0 and is 1"),
-        (_set("replicas", maximum=9), ".spec.replicas", "maximum was not there and is 9"),
+        (_set("replicas", maximum=9), ".spec.replicas", "maximum was not set and is 9"),
         (_set("replicas", exclusiveMinimum=True), ".spec.replicas", "the bound 0 itself is no longer allowed"),
         (_set("replicas", multipleOf=2), ".spec.replicas", "it must now be a multiple of 2"),
         (_set("ports", maxItems=7), ".spec.ports", "maxItems was 8 and is 7"),
@@ -73,11 +73,11 @@ def _unset(name, keyword):
         (_unset("labels", "additionalProperties"), ".spec.labels", None),
         (_set("settings", **{"x-kubernetes-embedded-resource": True}), ".spec.settings", None),
         (_set("hosts", **{"x-kubernetes-validations": [{"rule": "size(self) < 3"}]}), ".spec.hosts", None),
-        (lambda it: spec(it)["ports"]["items"]["properties"].pop("target"), ".spec.ports[].target", "it is gone"),
+        (lambda it: spec(it)["ports"]["items"]["properties"].pop("target"), ".spec.ports[].target", "it was removed"),
         (lambda it: spec(it)["labels"]["additionalProperties"].update(maxLength=3), ".spec.labels.*", None),
     ],
 )
-def test_what_stored_objects_would_suffer_from_is_breaking_and_its_field_is_named(change, path, problem):
+def test_a_change_that_rejects_or_drops_stored_data_is_breaking(change, path, problem):
     found = [one for one in compare_definitions(RELEASED, changed(change)) if one.is_breaking]
     assert [one.path for one in found] == [path]
     assert problem in (None, found[0].problem)
@@ -99,7 +99,7 @@ def test_what_stored_objects_would_suffer_from_is_breaking_and_its_field_is_name
         (lambda it: it["spec"]["names"].pop("shortNames"), "spec.names.shortNames"),
     ],
 )
-def test_what_somebody_should_know_of_is_a_notice(change, path):
+def test_a_change_that_affects_clients_is_a_notice(change, path):
     assert [(level, where) for level, _, where, _ in compared(change)] == [("notice", path)]
 
 
@@ -119,22 +119,22 @@ def test_what_somebody_should_know_of_is_a_notice(change, path):
         lambda it: it["spec"]["versions"].append({**it["spec"]["versions"][0], "name": "v2", "storage": False}),
     ],
 )
-def test_what_only_allows_more_is_no_finding(change):
+def test_a_more_permissive_schema_has_no_findings(change):
     assert compared(change) == []
 
 
-def test_a_field_may_go_where_unknown_fields_are_kept():
+def test_a_field_may_be_removed_where_unknown_fields_are_preserved():
     def change(it):
         spec(it)["extension"]["properties"].pop("least")
 
     assert compared(change) == []
 
 
-def test_a_version_in_which_objects_are_stored_cannot_go():
+def test_a_stored_version_cannot_be_removed():
     found = compare_definitions(RELEASED, changed(lambda it: (it["spec"]["versions"].pop(0), _store(it, 0))))
     assert [(one.level, one.version, one.problem) for one in found][:2] == [
-        ("breaking", "v1", "the version is gone"),
-        ("notice", "v1 -> v1beta1", "another version is stored"),
+        ("breaking", "v1", "the version was removed"),
+        ("notice", "v1 -> v1beta1", "the storage version changed"),
     ]
     status = {"storedVersions": ["v1beta1", "v1"]}
     found = compare_definitions({**RELEASED, "status": status}, changed(lambda it: it["spec"]["versions"].pop(1)))
@@ -146,7 +146,7 @@ def _store(definition, index):
         one["storage"] = number == index
 
 
-def test_another_stored_version_is_compared_unless_somebody_converts():
+def test_another_storage_version_is_compared_unless_a_webhook_converts():
     moved = changed(lambda it: _store(it, 1))
     found = compare_definitions(RELEASED, moved)
     assert ("v1 -> v1beta1", ".spec.image") in [(one.version, one.path) for one in found if one.is_breaking]
@@ -162,28 +162,28 @@ def test_another_stored_version_is_compared_unless_somebody_converts():
         (lambda it: it["spec"]["names"].update(kind="Store"), "spec.names.kind"),
     ],
 )
-def test_what_names_stored_objects_never_changes(change, path):
+def test_group_scope_and_kind_never_change(change, path):
     assert [(level, where) for level, _, where, _ in compared(change)] == [("breaking", path)]
 
 
-def test_a_definition_that_is_gone_takes_its_objects_along():
+def test_removing_a_crd_is_breaking():
     (found,) = compare_releases([RELEASED, {"kind": "Deployment"}], [{"kind": "Service"}])
     assert str(found) == (
-        "breaking: shops.trade.example.dev: it is gone; whoever deletes the definition deletes all its objects. "
-        "What to do: keep it until nobody has such objects, or say in the release how to move them."
+        "breaking: shops.trade.example.dev: it was removed; deleting the CRD deletes all its objects. "
+        "What to do: keep it until no such objects exist, or document in the release how to migrate them."
     )
     assert compare_releases([RELEASED], [crd_of(OldShop, Shop)]) == []
 
 
-def test_a_finding_says_where_why_and_what_to_do():
+def test_a_finding_names_the_field_the_reason_and_the_advice():
     (found,) = compare_definitions(RELEASED, changed(_remove("color")))
     assert str(found) == (
-        "breaking: shops.trade.example.dev v1 .spec.color: it is gone; the server drops it from stored objects as soon "
-        "as they are read. What to do: keep the field, deprecated in its description, until nothing stored has it."
+        "breaking: shops.trade.example.dev v1 .spec.color: it was removed; the server drops it from stored objects as "
+        "soon as they are read. What to do: keep the field as deprecated until no stored object has it."
     )
 
 
 @pytest.mark.parametrize("tree", [{}, {"metadata": {"name": "x"}}, {**RELEASED, "spec": {"versions": []}}, {"spec": 3}])
-def test_what_is_no_definition_is_said_to_be_none(tree):
-    with pytest.raises(BadObject, match="this is no CustomResourceDefinition"):
+def test_a_value_that_is_not_a_crd_is_refused(tree):
+    with pytest.raises(BadObject, match="this is not a CustomResourceDefinition"):
         compare_definitions(RELEASED, tree)

@@ -1,16 +1,16 @@
-"""Definitions out of classes, as text and as the server takes them."""
+"""CRDs generated from classes, as golden files and on a server."""
 
 import pytest
 
 from levelset.codegen.crd import crd_of, crds_of, version_priority
 from levelset.errors import ConfigError, Invalid
 from levelset.objects import Column, GroupVersionKind, Object, Ref, Resource, Scale, Spec, Status, write_manifests
-from tests.apiserver.clock import virtual
-from tests.client.world import open_client
-from tests.codegen.comparing import check_text
-from tests.codegen.shopping import OldShop, Shop
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import open_client
+from tests.codegen.golden_files import check_text
+from tests.codegen.sample_kinds import OldShop, Shop
 
-# Made before any loop runs: the words under attributes are read from files.
+# Generated before any loop runs: attribute docstrings are read from files.
 SHOPS = crd_of(Shop)
 BOTH = crd_of(OldShop, Shop)
 
@@ -34,12 +34,12 @@ class SmallStatus(Status):
     replicas: int = 0
 
 
-def test_the_definition_of_a_kind_with_two_versions_is_the_one_in_the_golden_file():
+def test_the_crd_of_a_kind_with_two_versions_equals_the_golden_file():
     check_text("shops.trade.example.dev.yaml", write_manifests([BOTH]))
 
 
 @virtual
-async def test_a_server_takes_the_definition_and_fills_in_the_defaults():
+async def test_a_server_accepts_the_crd_and_applies_the_defaults():
     async with open_client(crd=False) as client:
         await client.create(BOTH)
         made = await client.create(shop(ports=[{"name": "web", "number": 80}]))
@@ -76,7 +76,7 @@ async def test_a_server_takes_the_definition_and_fills_in_the_defaults():
     ],
 )
 @virtual
-async def test_an_object_that_breaks_a_constraint_is_refused_and_the_field_is_named(spec, field):
+async def test_an_object_that_violates_a_constraint_is_rejected_with_the_field(spec, field):
     async with open_client(crd=False) as client:
         await client.create(SHOPS)
         with pytest.raises(Invalid) as refused:
@@ -85,10 +85,10 @@ async def test_an_object_that_breaks_a_constraint_is_refused_and_the_field_is_na
 
 
 @virtual
-async def test_what_the_class_leaves_open_is_kept_and_what_it_does_not_name_is_dropped():
+async def test_open_fields_are_preserved_and_unknown_ones_pruned():
     async with open_client(crd=False) as client:
         await client.create(SHOPS)
-        kept = {
+        preserved = {
             "settings": {"deep": {"er": [1]}},
             "anything": [1, "two"],
             "extension": {"least": 1, "more": True, "most": 2},
@@ -96,13 +96,13 @@ async def test_what_the_class_leaves_open_is_kept_and_what_it_does_not_name_is_d
             "limits": {"cpu": 1, "memory": "1Gi"},
             "shelves": None,
         }
-        made = await client.create(shop(**kept, unknown=1))
-        assert {name: made.tree["spec"][name] for name in kept} == kept
+        made = await client.create(shop(**preserved, unknown=1))
+        assert {name: made.tree["spec"][name] for name in preserved} == preserved
         assert "unknown" not in made.tree["spec"]
 
 
 @virtual
-async def test_names_columns_scale_and_selectable_fields_work_as_the_class_says():
+async def test_scale_and_selectable_fields_work_on_a_server():
     async with open_client(crd=False) as client:
         await client.create(BOTH)
         await client.create(shop())
@@ -112,7 +112,7 @@ async def test_names_columns_scale_and_selectable_fields_work_as_the_class_says(
         assert scale.tree["spec"]["replicas"] == 1
 
 
-def test_the_stored_version_is_the_most_stable_one_unless_a_class_says_that_it_is():
+def test_the_storage_version_is_the_most_stable_unless_a_class_is_marked():
     class Alpha(Resource[SmallSpec, None], api="a.example.dev/v2alpha1", kind="Thing", plural="things"):
         pass
 
@@ -131,14 +131,14 @@ def test_the_stored_version_is_the_most_stable_one_unless_a_class_says_that_it_i
     assert crd_of(Alpha, Stable)["spec"]["versions"][0]["storage"]
 
 
-def test_versions_are_ordered_as_kubernetes_does_it():
+def test_versions_are_ordered_as_in_kubernetes():
     names = ["v1", "v10beta3", "foo1", "v3beta1", "v11alpha2", "v12alpha1", "v2", "v10", "v11beta2"]
     ordered = sorted(names, key=version_priority, reverse=True)
     assert ordered == ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1"]
 
 
 @virtual
-async def test_a_conversion_by_a_webhook_is_one_that_a_server_takes():
+async def test_a_webhook_conversion_is_accepted_by_a_server():
     service = {"name": "shop", "namespace": "shops", "path": "/convert", "port": 443}
     webhook = {"conversionReviewVersions": ["v1"], "clientConfig": {"service": service}}
     conversion = {"strategy": "Webhook", "webhook": webhook}
@@ -149,7 +149,7 @@ async def test_a_conversion_by_a_webhook_is_one_that_a_server_takes():
     assert made.metadata.labels == {"a": "b"}
 
 
-def test_kinds_of_kubernetes_itself_get_no_definition():
+def test_builtin_kinds_get_no_crd():
     class Pod(Object, api="v1"):
         pass
 
@@ -157,18 +157,18 @@ def test_kinds_of_kubernetes_itself_get_no_definition():
     (made,) = crds_of([Pod, Shop, OldShop, Shop], hubs=[OldShop], conversions=strategies)
     assert [(one["name"], one["storage"]) for one in made["spec"]["versions"]] == [("v1", False), ("v1beta1", True)]
     assert made["spec"]["conversion"] == {"strategy": "None"}
-    with pytest.raises(ConfigError, match="is a kind of Kubernetes itself"):
+    with pytest.raises(ConfigError, match="is a built-in kind of Kubernetes"):
         crd_of(Pod)
 
 
-def test_two_kinds_are_no_versions_of_one():
+def test_classes_of_different_kinds_are_refused():
     class Other(Resource[SmallSpec, None], api="trade.example.dev/v1"):
         pass
 
     class Wide(Resource[SmallSpec, None], api="trade.example.dev/v3", kind="Shop", plural="shops", scope="Cluster"):
         pass
 
-    with pytest.raises(ConfigError, match="their kind is not the same"):
+    with pytest.raises(ConfigError, match="their kind differs"):
         crd_of(Shop, Other)
     with pytest.raises(ConfigError, match="scope='Namespaced', but 'Cluster'"):
         crd_of(Shop, Wide)
@@ -185,27 +185,27 @@ def test_only_one_version_may_be_stored():
     class Two(Resource[SmallSpec, None], api="a.example.dev/v2", kind="Thing", plural="things", stored=True):
         pass
 
-    with pytest.raises(ConfigError, match="v2, v1 all say stored=True"):
+    with pytest.raises(ConfigError, match="v2, v1 all have stored=True"):
         crd_of(One, Two)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        ({"columns": [Column("Ready", ".status.redy")]}, r"column 'Ready' points at \.status\.redy"),
-        ({"scale": Scale(spec=".spec.many")}, r"scale points at \.spec\.many"),
-        ({"selectable": [".spec.shade"]}, r"selectable points at \.spec\.shade"),
+        ({"columns": [Column("Ready", ".status.redy")]}, r"column 'Ready' has the path \.status\.redy"),
+        ({"scale": Scale(spec=".spec.many")}, r"scale has the path \.spec\.many"),
+        ({"selectable": [".spec.shade"]}, r"selectable has the path \.spec\.shade"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_found_when_the_definition_is_made(options, said):
+def test_an_invalid_path_is_refused_when_the_crd_is_generated(options, message):
     class Thing(Resource[SmallSpec, SmallStatus], api="a.example.dev/v1", **options):
         pass
 
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         crd_of(Thing)
 
 
-def test_an_open_definition_lets_everything_pass_and_selects_by_nothing():
+def test_an_open_crd_accepts_everything_and_has_no_selectable_fields():
     made = crd_of(Shop, is_open=True)
     (version,) = made["spec"]["versions"]
     assert "selectableFields" not in version

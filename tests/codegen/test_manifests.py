@@ -1,9 +1,10 @@
-"""Everything that an installation needs: as files, as a kustomize tree, as a chart; and as a server takes it."""
+"""The manifests of an installation: plain files, kustomize, Helm chart; validated by a server."""
 
 from typing import Any
 
 import pytest
 
+from levelset.client.internals import with_settings
 from levelset.codegen.dockerfile import docker_files
 from levelset.codegen.helm_chart import helm_chart
 from levelset.codegen.installation import Installation, installation_of
@@ -13,18 +14,18 @@ from levelset.errors import ConfigError
 from levelset.objects.yaml_codec import read_yaml
 from levelset.runtime.controller import Controller
 from levelset.runtime.webhook import converts, validates
-from tests.apiserver.clock import virtual
-from tests.client.world import open_client
-from tests.codegen.comparing import check_files
-from tests.codegen.rendering import render_chart
-from tests.codegen.shopping import OldShop, OldShopSpec, Shop, ShopSpec
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import open_client
+from tests.codegen.golden_files import check_files
+from tests.codegen.helm_renderer import render_chart
+from tests.codegen.sample_kinds import OldShop, OldShopSpec, Shop, ShopSpec
 from tests.stories.examples import load
 
 website: Any = load("03_website")
 
 
 def check(site: Any) -> None:
-    """Finds nothing."""
+    """Accepts everything."""
 
 
 def older(shop: Shop) -> OldShop:
@@ -49,29 +50,29 @@ SITES = installation_of(
 SMALL = Installation(name="small", image="example/small@sha256:abc")
 
 
-def test_the_manifests_of_the_website_example_are_those_in_the_golden_files():
+def test_the_manifests_of_the_website_example_equal_the_golden_files():
     check_files("manifests", manifests_of(SITES))
 
 
-def test_the_kustomize_tree_of_the_website_example_is_the_one_in_the_golden_files():
+def test_the_kustomize_tree_of_the_website_example_equals_the_golden_files():
     check_files("kustomize", kustomize_tree(SITES))
 
 
-def test_the_chart_of_the_website_example_is_the_one_in_the_golden_files():
+def test_the_chart_of_the_website_example_equals_the_golden_files():
     check_files("chart", helm_chart(SITES))
 
 
 async def apply_all(objects) -> list[str]:
-    """Has a server take all objects, and look at every field of them."""
+    """Creates all objects on a server with strict field validation."""
     async with open_client(crd=False) as client:
-        strict = client.using(validation="Strict")
+        strict = with_settings(client, validation="Strict")
         if objects[0]["kind"] != "Namespace":
             await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
         return [(await strict.create(one)).kind for one in objects]
 
 
 @virtual
-async def test_a_server_takes_every_manifest_with_all_its_fields():
+async def test_a_server_accepts_every_manifest_strictly():
     made = await apply_all([obj for objects in documents_of(SITES).values() for obj in objects if _is_rest(obj)])
     assert made == [
         *("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment"),
@@ -84,7 +85,7 @@ def _is_rest(obj):
 
 
 @virtual
-async def test_a_chart_renders_into_what_a_server_takes_where_the_release_is() -> None:
+async def test_a_rendered_chart_is_accepted_by_a_server_in_the_release_namespace() -> None:
     chart = helm_chart(SITES)
     changes: dict[str, Any] = {"replicas": 3, "image__tag": "2.0", "tolerations": [{"operator": "Exists"}]}
     objects = render_chart(chart, namespace="elsewhere", **changes)
@@ -95,11 +96,11 @@ async def test_a_chart_renders_into_what_a_server_takes_where_the_release_is() -
     assert (pod["containers"][0]["image"], pod["tolerations"]) == ("sites:2.0", [{"operator": "Exists"}])
     assert pod["containers"][0]["resources"]["limits"] == {"memory": "256Mi"}
     assert {"name": "LEVELSET_WEBHOOK_SERVICE", "value": "sites.elsewhere"} in pod["containers"][0]["env"]
-    places = {one["metadata"].get("namespace") for one in objects}
-    assert places == {None, "elsewhere"}
+    namespaces = {one["metadata"].get("namespace") for one in objects}
+    assert namespaces == {None, "elsewhere"}
 
 
-def test_a_chart_that_is_told_to_leaves_out_what_is_not_wanted():
+def test_a_chart_can_disable_optional_objects():
     chart = helm_chart(SITES)
     whole = {one["kind"] for one in render_chart(chart, namespace="x")}
     less = render_chart(chart, namespace="x", networkPolicy__enabled=False, podDisruptionBudget__enabled=False)
@@ -113,14 +114,14 @@ def test_every_value_of_a_chart_is_used_by_a_template():
     assert [name for name in values if f".Values.{name}" not in templates] == []
 
 
-def test_every_file_ends_with_a_newline_and_is_the_same_when_it_is_made_again():
+def test_every_file_ends_with_a_newline_and_is_deterministic():
     for make in (manifests_of, kustomize_tree, helm_chart):
         files = make(SITES)
         assert files == make(SITES)
         assert [path for path, text in files.items() if not text.endswith("\n") or text.endswith("\n\n")] == []
 
 
-def test_all_files_of_a_kustomize_base_are_listed_and_there():
+def test_all_files_of_a_kustomize_base_are_listed():
     files = kustomize_tree(SITES)
     (base,) = read_yaml(files["base/kustomization.yaml"])
     assert {f"base/{path}" for path in base["resources"]} | {"base/kustomization.yaml"} == {
@@ -128,14 +129,14 @@ def test_all_files_of_a_kustomize_base_are_listed_and_there():
     }
 
 
-def test_an_overlay_leaves_the_roles_of_other_namespaces_where_they_are():
+def test_an_overlay_does_not_move_roles_of_other_namespaces():
     there = Installation(name="small", image="small", permissions=[permit(Shop, "get", namespace="team-a")])
     for one, is_placed in ((SMALL, True), (there, False)):
         (overlay,) = read_yaml(kustomize_tree(one)["overlays/default/kustomization.yaml"])
         assert ("namespace" in overlay) is is_placed
 
 
-def test_the_pod_is_nobody_in_particular_and_can_write_to_nothing_of_its_own():
+def test_the_pod_is_non_root_with_a_read_only_filesystem():
     pod = documents_of(SITES)["deployment.yaml"][0]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -144,7 +145,7 @@ def test_the_pod_is_nobody_in_particular_and_can_write_to_nothing_of_its_own():
     assert [one["port"] for one in (container["livenessProbe"]["httpGet"],)] == ["health"]
 
 
-def test_an_installation_with_webhooks_may_keep_its_certificates_and_put_its_authority_where_it_belongs():
+def test_an_installation_with_webhooks_may_write_its_certificates_and_ca_bundle():
     roles = [one for one in documents_of(SITES)["rbac.yaml"] if "rules" in one]
     rules = {(one["kind"], rule["resources"][0], *rule["verbs"]) for one in roles for rule in one["rules"]}
     assert {
@@ -166,10 +167,10 @@ def test_an_installation_without_webhooks_has_no_port_for_them():
 
 
 def test_a_conversion_counts_as_a_webhook():
-    async def look(shop: Any, ctx: Any) -> None: ...
+    async def reconcile(shop: Any, ctx: Any) -> None: ...
 
     translations = [converts(Shop, OldShop, to_hub=newer, from_hub=older)]
-    one = installation_of([Controller(Shop, look)], name="shop", image="shop", webhooks=translations)
+    one = installation_of([Controller(Shop, reconcile)], name="shop", image="shop", webhooks=translations)
     (definition,) = one.definitions
     assert [(version["name"], version["storage"]) for version in definition["spec"]["versions"]] == [
         ("v1", True),
@@ -190,17 +191,17 @@ def test_a_conversion_counts_as_a_webhook():
         ("shop@sha256:abc", ("shop", "sha256:abc")),
     ],
 )
-def test_the_tag_of_an_image_is_told_from_the_port_of_its_registry(image, parts):
+def test_an_image_tag_is_distinguished_from_a_registry_port(image, parts):
     assert split_image(image) == parts
 
 
-@pytest.mark.parametrize(("options", "said"), [({"name": "A b"}, "at most 53"), ({"replicas": 0}, "at least one")])
-def test_an_installation_that_makes_no_sense_is_refused(options, said):
-    with pytest.raises(ConfigError, match=said):
+@pytest.mark.parametrize(("options", "message"), [({"name": "A b"}, "at most 53"), ({"replicas": 0}, "at least one")])
+def test_an_invalid_installation_is_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
         Installation(**{"name": "shop", "image": "shop", **options})
 
 
-def test_the_dockerfile_runs_the_command_as_nobody():
+def test_the_dockerfile_runs_the_command_as_a_non_root_user():
     files = docker_files(["python", "-m", "website"], python="3.13", ports=[8081, 9443])
     check_files("docker", files)
     with pytest.raises(ConfigError, match="a list of words"):

@@ -1,4 +1,4 @@
-"""OpenAPI documents of one's own kinds."""
+"""OpenAPI documents of custom kinds."""
 
 import json
 
@@ -6,10 +6,10 @@ from levelset.client.transport.interface import Call
 from levelset.codegen.crd import crd_of
 from levelset.codegen.openapi import openapi_of
 from levelset.objects import GroupVersionKind, Resource, Spec
-from tests.apiserver.clock import virtual
-from tests.client.world import open_client
-from tests.codegen.comparing import check_text
-from tests.codegen.shopping import OldShop, Shop
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import open_client
+from tests.codegen.golden_files import check_text
+from tests.codegen.sample_kinds import OldShop, Shop
 
 BOTH = crd_of(OldShop, Shop)
 DOCUMENT = openapi_of([Shop, OldShop], title="Shops", version="1.0")
@@ -32,16 +32,16 @@ def references(tree):
     return set().union(*(references(one) for one in tree)) if isinstance(tree, list) else set()
 
 
-def test_the_document_of_two_versions_is_the_one_in_the_golden_file():
+def test_the_document_of_two_versions_equals_the_golden_file():
     check_text("openapi.json", json.dumps(DOCUMENT, indent=1) + "\n")
 
 
-def test_a_document_refers_to_nothing_outside_of_it():
+def test_a_document_is_self_contained():
     known = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
     assert references(DOCUMENT) <= known
 
 
-def test_a_kind_has_paths_for_all_that_it_serves():
+def test_a_kind_has_paths_for_all_its_operations():
     paths = DOCUMENT["paths"]
     one = "/apis/trade.example.dev/v1/namespaces/{namespace}/shops/{name}"
     assert set(paths[one]) == {"parameters", "get", "put", "patch", "delete"}
@@ -52,7 +52,7 @@ def test_a_kind_has_paths_for_all_that_it_serves():
 
 
 @virtual
-async def test_the_server_explains_a_kind_with_the_same_words():
+async def test_the_server_publishes_the_same_schema():
     async with open_client(crd=False) as client:
         await client.create(BOTH)
         call = Call(method="GET", path="/openapi/v3/apis/trade.example.dev/v1", headers={"Accept": "application/json"})

@@ -1,4 +1,4 @@
-"""Leave for controllers: what is inferred, merged, and written."""
+"""RBAC of controllers: inferred permissions, merged rules and generated roles."""
 
 from functools import partial
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 
 from levelset.client import MergePatch
 from levelset.codegen.rbac import (
-    Deed,
+    ContextCall,
     Permission,
-    deeds_of,
+    context_calls,
     infer_permissions,
     merge_rules,
     permit,
@@ -20,8 +20,8 @@ from levelset.codegen.rbac import (
 from levelset.errors import ConfigError
 from levelset.objects import GroupVersionKind, Object, Resource, Spec, write_manifests
 from levelset.runtime.controller import Context, Controller, owns, references, watches
-from tests.codegen.comparing import check_text
-from tests.codegen.shopping import Shop
+from tests.codegen.golden_files import check_text
+from tests.codegen.sample_kinds import Shop
 from tests.stories.examples import load
 
 website: Any = load("03_website")
@@ -39,13 +39,13 @@ class Region(Resource[RegionSpec, None], api="trade.example.dev/v1", scope="Clus
     pass
 
 
-async def look(shop: Shop, ctx: Context) -> None:
-    """Does everything, by the hands of others."""
+async def reconcile(shop: Shop, ctx: Context) -> None:
+    """Does everything in a helper function."""
     await help_out(shop, ctx)
 
 
 async def help_out(shop: Shop, ctx: Context) -> None:
-    ctx.record(shop, "Looked", "it was looked at")
+    ctx.record(shop, "Reconciled", "it was reconciled")
     await ctx.save(shop)
     for one in await ctx.children(ConfigMap):
         await ctx.delete(one)
@@ -60,14 +60,14 @@ def rules(*controllers, **options):
     return {(rule["apiGroups"][0], one): rule["verbs"] for rule in found for one in rule["resources"]}
 
 
-def test_the_roles_of_the_website_example_are_those_in_the_golden_file():
+def test_the_roles_of_the_website_example_equal_the_golden_file():
     found = infer_permissions([website.websites], namespace="sites-system", lease="sites")
     check_text(
         "website-rbac.yaml", write_manifests(roles_of(found, name="sites", account="sites", namespace="sites-system"))
     )
 
 
-def test_what_is_looked_at_and_followed_is_read_and_nothing_is_written_that_the_code_does_not_write():
+def test_watched_kinds_are_read_and_only_inferred_writes_are_allowed():
     controller = Controller(Shop, idle, owns(ConfigMap), references(Region, lambda shop: []))
     events = ("events.k8s.io", "events"), ["create", "patch"]
     assert rules(controller) == {
@@ -79,19 +79,19 @@ def test_what_is_looked_at_and_followed_is_read_and_nothing_is_written_that_the_
     }
 
 
-def test_what_the_code_does_with_its_context_is_allowed_also_if_a_helper_does_it():
-    found = rules(Controller(Shop, look, owns(ConfigMap)))
+def test_context_calls_in_helpers_are_allowed():
+    found = rules(Controller(Shop, reconcile, owns(ConfigMap)))
     assert found["trade.example.dev", "shops"] == ["get", "list", "watch", "patch"]
     assert found["trade.example.dev", "shops/status"] == ["patch"]
     assert found["", "configmaps"] == ["get", "list", "watch", "delete"]
 
 
-def test_a_finalizer_is_a_patch_of_the_object_itself():
+def test_a_finalizer_needs_patch_on_the_object():
     found = rules(Controller(Shop, idle, cleanup=idle))
     assert found["trade.example.dev", "shops"] == ["get", "list", "watch", "patch"]
 
 
-def test_code_that_cannot_be_read_gets_what_reconcilers_usually_need() -> None:
+def test_code_without_source_gets_the_usual_permissions() -> None:
     made: dict[str, Any] = {}
     exec("async def unread(shop, ctx): pass", made)
     found = rules(Controller(Shop, made["unread"], owns(ConfigMap)))
@@ -99,23 +99,23 @@ def test_code_that_cannot_be_read_gets_what_reconcilers_usually_need() -> None:
     assert found["trade.example.dev", "shops/status"] == ["patch"]
 
 
-class Keeper:
-    async def look(self, shop: Shop, ctx: Context) -> None:
+class Reconciler:
+    async def reconcile(self, shop: Shop, ctx: Context) -> None:
         await ctx.client.update(shop)
 
     async def __call__(self, shop: Shop, ctx: Context) -> None:
         await ctx.patch(shop.ref, MergePatch({}))
 
 
-def test_methods_partials_and_objects_that_can_be_called_are_read_too():
-    assert deeds_of(Keeper().look) == {Deed("update", is_own=True)}
-    assert deeds_of(partial(Keeper.look, Keeper())) == {Deed("update", is_own=True)}
-    assert deeds_of(Keeper()) == {Deed("patch", is_own=True)}
-    assert deeds_of(None) == frozenset()
-    assert deeds_of(len) is None
+def test_methods_partials_and_callable_objects_are_read_too():
+    assert context_calls(Reconciler().reconcile) == {ContextCall("update", is_own=True)}
+    assert context_calls(partial(Reconciler.reconcile, Reconciler())) == {ContextCall("update", is_own=True)}
+    assert context_calls(Reconciler()) == {ContextCall("patch", is_own=True)}
+    assert context_calls(None) == frozenset()
+    assert context_calls(len) is None
 
 
-def test_what_stays_in_a_namespace_is_a_role_there_and_a_kind_without_a_namespace_is_not():
+def test_namespaced_permissions_become_roles_and_cluster_kinds_cluster_roles():
     controller = Controller(
         Shop,
         idle,
@@ -139,7 +139,7 @@ def test_what_stays_in_a_namespace_is_a_role_there_and_a_kind_without_a_namespac
     assert roles[3]["subjects"] == [{"kind": "ServiceAccount", "name": "shop", "namespace": "shop-system"}]
 
 
-def test_what_is_allowed_everywhere_is_not_said_again_of_a_namespace():
+def test_cluster_wide_permissions_are_not_repeated_in_roles():
     found = roles_of(
         [permit(ConfigMap, "get", "list"), permit(ConfigMap, "get", namespace="a")],
         name="x",
@@ -151,8 +151,8 @@ def test_what_is_allowed_everywhere_is_not_said_again_of_a_namespace():
     assert found[0]["metadata"]["labels"] == {"a": "b"}
 
 
-def test_extras_are_added_and_what_is_not_needed_is_taken_away():
-    controller = Controller(Shop, look, owns(ConfigMap))
+def test_extras_are_added_and_unneeded_verbs_removed():
+    controller = Controller(Shop, reconcile, owns(ConfigMap))
     found = rules(controller, extras=[permit(ConfigMap, "update")], without=[permit(ConfigMap, "delete", "get")])
     assert found["", "configmaps"] == ["list", "watch", "update"]
 
@@ -190,12 +190,12 @@ def test_roles_are_read_back_as_permissions() -> None:
     assert read_permissions([{"kind": "ClusterRole", "metadata": {"name": "x"}}]) == []
 
 
-def test_a_permission_says_what_it_is_about():
+def test_a_permission_as_text_and_its_validation():
     assert str(permit(Shop, "get", "list", part="status", namespace="a")) == (
         "get, list shops/status.trade.example.dev in a"
     )
     assert resource_of(GroupVersionKind("x.dev", "v1", "Policy")) == ("x.dev", "policies")
     with pytest.raises(ConfigError, match="are lists"):
         Permission("", "pods", "get")
-    with pytest.raises(ConfigError, match="say on which resource"):
+    with pytest.raises(ConfigError, match="resource and verbs must not be empty"):
         Permission("", "pods", [])

@@ -1,4 +1,4 @@
-"""Schemas out of classes: each type, each declaration, and what has none."""
+"""Schemas generated from classes: types, markers, defaults, and types without a schema."""
 
 import datetime as dt
 import decimal
@@ -31,7 +31,7 @@ from levelset.objects import (
     Spec,
     field,
 )
-from tests.codegen.shopping import OldShop, Shop
+from tests.codegen.sample_kinds import OldShop, Shop
 
 INTEGER = {"type": "integer", "format": "int64"}
 FREE = {"x-kubernetes-preserve-unknown-fields": True}
@@ -91,7 +91,7 @@ class Plain(msgspec.Struct, frozen=True):
 
 
 def member(hint, default=msgspec.NODEFAULT):
-    """The schema of a member of this type, which is one that the server takes."""
+    """The schema of a member of this type, checked to be structural."""
     given = {} if default is msgspec.NODEFAULT else {"it": default}
     members = {"__module__": __name__, "__annotations__": {"it": hint}, **given}
     model = types.new_class("Things", (Spec,), {}, lambda namespace: namespace.update(members))
@@ -122,7 +122,7 @@ def member(hint, default=msgspec.NODEFAULT):
         (Any, FREE),
         (msgspec.Raw, FREE),
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
-        (Literal["a"] | Literal["b"], {"type": "string", "enum": ["a", "b"]}),  # noqa: PYI030 -- people write it
+        (Literal["a"] | Literal["b"], {"type": "string", "enum": ["a", "b"]}),  # noqa: PYI030 -- users write it
         (Literal["a", None], {"type": "string", "enum": ["a", None], "nullable": True}),  # noqa: PYI061 -- as above
         (Literal["a"] | None, {"type": "string", "enum": ["a", None], "nullable": True}),
         (Level, {"type": "integer", "enum": [1, 2]}),
@@ -181,7 +181,7 @@ def test_each_type_has_its_schema(hint, found):
         ),
     ],
 )
-def test_each_declaration_becomes_its_keywords(extra, base, found):
+def test_each_marker_becomes_its_keywords(extra, base, found):
     assert member(Annotated[base, extra]) == {**member(base), **found}
     assert member(Annotated[base, extra] | None, None) == {**member(base), **found}
 
@@ -197,20 +197,20 @@ def test_each_declaration_becomes_its_keywords(extra, base, found):
         (list[int], field(default_factory=list), {"type": "array", "items": INTEGER}),
         (tuple[int, ...], (1, 2), {"type": "array", "items": INTEGER, "default": [1, 2]}),
         (Level, Level.HIGH, {"type": "integer", "enum": [1, 2], "default": 2}),
-        (str, field(default_factory=lambda: "made anew"), {"type": "string"}),
+        (str, field(default_factory=lambda: "generated"), {"type": "string"}),
         (Plain, Plain(), {"type": "object", "properties": {"one": {**INTEGER, "default": 1}}, "default": {"one": 1}}),
     ],
 )
-def test_defaults_are_those_of_the_class_and_none_means_absence(hint, default, found):
+def test_defaults_come_from_the_class_and_none_means_absence(hint, default, found):
     assert member(hint, default) == found
 
 
-def test_a_quantity_is_a_number_or_a_text_that_is_one():
+def test_a_quantity_is_an_int_or_string():
     made = member(Quantity, Quantity("1Gi"))
     assert (made["default"], made["x-kubernetes-int-or-string"]) == ("1Gi", True)
 
 
-def test_an_object_inside_of_an_object_has_an_identity_and_its_own_members():
+def test_an_embedded_object_has_its_own_fields():
     open_object = {"type": "object", "x-kubernetes-embedded-resource": True, **FREE}
     assert member(Object) == open_object
     assert member(Pod) == {
@@ -223,7 +223,7 @@ def test_an_object_inside_of_an_object_has_an_identity_and_its_own_members():
     assert member(ObjectMeta)["properties"]["labels"] == {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-def test_what_is_inside_of_itself_is_open_from_there_on_if_the_class_says_so():
+def test_a_recursive_type_is_open_if_it_preserves_unknown_fields():
     inner = {"type": "object", **FREE}
     assert member(OpenTree)["properties"]["children"] == {"type": "array", "items": inner}
 
@@ -238,16 +238,16 @@ class Described(Spec):
     """Not this."""
 
 
-class Heir(Described):
+class Derived(Described):
     fourth: int = 0
     """Said by the heir."""
 
 
-class Thing(Resource[Heir, None], api="a.example.dev/v1"):
+class Thing(Resource[Derived, None], api="a.example.dev/v1"):
     """A thing."""
 
 
-def test_descriptions_are_docstrings_and_the_nearest_word_wins():
+def test_descriptions_are_docstrings_and_the_closest_takes_precedence():
     made = schema_of(Thing)
     spec = made["properties"]["spec"]["properties"]
     assert made["description"] == "A thing."
@@ -274,12 +274,12 @@ class Whole(Resource[MoreRuled, None], api="a.example.dev/v1", rules=[Rule("self
     pass
 
 
-def test_rules_of_a_class_stand_with_it_those_of_its_bases_first():
+def test_rules_of_base_classes_come_first():
     made = schema_of(Whole)
     rules = [one["rule"] for one in made["properties"]["spec"]["x-kubernetes-validations"]]
     assert rules == ["self.a <= self.b", "self.a > 0"]
     assert made["x-kubernetes-validations"] == [{"rule": "self.metadata.name != 'x'"}]
-    with pytest.raises(ConfigError, match="which is no rule"):
+    with pytest.raises(ConfigError, match="which is not a Rule"):
         type("Wrong", (Spec,), {}, rules=["self.a > 0"])
 
 
@@ -289,43 +289,43 @@ def test_the_schema_of_a_whole_kind_is_structural(kind):
 
 
 @pytest.mark.parametrize(
-    ("hint", "said"),
+    ("hint", "message"),
     [
-        (Mixed, "is of several types"),
-        (Literal[1, "a"], "is of several types"),
+        (Mixed, "have several types"),
+        (Literal[1, "a"], "have several types"),
         (tuple[int, str], "a tuple of several types"),
-        (dict[int, str], "keys of a map are texts"),
-        (dict[Annotated[str, Meta(max_length=3)], str], "write a Rule about the map"),
+        (dict[int, str], "keys of a map must be plain strings"),
+        (dict[Annotated[str, Meta(max_length=3)], str], "use a Rule to constrain them"),
         (list[int] | str, "has no structural schema"),
-        (Part | Left, "cannot be told apart"),
+        (Part | Left, "cannot be distinguished"),
         (Left | Right, "size of Right has another schema"),
-        (Left | Strict, "the rules of Strict would hold for every variant"),
-        (Tree, r"\.it\.children\[\]: Tree is inside of itself"),
+        (Left | Strict, "the rules of Strict would apply to every variant"),
+        (Tree, r"\.it\.children\[\]: Tree is recursive"),
         (Row, "is array_like"),
         (complex, "there is no schema for complex"),
-        (Annotated[str, Meta(ge=1)], "a bound of 1 is for numbers"),
-        (Annotated[bool, Meta(min_length=1)], "a length is for texts"),
-        (Annotated[int, Meta(pattern="a")], "a pattern is for texts"),
-        (Annotated[str, Meta(pattern="(?=a)")], "only Python knows"),
-        (Annotated[str, Meta(pattern=r"(a)\1")], "only Python knows"),
-        (Annotated[str, ListSet()], "ListSet is for lists"),
-        (Annotated[str, Atomic()], "Atomic is for lists and maps"),
-        (Annotated[str, Embedded()], "Embedded is for maps"),
-        (Annotated[list[Part], ListMap("nme")], r"its items have no such member, but name, size"),
-        (Annotated[list[Part], ListMap("size")], "must be there in every item"),
+        (Annotated[str, Meta(ge=1)], "the bound 1 applies to numbers only"),
+        (Annotated[bool, Meta(min_length=1)], "a length applies to strings"),
+        (Annotated[int, Meta(pattern="a")], "a pattern applies to strings only"),
+        (Annotated[str, Meta(pattern="(?=a)")], "is not valid RE2"),
+        (Annotated[str, Meta(pattern=r"(a)\1")], "is not valid RE2"),
+        (Annotated[str, ListSet()], "ListSet applies to lists"),
+        (Annotated[str, Atomic()], "Atomic applies to lists and maps"),
+        (Annotated[str, Embedded()], "Embedded applies to maps"),
+        (Annotated[list[Part], ListMap("nme")], r"its items have no such field; they have name, size"),
+        (Annotated[list[Part], ListMap("size")], "must be present in every item"),
     ],
 )
-def test_what_has_no_structural_schema_is_refused_and_the_attribute_is_named(hint, said):
-    with pytest.raises(ConfigError, match=said) as refused:
+def test_a_type_without_a_structural_schema_is_refused_with_its_attribute(hint, message):
+    with pytest.raises(ConfigError, match=message) as refused:
         member(hint)
     assert str(refused.value).startswith("Thing.spec.it")
 
 
-def test_a_default_that_json_does_not_know_is_refused():
-    with pytest.raises(ConfigError, match="cannot be written"):
+def test_a_default_that_cannot_be_encoded_is_refused():
+    with pytest.raises(ConfigError, match="cannot be encoded"):
         member(Any, object())
 
 
-def test_a_class_that_is_no_kind_is_said_to_be_none():
-    with pytest.raises(ConfigError, match="is no kind yet"):
+def test_a_class_that_is_not_a_kind_is_refused():
+    with pytest.raises(ConfigError, match="does not declare a kind"):
         schema_of(Part)

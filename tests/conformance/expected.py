@@ -1,7 +1,7 @@
-"""What of the conformance kit is not held to yet, each with its reason: the only place where that is said.
+"""The areas and scenarios of the conformance kit that are not fulfilled, each with its reason.
 
-An area is left out whole: its scenarios are not run. A scenario is run all the same and must differ from the recording;
-as soon as it passes, its test fails until the line is taken out here.
+An area is skipped: its scenarios are not run. A listed scenario is run and must differ from the recording; when it
+passes, its test fails until the line is removed here.
 """
 
 __all__ = ["AREAS", "SCENARIOS"]

@@ -1,4 +1,4 @@
-"""Runs single scenarios of the conformance kit, quicker than its command line does, without changing the kit.
+"""Runs single scenarios of the conformance kit, faster than its command line, without changing the kit.
 
 The kit is a folder of plain scripts that import each other by bare names. It is loaded once, with its folder on the
 path for that moment only.
@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["FOLDER", "is_forgetful", "load", "run"]
 
 FOLDER = Path(__file__).parent / "kit"
-_SETTLE = 0.05  # how long to listen for events too many; our server sends them within a millisecond
+_SETTLE = 0.05  # seconds to wait for unexpected events; our server sends events within a millisecond
 _POLL = 0.005
 _PAUSE = 0.1  # to show that something does not happen; what does happen takes our server milliseconds
 _PATIENCE = 8.0  # until a state is reached that our server reaches in milliseconds: a failure must not take minutes
@@ -29,7 +29,7 @@ def load() -> tuple[Any, ...]:
 
 
 def run(scenario: Any, url: str, token: str) -> list[str]:
-    """Runs a scenario against the server at `url`; gives what differs from the recording, nothing when all is well."""
+    """Runs a scenario against the server at `url`; returns the differences from the recording."""
     runner = _kit("runner")
     options = runner.Options(_kit("client").Target(url, token), FOLDER, None, 1, None)
     attempt = _quick(runner)(scenario, options)

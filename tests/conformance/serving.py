@@ -18,7 +18,7 @@ _PATIENCE = 60.0  # for a machine that is busy with something else; it takes mil
 
 @contextmanager
 def serve(data: Path | None, *, rbac: bool = False) -> Iterator[str]:
-    """Serves an API over plain HTTP, kept in memory or in an SQLite file; gives its URL."""
+    """Serves an API over plain HTTP, with storage in memory or in an SQLite file; yields its URL."""
     serving = _Serving(data, rbac=rbac)
     thread = threading.Thread(target=asyncio.run, args=(serving.main(),), name="apiserver", daemon=True)
     thread.start()
@@ -33,20 +33,20 @@ def serve(data: Path | None, *, rbac: bool = False) -> Iterator[str]:
 
 
 class _Failures(logging.Handler):
-    """Keeps what servers log when they answer 500: it belongs to no test that runs at that moment."""
+    """Collects what servers log when they answer 500; it cannot be assigned to one of the running tests."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.found: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        told = logging.Formatter().format(record)
-        self.found.append(f"{getattr(record, 'audit_id', '')}: {told}")
+        text = logging.Formatter().format(record)
+        self.found.append(f"{getattr(record, 'audit_id', '')}: {text}")
 
 
 @contextmanager
 def failures() -> Iterator[list[str]]:
-    """What servers of this process log as an error meanwhile, each with the id that the client was told."""
+    """What servers of this process log as an error meanwhile, each with the audit id that the client got."""
     handler = _Failures()
     logger = logging.getLogger("levelset")
     logger.addHandler(handler)
@@ -57,7 +57,7 @@ def failures() -> Iterator[list[str]]:
 
 
 class _Serving:
-    """What the thread of the server and the thread of the tests say to each other."""
+    """The shared state of the server's thread and the tests' thread."""
 
     def __init__(self, data: Path | None, *, rbac: bool) -> None:
         self.data = data

@@ -2,8 +2,8 @@
 
 Scenarios do not depend on each other, and a few wait for seconds: they run several at a time, in the order of their
 tests, and each test waits for its own. Those that make the server forget its history run alone, after all others.
-Those in which others than the owner ask have a server of their own, on which roles count; all others show that roles
-change nothing for the owner.
+Scenarios with requests of other users have a server of their own with RBAC; all others show that RBAC changes nothing
+for the owner.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(120)  # the first test waits for all scenarios,
 
 
 class Rehearsal:
-    """The scenarios of one backend, under way."""
+    """The running scenarios of one backend."""
 
     def __init__(
         self, url: str, url_with_roles: str, pool: ThreadPoolExecutor, wanted: list[Any], failures: list[str]
@@ -71,7 +71,7 @@ def test_the_server_answers_as_kubernetes_does(rehearsal: Rehearsal, scenario: A
         assert found, f"This scenario passes now: take it out of tests/conformance/expected.py ({reason})."
 
 
-def test_whatever_is_excused_exists():
+def test_every_expected_failure_names_an_existing_scenario():
     known = {(scenario.area, scenario.name) for scenario in scenarios.load()}
     excused = {(area, name) for area, names in expected.SCENARIOS.items() for name in names}
     assert excused <= known

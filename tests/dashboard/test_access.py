@@ -1,12 +1,12 @@
-"""Only who has the token may look, from this machine, with GET, and from the page itself."""
+"""Access control of the dashboard: token, loopback, GET only, same origin."""
 
 import pytest
 
-from levelset.dashboard import Access
+from levelset.dashboard import AccessPolicy
 from levelset.dashboard.access import is_loopback
 from levelset.http import Headers, Request
 
-ACCESS = Access("s3cret")
+ACCESS = AccessPolicy("s3cret")
 COOKIE = ACCESS.cookie.partition(";")[0]
 
 
@@ -18,7 +18,7 @@ def status(path: str = "/", method: str = "GET", **headers: str) -> int | None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8080", "LOCALHOST", "[::1]", "[::1]:9"])
-def test_the_names_of_this_machine_are_answered(host: str) -> None:
+def test_loopback_names_are_allowed(host: str) -> None:
     assert is_loopback(host)
 
 
@@ -30,7 +30,7 @@ def test_the_names_of_this_machine_are_answered(host: str) -> None:
         "127.0.0.1, evil",
     ],
 )
-def test_any_other_name_is_refused_before_the_token_is_looked_at(host: str | None) -> None:
+def test_any_other_host_is_refused_before_the_token_is_checked(host: str | None) -> None:
     assert not is_loopback(host)
     request = Request("GET", "/", query="token=s3cret", headers=Headers({} if host is None else {"Host": host}))
     refused = ACCESS.refuses(request)
@@ -39,41 +39,41 @@ def test_any_other_name_is_refused_before_the_token_is_looked_at(host: str | Non
 
 
 @pytest.mark.parametrize("path", ["/", "/api/status", "/feed", "/nothing", "/?token=", "/?token=wrong", "/?token=%FF"])
-def test_without_the_token_nobody_looks(path: str) -> None:
+def test_requests_without_the_token_are_refused(path: str) -> None:
     assert status(path) == 401
     assert status(path, cookie=f"{ACCESS.cookie_name}=wrong; other=s3cret") == 401
     assert status(path, cookie='\x00;;=,"') == 401
 
 
-def test_the_token_in_the_address_opens_the_page_and_nothing_else() -> None:
+def test_the_token_in_the_url_opens_only_the_page() -> None:
     assert status("/?token=s3cret") is None
     assert status("/api/status?token=s3cret") == 401
 
 
-def test_the_cookie_opens_everything_also_among_others() -> None:
+def test_the_cookie_opens_everything_also_among_other_cookies() -> None:
     assert status("/api/status", cookie=f"a=b; {COOKIE}; c=d") is None
     assert status("/feed", cookie=COOKIE) is None
     assert status("/feed", cookie=f'theirs={{"a": [1, "b"]}}; =; ;broken; {COOKIE};') is None
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE"])
-def test_nothing_but_get_is_answered(method: str) -> None:
+def test_only_get_is_allowed(method: str) -> None:
     assert status("/api/status", method, cookie=COOKIE) == 405
 
 
 @pytest.mark.parametrize(("site", "expected"), [("cross-site", 403), ("same-site", 403), ("same-origin", None)])
-def test_a_page_of_another_port_or_site_may_not_read(site: str, expected: int | None) -> None:
+def test_cross_site_requests_are_refused(site: str, expected: int | None) -> None:
     assert status("/api/status", cookie=COOKIE, sec_fetch_site=site) == expected
-    assert status("/?token=s3cret", sec_fetch_site=site) is None  # a link in a terminal of the browser may lead here
+    assert status("/?token=s3cret", sec_fetch_site=site) is None  # a link from another page may lead here
 
 
-def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites() -> None:
+def test_the_cookie_is_http_only_and_same_site() -> None:
     parts = ACCESS.cookie.split("; ")
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(parts)
-    assert Access("other").cookie_name != ACCESS.cookie_name
+    assert AccessPolicy("other").cookie_name != ACCESS.cookie_name
 
 
-def test_a_token_is_made_anew_each_time_and_long() -> None:
-    one, two = Access(), Access()
+def test_a_token_is_long_and_new_each_time() -> None:
+    one, two = AccessPolicy(), AccessPolicy()
     assert one.token != two.token
     assert len(one.token) >= 40

@@ -1,4 +1,4 @@
-"""The page is one document that loads nothing, and lets only its own style and script work."""
+"""The page is one self-contained document with a strict Content-Security-Policy."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ PAGE = read_page()
 TEXT = PAGE.body.decode()
 
 
-def test_style_and_script_are_those_that_the_policy_names() -> None:
+def test_style_and_script_match_the_policy_hashes() -> None:
     for tag in ("style", "script"):
         (inside,) = re.findall(f"<{tag}>(.*?)</{tag}>", TEXT, re.DOTALL)
         name = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
@@ -26,21 +26,21 @@ def test_the_policy_allows_nothing_else() -> None:
         assert directive in PAGE.policy
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_nothing_is_loaded_from_elsewhere() -> None:
     assert not re.findall(r"https?:|//[a-z]|@import|url\(|src=", re.sub(r"(?m)//\s.*$", "", TEXT))
 
 
-def test_what_objects_say_is_only_ever_set_as_text() -> None:
+def test_object_data_is_only_set_as_text() -> None:
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(|srcdoc|\bon\w+=", TEXT)
 
 
-def test_links_lead_only_into_the_page() -> None:
+def test_links_stay_on_the_page() -> None:
     assert set(re.findall(r'href="([^"]*)"', TEXT)) == {"data:,", "#main", "#/", "#/events"}
     built = re.findall(r"href: ([^,}]+)", TEXT)
     assert built
     assert all(one.strip().startswith(('"#/', "toKind(", "toObject(")) for one in built)
 
 
-def test_the_page_follows_the_colours_and_the_motion_that_people_ask_for() -> None:
+def test_the_page_respects_colour_scheme_and_reduced_motion() -> None:
     assert "prefers-color-scheme: dark" in TEXT
     assert "prefers-reduced-motion" in TEXT

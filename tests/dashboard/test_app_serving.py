@@ -1,4 +1,4 @@
-"""A program with a dashboard serves it from beginning to end, and a browser can follow a change."""
+"""The dashboard as a System: it is served with the manager, and a browser receives changes."""
 
 import asyncio
 import json
@@ -14,8 +14,8 @@ from levelset.errors import ConfigError
 from levelset.http import Server
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.system import open_parts
-from tests.client.world import website
-from tests.dashboard.stage import open_client
+from tests.client.fixtures import website
+from tests.dashboard.fixtures import open_client
 
 
 async def fetch(url: str, path: str, **headers: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -35,13 +35,13 @@ async def whole(client: Client) -> AsyncGenerator[str, None]:
         yield parts.urls["dashboard"]
 
 
-async def test_a_browser_is_let_in_once_and_then_told_of_changes() -> None:
+async def test_a_browser_authenticates_once_and_receives_changes() -> None:
     async with open_client() as client, whole(client) as url:
         reader, writer = await fetch(url, f"/?{urlsplit(url).query}", Connection="close")
-        answer = (await reader.read()).decode()
+        response = (await reader.read()).decode()
         writer.close()
-        assert answer.startswith("HTTP/1.1 200 OK")
-        cookie = answer.partition("Set-Cookie: ")[2].partition(";")[0]
+        assert response.startswith("HTTP/1.1 200 OK")
+        cookie = response.partition("Set-Cookie: ")[2].partition(";")[0]
         reader, writer = await fetch(url, "/feed?kind=example.dev/v1/Website", Cookie=cookie)
         await reader.readuntil(b'{"example.dev/v1/Website": null}')
         await client.create(website("blog"))
@@ -54,7 +54,7 @@ async def test_a_browser_is_let_in_once_and_then_told_of_changes() -> None:
         writer2.close()
 
 
-async def test_it_ends_with_the_program_while_somebody_looks() -> None:
+async def test_open_feeds_end_when_the_program_stops() -> None:
     async with open_client() as client:
         async with whole(client) as url:
             token = urlsplit(url).query.partition("=")[2]
@@ -68,8 +68,8 @@ async def test_it_ends_with_the_program_while_somebody_looks() -> None:
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("dashboard/")]
 
 
-async def test_a_port_that_is_taken_is_told_before_anything_begins() -> None:
-    async with Server(lambda _: pytest.fail("nobody asks")) as other:
-        with pytest.raises(ConfigError, match=f"Port {other.port} on 127.0.0.1 is taken"):
+async def test_a_port_in_use_is_refused_at_the_start() -> None:
+    async with Server(lambda _: pytest.fail("no request is expected")) as other:
+        with pytest.raises(ConfigError, match=f"Port {other.port} on 127.0.0.1 is in use"):
             async with open_parts(dashboard(other.port)):
                 pytest.fail("it must not be opened")

@@ -1,4 +1,4 @@
-"""A page is told what changes while it looks, and nothing is done when nobody does."""
+"""The event feed: notifications of changes while pages are open, and no watches otherwise."""
 
 import asyncio
 import itertools
@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from levelset.client import Client, MergePatch
-from levelset.dashboard import Feed
+from levelset.client.internals import with_hook
+from levelset.dashboard import EventFeed
 from levelset.errors import TooManyRequests, Unreachable
 from levelset.http import iterate
 from levelset.testing.virtual_time import virtual
-from tests.client.world import CONFIG_MAP, WEBSITE, failing
-from tests.dashboard.stage import open_client, tree
+from tests.client.fixtures import CONFIG_MAP, WEBSITE, failing
+from tests.dashboard.fixtures import open_client, tree
 
 
-async def told(feed: Feed, *kinds: Any, status: bool = False) -> AsyncGenerator[Any, None]:
-    """What a page hears, message by message."""
+async def messages(feed: EventFeed, *kinds: Any, status: bool = False) -> AsyncGenerator[Any, None]:
+    """The messages that a page receives."""
     async with aclosing(iterate(feed.open(kinds, status=status))) as pieces:
         async for piece in pieces:
             for block in piece.decode().split("\n\n"):
@@ -27,21 +28,23 @@ async def told(feed: Feed, *kinds: Any, status: bool = False) -> AsyncGenerator[
                     yield json.loads(block.partition("data: ")[2])
 
 
-def opened(client: Client, pulse: list[int] | None = None) -> Feed:
-    return Feed(lambda: client, lambda: list(pulse or []))
+def opened(client: Client, pulse: list[int] | None = None) -> EventFeed:
+    return EventFeed(lambda: client, lambda: list(pulse or []))
 
 
 @virtual
-async def test_a_change_is_told_by_name_and_the_watch_ends_with_the_page() -> None:
+async def test_a_change_is_sent_by_name_and_the_watch_ends_with_the_page() -> None:
     async with open_client() as client:
         feed = opened(client)
         assert not feed.watched
-        async with aclosing(told(feed, CONFIG_MAP)) as page:
-            assert (await anext(page))["kinds"] == {"v1/ConfigMap": None}  # now it is watched: look at all once
+        async with aclosing(messages(feed, CONFIG_MAP)) as page:
+            assert (await anext(page))["kinds"] == {
+                "v1/ConfigMap": None
+            }  # the watch has started: reload the whole kind
             await client.create(tree("v1", "ConfigMap", "settings", data={}))
             assert (await anext(page))["kinds"] == {"v1/ConfigMap": ["default/settings"]}
-            assert (len(feed.watched), feed.readers) == (1, 1)
-        assert (len(feed.watched), feed.readers) == (0, 0)
+            assert (len(feed.watched), feed.subscribers) == (1, 1)
+        assert (len(feed.watched), feed.subscribers) == (0, 0)
         await feed.close()
 
 
@@ -49,9 +52,9 @@ async def test_a_change_is_told_by_name_and_the_watch_ends_with_the_page() -> No
 async def test_many_pages_share_a_watch() -> None:
     async with open_client() as client:
         feed = opened(client)
-        async with aclosing(told(feed, CONFIG_MAP)) as one:
+        async with aclosing(messages(feed, CONFIG_MAP)) as one:
             await anext(one)
-            async with aclosing(told(feed, CONFIG_MAP, WEBSITE)) as two:
+            async with aclosing(messages(feed, CONFIG_MAP, WEBSITE)) as two:
                 await anext(two)
                 assert set(feed.watched) == {CONFIG_MAP, WEBSITE}
                 assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("dashboard/")]) == 2
@@ -60,10 +63,10 @@ async def test_many_pages_share_a_watch() -> None:
 
 
 @virtual
-async def test_changes_of_one_object_are_told_once_and_many_as_all() -> None:
+async def test_changes_of_one_object_are_merged_and_many_become_a_reload() -> None:
     async with open_client() as client:
         feed = opened(client)
-        async with aclosing(told(feed, CONFIG_MAP)) as page:
+        async with aclosing(messages(feed, CONFIG_MAP)) as page:
             await anext(page)
             made = await client.create(tree("v1", "ConfigMap", "settings", data={}))
             for number in range(3):
@@ -71,18 +74,18 @@ async def test_changes_of_one_object_are_told_once_and_many_as_all() -> None:
             assert (await anext(page))["kinds"] == {"v1/ConfigMap": ["default/settings"]}
             for number in range(60):
                 await client.create(tree("v1", "ConfigMap", f"map-{number}", data={}))
-            said = [(await anext(page))["kinds"]["v1/ConfigMap"]]
-            while said[-1] is not None:
-                said.append((await anext(page))["kinds"]["v1/ConfigMap"])
-        assert all(len(names) <= 50 for names in said if names is not None)
+            names_sent = [(await anext(page))["kinds"]["v1/ConfigMap"]]
+            while names_sent[-1] is not None:
+                names_sent.append((await anext(page))["kinds"]["v1/ConfigMap"])
+        assert all(len(names) <= 50 for names in names_sent if names is not None)
         await feed.close()
 
 
 @virtual
-async def test_a_page_is_told_at_most_four_times_in_a_second() -> None:
+async def test_a_page_receives_at_most_four_events_per_second() -> None:
     async with open_client() as client:
         feed = opened(client)
-        async with aclosing(told(feed, CONFIG_MAP)) as page:
+        async with aclosing(messages(feed, CONFIG_MAP)) as page:
             await anext(page)
             times: list[float] = []
             for number in range(3):
@@ -94,59 +97,59 @@ async def test_a_page_is_told_at_most_four_times_in_a_second() -> None:
 
 
 @virtual
-async def test_the_controllers_are_looked_at_only_while_somebody_wants_to_know() -> None:
+async def test_the_status_is_polled_only_while_a_page_subscribes() -> None:
     async with open_client() as client:
         pulse = [0]
-        asked: list[float] = []
+        polled: list[float] = []
 
-        def feel() -> list[int]:
-            asked.append(asyncio.get_running_loop().time())
+        def poll() -> list[int]:
+            polled.append(asyncio.get_running_loop().time())
             return list(pulse)
 
-        feed = Feed(lambda: client, feel)
-        async with aclosing(told(feed, status=True)) as page:
+        feed = EventFeed(lambda: client, poll)
+        async with aclosing(messages(feed, status=True)) as page:
             waiting = asyncio.ensure_future(anext(page))
             await asyncio.sleep(5.5)
             assert not waiting.done()  # nothing is new
             pulse[0] = 1
             assert await waiting == {"kinds": {}, "status": True}
-        before = len(asked)
+        before = len(polled)
         await asyncio.sleep(60)
-        assert len(asked) == before
+        assert len(polled) == before
         await feed.close()
 
 
 @virtual
-async def test_a_watch_that_breaks_is_opened_again_and_everything_looked_at() -> None:
+async def test_a_broken_watch_is_reopened_and_the_kind_reloaded() -> None:
     async with open_client() as client:
         cut = [Unreachable("cut")] * 2
-        broken = client.hooked(failing(*cut, when=lambda call: call.verb == "watch"))
+        broken = with_hook(client, failing(*cut, when=lambda call: call.verb == "watch"))
         feed = opened(broken)
-        async with aclosing(told(feed, CONFIG_MAP)) as page:
+        async with aclosing(messages(feed, CONFIG_MAP)) as page:
             assert (await anext(page))["kinds"] == {"v1/ConfigMap": None}
-            assert asyncio.get_running_loop().time() > 0.0  # it has waited before it tried again
+            assert asyncio.get_running_loop().time() > 0.0  # it waited before the retry
         await feed.close()
 
 
 @virtual
-async def test_closing_ends_all_pages_and_sends_later_ones_away() -> None:
+async def test_closing_ends_all_pages_and_refuses_later_ones() -> None:
     async with open_client() as client:
         feed = opened(client)
-        page = told(feed, CONFIG_MAP)
+        page = messages(feed, CONFIG_MAP)
         await anext(page)
         await feed.close()
         assert [one async for one in page] == []
-        assert [one async for one in told(feed, CONFIG_MAP)] == []
+        assert [one async for one in messages(feed, CONFIG_MAP)] == []
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("dashboard/")]
 
 
 @virtual
-async def test_there_are_only_so_many_pages_and_kinds() -> None:
+async def test_pages_and_kinds_are_limited() -> None:
     async with open_client() as client:
         feed = opened(client)
         with pytest.raises(TooManyRequests):
             feed.open([CONFIG_MAP._replace(kind=f"K{number}") for number in range(9)])
-        pages = [told(feed, status=True) for _ in range(32)]
+        pages = [messages(feed, status=True) for _ in range(32)]
         waiting = [asyncio.ensure_future(anext(page)) for page in pages]
         await asyncio.sleep(0)
         with pytest.raises(TooManyRequests, match="at most 32 pages"):
@@ -155,8 +158,8 @@ async def test_there_are_only_so_many_pages_and_kinds() -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-class Stuffed:
-    """A reader that takes nothing for a while."""
+class SlowSink:
+    """A sink that reads nothing for a while."""
 
     def __init__(self) -> None:
         self.is_backed_up, self.is_closed, self.backlog = False, False, 0
@@ -178,9 +181,9 @@ class Stuffed:
 
 
 @virtual
-async def test_for_a_page_that_does_not_read_nothing_piles_up() -> None:
+async def test_a_slow_page_has_a_bounded_backlog() -> None:
     async with open_client() as client:
-        feed, sink = opened(client), Stuffed()
+        feed, sink = opened(client), SlowSink()
         feed.open([CONFIG_MAP])(sink)
         await asyncio.sleep(1)
         sink.is_backed_up = True

@@ -1,18 +1,18 @@
-"""The page's questions are answered from the server and from the controllers, in bounded pages."""
+"""The queries of the page: from the server and the controllers, in bounded pages."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from levelset.dashboard import Reader, Sight
+from levelset.dashboard import DashboardSource, Queries
 from levelset.errors import NotFound, NotReady, UnknownKind
 from levelset.objects import GroupVersionKind, Unstructured
 from levelset.runtime.controller import Controller
 from levelset.runtime.manager import Manager
 from levelset.testing.virtual_time import virtual
-from tests.client.world import CONFIG_MAP, WEBSITE, Website, website
-from tests.dashboard.stage import open_client, tree
+from tests.client.fixtures import CONFIG_MAP, WEBSITE, Website, website
+from tests.dashboard.fixtures import open_client, tree
 
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 FIRST: dict[str, Any] = {"namespace": None, "continue_": None, "limit": 500}
@@ -25,28 +25,28 @@ def owned(kind: str, name: str, owner: Any) -> Unstructured:
 
 
 @virtual
-async def test_kinds_are_counted_and_each_is_there_once() -> None:
+async def test_kinds_are_counted_and_listed_once() -> None:
     async with open_client() as client:
         for number in range(3):
             await client.create(tree("v1", "ConfigMap", f"map-{number}", data={}))
-        found = (await Reader(Sight.of_client(client)).kinds())["kinds"]
+        found = (await Queries(DashboardSource.of_client(client)).kinds())["kinds"]
     counts = {one["kind"]: one["count"] for one in found}
     assert (counts["v1/ConfigMap"], counts["v1/Pod"], counts["example.dev/v1/Website"]) == (3, 0, 0)
     assert len({(one["group"], one["name"]) for one in found}) == len(found)
 
 
 @virtual
-async def test_a_kind_that_is_defined_later_is_there_at_the_next_look() -> None:
+async def test_a_kind_that_is_installed_later_is_in_the_next_query() -> None:
     async with open_client() as client:
-        reader = Reader(Sight.of_client(client))
-        before = len((await reader.kinds())["kinds"])
+        queries = Queries(DashboardSource.of_client(client))
+        before = len((await queries.kinds())["kinds"])
         name = {"plural": "gadgets", "kind": "Gadget"}
         schema = {"openAPIV3Schema": {"type": "object"}}
         version = {"name": "v1", "served": True, "storage": True, "schema": schema}
         spec = {"group": "later.dev", "names": name, "scope": "Namespaced", "versions": [version]}
         definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
         await client.create(Unstructured({**definition, "metadata": {"name": "gadgets.later.dev"}}))
-        assert len((await reader.kinds())["kinds"]) == before + 1
+        assert len((await queries.kinds())["kinds"]) == before + 1
 
 
 @virtual
@@ -54,17 +54,17 @@ async def test_objects_come_in_pages() -> None:
     async with open_client() as client:
         for number in range(5):
             await client.create(tree("v1", "ConfigMap", f"map-{number}", data={}))
-        reader = Reader(Sight.of_client(client))
-        one = await reader.objects(CONFIG_MAP, namespace=None, continue_=None, limit=3)
-        two = await reader.objects(CONFIG_MAP, namespace=None, continue_=one["continue"], limit=3)
-        none = await reader.objects(CONFIG_MAP, **{**FIRST, "namespace": "kube-system"})
+        queries = Queries(DashboardSource.of_client(client))
+        one = await queries.objects(CONFIG_MAP, namespace=None, continue_=None, limit=3)
+        two = await queries.objects(CONFIG_MAP, namespace=None, continue_=one["continue"], limit=3)
+        none = await queries.objects(CONFIG_MAP, **{**FIRST, "namespace": "kube-system"})
     assert [row["name"] for row in one["rows"] + two["rows"]] == [f"map-{number}" for number in range(5)]
     assert (one["remaining"], two["continue"], none["rows"]) == (2, None, [])
     assert "default" in one["namespaces"]
 
 
 @virtual
-async def test_an_object_comes_with_its_events_its_owners_and_what_it_owns() -> None:
+async def test_an_object_comes_with_its_events_owners_and_children() -> None:
     async with open_client() as client:
         site = await client.create(website("blog"))
         settings = await client.create(owned("ConfigMap", "settings", site))
@@ -72,9 +72,9 @@ async def test_an_object_comes_with_its_events_its_owners_and_what_it_owns() -> 
         about = {"apiVersion": "example.dev/v1", "kind": "Website", "name": "blog", "namespace": "default"}
         await client.create(tree("v1", "Event", "e", involvedObject=about, reason="Served", message="<b>"))
         await client.create(tree("v1", "Event", "f", involvedObject={**about, "name": "shop"}, reason="Other"))
-        reader = Reader(Sight.of_client(client))
-        found = await reader.object(WEBSITE, "blog", "default")
-        child = await reader.object(CONFIG_MAP, "settings", None)
+        queries = Queries(DashboardSource.of_client(client))
+        found = await queries.object(WEBSITE, "blog", "default")
+        child = await queries.object(CONFIG_MAP, "settings", None)
     assert [one["reason"] for one in found["events"]] == ["Served"]
     (below,) = found["children"]
     assert (below["name"], [one["name"] for one in below["children"]]) == ("settings", ["inner"])
@@ -83,7 +83,7 @@ async def test_an_object_comes_with_its_events_its_owners_and_what_it_owns() -> 
 
 
 @virtual
-async def test_a_running_controller_shows_what_it_did_and_why() -> None:
+async def test_a_running_controller_shows_its_reconciles_and_reasons() -> None:
     async def reconcile(site: Website, _: object) -> None:
         if site.name == "bad":
             raise ValueError("no image")
@@ -92,43 +92,43 @@ async def test_a_running_controller_shows_what_it_did_and_why() -> None:
         manager.add(Controller(Website, reconcile))
         await manager.wait_elected()
         await asyncio.sleep(0.1)
-        reader = Reader(Sight.of(manager))
-        before = reader.pulse()
+        queries = Queries(DashboardSource.of(manager))
+        before = queries.pulse()
         for name in ("good", "bad"):
             await client.create(website(name))
         await asyncio.sleep(0.1)
         await manager.wait_idle()
-        status, good = reader.status(), await reader.object(WEBSITE, "good", "default")
-        rows = (await reader.objects(WEBSITE, **FIRST))["rows"]
-        assert reader.pulse() != before
-        first = (await reader.kinds())["kinds"][0]
+        status, good = queries.status(), await queries.object(WEBSITE, "good", "default")
+        rows = (await queries.objects(WEBSITE, **FIRST))["rows"]
+        assert queries.pulse() != before
+        first = (await queries.kinds())["kinds"][0]
     (controller,) = status["controllers"]
     assert (controller["failing"], controller["lastError"]["message"]) == (1, "ValueError: no image")
     assert [one["name"] for one in status["watches"]] == ["example.dev/v1 Website"]
-    assert good["looks"][0]["result"] == "done"
-    assert good["looks"][0]["reasons"] == ["it has changed"]
-    assert {one["name"]: one["lastLook"] for one in rows} == {"good": "done", "bad": "failed"}
-    assert (first["kind"], first["lookedAt"]) == ("example.dev/v1/Website", True)
+    assert good["reconciles"][0]["result"] == "done"
+    assert good["reconciles"][0]["reasons"] == ["it has changed"]
+    assert {one["name"]: one["lastResult"] for one in rows} == {"good": "done", "bad": "failed"}
+    assert (first["kind"], first["hasController"]) == ("example.dev/v1/Website", True)
 
 
 @virtual
-async def test_what_is_not_there_is_said() -> None:
+async def test_missing_objects_and_kinds_are_errors() -> None:
     async with open_client() as client:
-        reader = Reader(Sight.of_client(client))
+        queries = Queries(DashboardSource.of_client(client))
         with pytest.raises(NotFound, match="there is no Website default/blog"):
-            await reader.object(WEBSITE, "blog", None)
+            await queries.object(WEBSITE, "blog", None)
         with pytest.raises(UnknownKind):
-            await reader.objects(GroupVersionKind("no.dev", "v1", "Such"), **FIRST)
+            await queries.objects(GroupVersionKind("no.dev", "v1", "Such"), **FIRST)
         with pytest.raises(NotReady):
-            await Reader(Sight.of(Manager(client))).kinds()
+            await Queries(DashboardSource.of(Manager(client))).kinds()
 
 
 @virtual
-async def test_only_so_many_events_are_read() -> None:
+async def test_events_are_limited() -> None:
     async with open_client() as client:
         about = {"kind": "Website", "name": "blog", "namespace": "default"}
         for number in range(110):
             await client.create(tree("v1", "Event", f"e{number}", involvedObject=about, reason="Served"))
-        found = await Reader(Sight.of_client(client)).events()
+        found = await Queries(DashboardSource.of_client(client)).events()
     assert len(found["events"]) == 100
     assert not found["isPartial"]

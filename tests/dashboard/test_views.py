@@ -1,4 +1,4 @@
-"""What the page shows of objects is short, bounded and without secrets, whatever the objects are."""
+"""The views of the page: short, bounded and without secrets, for any input."""
 
 import json
 from typing import Any
@@ -55,7 +55,7 @@ def waiting(reason: str) -> dict[str, Any]:
         ({"status": {"conditions": [condition("Own", "True")]}}, "Own", "none"),
     ],
 )
-def test_a_row_says_how_an_object_is_in_a_word(tree: Any, state: str, tone: str) -> None:
+def test_a_row_has_the_state_of_an_object(tree: Any, state: str, tone: str) -> None:
     row = views.row_of(tree)
     assert (row["state"], row["tone"]) == (state, tone)
 
@@ -71,14 +71,14 @@ def test_any_map_becomes_an_event(tree: Any) -> None:
     assert json.dumps(views.event_view(tree))
 
 
-def test_a_row_names_the_owner_that_is_its_controller() -> None:
+def test_a_row_names_the_controller_owner() -> None:
     first = {"apiVersion": "v1", "kind": "Node", "name": "n"}
     owners = [first, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}]
     row = views.row_of({"metadata": {"name": "p", "namespace": "a", "ownerReferences": owners}})
     assert row["owner"] == {"kind": "apps/v1/ReplicaSet", "name": "web", "namespace": "a"}
 
 
-def test_long_texts_and_many_conditions_are_cut() -> None:
+def test_long_texts_and_many_conditions_are_truncated() -> None:
     row = views.row_of({"status": {"phase": "x" * 10_000, "conditions": [condition("A", "True")] * 100}})
     assert len(json.dumps(row)) < 5_000
     assert len(views.event_view({"message": "x" * 10_000})["message"]) == 2_000
@@ -99,21 +99,21 @@ def test_the_values_of_a_secret_are_never_shown() -> None:
     assert "aHVudGVyMg" not in text
     assert "key: (hidden, 12 characters)" in text
     assert "a: b" in text
-    assert secret["stringData"] == {"key": "hunter2"}  # what was read is not changed
+    assert secret["stringData"] == {"key": "hunter2"}  # the input is not changed
 
 
 @pytest.mark.parametrize("data", [None, 7, "hunter2", ["hunter2"]])
-def test_what_is_no_map_in_a_secret_is_not_shown_either(data: Any) -> None:
+def test_malformed_secret_data_is_not_shown_either(data: Any) -> None:
     shown = views.without_secrets({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": data})
     assert "hunter2" not in json.dumps(shown)
 
 
-def test_other_kinds_keep_their_data_and_lose_their_managed_fields() -> None:
+def test_other_kinds_show_their_data_without_managed_fields() -> None:
     tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"managedFields": []}, "data": {"a": "b"}}
     assert views.without_secrets(tree) == {**tree, "metadata": {}}
 
 
-def test_a_long_object_is_json_and_a_very_long_one_is_cut() -> None:
+def test_a_long_object_is_json_and_a_very_long_one_is_truncated() -> None:
     assert views.object_text({"a": "b"}) == {"language": "yaml", "text": "a: b\n", "isCut": False}
     assert views.object_text({"a": "b" * 100_000})["language"] == "json"
     cut = views.object_text({"a": "b" * 1_000_000})
@@ -121,18 +121,18 @@ def test_a_long_object_is_json_and_a_very_long_one_is_cut() -> None:
     assert len(cut["text"]) == 512 * 1024
 
 
-def test_events_come_newest_first_and_not_too_many() -> None:
+def test_events_are_newest_first_and_limited() -> None:
     trees = [{"lastTimestamp": f"2026-01-0{day}T00:00:00Z", "count": day} for day in (2, 1, 3)]
     assert [one["count"] for one in views.newest_events(trees, 2)] == [3, 2]
 
 
-def test_kinds_with_a_controller_come_first_whatever_version_it_uses() -> None:
+def test_kinds_with_a_controller_come_first_in_any_version() -> None:
     served = [
         ApiResource(gvr=GroupVersionResource(gvk.group, gvk.version, "x"), gvk=gvk, namespaced=True)
         for gvk in (POD, SITE)
     ]
     found = views.kinds_view(served, {POD: 2}, [SITE._replace(version="v1beta1")])
-    assert [(one["kind"], one["count"], one["lookedAt"]) for one in found] == [
+    assert [(one["kind"], one["count"], one["hasController"]) for one in found] == [
         ("example.dev/v1/Website", None, True),
         ("v1/Pod", 2, False),
     ]
@@ -150,11 +150,11 @@ def test_a_controller_is_shown_with_its_last_error() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "Pod", "/", "v1/", "a/b/c/d", "<script>/x"])
-def test_what_is_no_kind_is_refused_with_how_to_write_one(text: str | None) -> None:
+def test_an_invalid_kind_is_refused_with_an_example(text: str | None) -> None:
     with pytest.raises(BadRequest, match="apps/v1/Deployment"):
         views.read_kind(text)
 
 
 @pytest.mark.parametrize("gvk", [POD, SITE])
-def test_a_kind_can_be_written_and_read(gvk: GroupVersionKind) -> None:
+def test_a_kind_is_formatted_and_parsed(gvk: GroupVersionKind) -> None:
     assert views.read_kind(views.kind_text(gvk)) == gvk

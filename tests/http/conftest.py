@@ -1,4 +1,4 @@
-"""A real server on a free port, and a client that says exactly what it is told to say."""
+"""A real server on a free port, and a client that sends exactly the given bytes."""
 
 import asyncio
 import ssl
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from levelset.http import Handler, Response, Server
-from levelset.http.certificate_authority import Authority
+from levelset.http.certificate_authority import CertificateAuthority
 
 
 class Client:
@@ -21,7 +21,7 @@ class Client:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
-    def ask(self, method: str = "GET", target: str = "/", *headers: str, body: bytes = b"") -> None:
+    def send_request(self, method: str = "GET", target: str = "/", *headers: str, body: bytes = b"") -> None:
         lines = [f"{method} {target} HTTP/1.1", "Host: test", *headers]
         if body:
             lines.append(f"Content-Length: {len(body)}")
@@ -59,7 +59,7 @@ Until = Callable[[Callable[[], Any]], Awaitable[None]]
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
-    """Starts servers; stops them at the end, and looks whether anything was left running."""
+    """Starts servers; stops them at the end, and checks that no task is left."""
     before = asyncio.all_tasks()
     servers: list[Server] = []
 
@@ -95,7 +95,7 @@ async def connect() -> AsyncIterator[Connect]:
 
 @pytest.fixture
 def until() -> Until:
-    """Lets the loop turn until something is so; loopback sockets need no time, only turns."""
+    """Iterates the event loop until the condition holds; loopback sockets need no time, only iterations."""
 
     async def turn(condition: Callable[[], Any]) -> None:
         for _ in range(100_000):
@@ -108,5 +108,5 @@ def until() -> Until:
 
 
 @pytest.fixture(scope="session")
-def authority() -> Authority:
-    return Authority.create("tests")
+def authority() -> CertificateAuthority:
+    return CertificateAuthority.create("tests")

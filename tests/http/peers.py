@@ -1,4 +1,4 @@
-"""The other end of a connection, which says over TLS what it is told to say, and notes what it was asked."""
+"""TLS servers that send scripted bytes and record the requests they get."""
 
 import asyncio
 import ssl
@@ -7,15 +7,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 
-from levelset.http import Authority, Destination
+from levelset.http import CertificateAuthority, Destination
 
-__all__ = ["Peer", "answering", "authority", "contexts"]
+__all__ = ["Peer", "authority", "contexts", "responding"]
 
 
 @cache
-def authority() -> Authority:
-    """Whom clients have to trust; one for all tests, as making keys takes a while."""
-    return Authority.create("tests")
+def authority() -> CertificateAuthority:
+    """The authority that clients trust; one for all tests, because keys are slow to generate."""
+    return CertificateAuthority.create("tests")
 
 
 @cache
@@ -26,10 +26,10 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 class Peer:
-    """Gives its answers in their order, over as many connections as there are; hangs up instead of an empty one."""
+    """Sends its responses in order, over any number of connections; closes the connection for an empty one."""
 
-    def __init__(self, answers: tuple[bytes, ...], *, stays: bool) -> None:
-        self._answers = deque(answers)
+    def __init__(self, responses: tuple[bytes, ...], *, stays: bool) -> None:
+        self._responses = deque(responses)
         self._stays = stays
         self.to = Destination("127.0.0.1", 0, "localhost", "/path?timeout=1s", "localhost")
         self.heads: list[bytes] = []
@@ -43,10 +43,10 @@ class Peer:
             while True:
                 self.heads.append(await reader.readuntil(b"\r\n\r\n"))
                 assert await reader.readexactly(2) == b"{}"
-                answer = self._answers.popleft()
-                writer.write(answer)
+                response = self._responses.popleft()
+                writer.write(response)
                 await writer.drain()
-                if not answer or not self._stays:
+                if not response or not self._stays:
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -56,10 +56,10 @@ class Peer:
 
 
 @asynccontextmanager
-async def answering(*answers: bytes, stays: bool = False) -> AsyncGenerator[Peer, None]:
-    """A peer that listens; it hangs up after each answer unless it `stays`."""
+async def responding(*responses: bytes, stays: bool = False) -> AsyncGenerator[Peer, None]:
+    """A peer that listens; it closes after each response unless it `stays`."""
     server_side, _ = await asyncio.to_thread(contexts)
-    peer = Peer(answers, stays=stays)
+    peer = Peer(responses, stays=stays)
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=server_side)
     port = server.sockets[0].getsockname()[1]
     peer.to = peer.to._replace(port=port, host=f"localhost:{port}")

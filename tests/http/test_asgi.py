@@ -24,9 +24,9 @@ class AsgiServer:
         self.sent.append(message)
         self.arrived.set()
 
-    def post(self, *pieces: bytes) -> None:
-        for index, piece in enumerate(pieces):
-            self.incoming.put_nowait({"type": "http.request", "body": piece, "more_body": index < len(pieces) - 1})
+    def post(self, *chunks: bytes) -> None:
+        for index, chunk in enumerate(chunks):
+            self.incoming.put_nowait({"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1})
 
     async def run(self) -> None:
         await self.application(self.scope, self.incoming.get, self.send)
@@ -46,7 +46,7 @@ def echo(request: Request) -> Response:
     return Response(201, (("X-Y", "z"),), line + request.body)
 
 
-async def test_a_request_is_handed_over_and_answered():
+async def test_a_request_reaches_the_handler_and_gets_its_response():
     asgi = AsgiServer(
         to_asgi(echo), "PUT", path="/a b", raw_path=b"/a%20b", query_string=b"q=1", headers=[(b"x", b"1"), (b"X", b"2")]
     )
@@ -56,7 +56,7 @@ async def test_a_request_is_handed_over_and_answered():
     assert asgi.sent[0]["headers"] == [(b"x-y", b"z"), (b"content-length", b"%d" % len(asgi.body))]
 
 
-async def test_the_prefix_under_which_it_is_mounted_is_taken_off():
+async def test_the_mount_prefix_is_removed_from_the_path():
     asgi = AsgiServer(to_asgi(echo), path="/api/v1 x", root_path="/api")
     asgi.post(b"")
     await asgi.run()
@@ -70,14 +70,14 @@ async def test_head_has_no_body():
     assert asgi.body == b""
 
 
-async def test_a_body_that_is_too_big_is_refused():
+async def test_a_body_that_is_too_large_is_refused():
     asgi = AsgiServer(to_asgi(echo, limits=Limits(body_bytes=10)), "POST")
     asgi.post(b"x" * 6, b"x" * 6, b"x" * 6)
     await asgi.run()
     assert asgi.status == 413
 
 
-async def test_a_handler_that_fails_is_a_500(caplog):
+async def test_a_failing_handler_gives_a_500(caplog):
     async def handle(request: Request) -> Response:
         raise RuntimeError("a secret")
 
@@ -88,7 +88,7 @@ async def test_a_handler_that_fails_is_a_500(caplog):
     assert b"secret" not in asgi.body
 
 
-async def test_a_stream_ends_when_the_client_leaves():
+async def test_a_stream_ends_when_the_client_disconnects():
     ended: list[bool] = []
 
     def push(sink: Sink) -> None:
@@ -107,7 +107,7 @@ async def test_a_stream_ends_when_the_client_leaves():
     assert ended == [True]
 
 
-async def test_a_client_that_leaves_cancels_the_handler():
+async def test_a_disconnect_cancels_the_handler():
     started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def handle(request: Request) -> Response:
@@ -128,14 +128,14 @@ async def test_a_client_that_leaves_cancels_the_handler():
     assert asgi.sent == []
 
 
-async def test_a_client_that_leaves_before_its_body_came_asks_nothing():
+async def test_a_disconnect_before_the_body_calls_no_handler():
     asgi = AsgiServer(to_asgi(echo))
     asgi.incoming.put_nowait({"type": "http.disconnect"})
     await asgi.run()
     assert asgi.sent == []
 
 
-async def test_the_lifespan_is_entered_and_left():
+async def test_the_lifespan_is_entered_and_exited():
     steps: list[str] = []
 
     @asynccontextmanager
@@ -164,7 +164,7 @@ async def test_a_lifespan_that_fails_is_reported(caplog):
     assert asgi.sent == [{"type": "lifespan.startup.failed", "message": "no disk"}]
 
 
-async def test_websockets_are_refused_and_others_are_an_error():
+async def test_websockets_are_refused_and_other_scopes_are_an_error():
     asgi = AsgiServer(to_asgi(echo), type="websocket")
     asgi.incoming.put_nowait({"type": "websocket.connect"})
     await asgi.run()

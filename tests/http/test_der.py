@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset.http import der
-from levelset.http.certificate_authority import Identity, Use, Wish
-from levelset.http.x509_signing import load, sign
+from levelset.http.certificate_authority import CertificateRequest, CertificateUse, Identity
+from levelset.http.x509_signing import load_signer, sign
 
-MADE = sign(Wish(use=Use.AUTHORITY, name="root", within=1))
+MADE = sign(CertificateRequest(use=CertificateUse.AUTHORITY, name="root", within=1))
 CERTIFICATE = der.from_pem("CERTIFICATE", MADE.certificate) or b""
 
 
@@ -14,7 +14,7 @@ CERTIFICATE = der.from_pem("CERTIFICATE", MADE.certificate) or b""
     ("value", "written"),
     [(0, "020100"), (127, "02017f"), (128, "02020080"), (256, "02020100"), (1 << 64, "0209010000000000000000")],
 )
-def test_a_number_is_written_in_as_few_bytes_as_it_needs(value, written):
+def test_an_integer_is_encoded_in_as_few_bytes_as_possible(value, written):
     assert der.number(value).hex() == written
 
 
@@ -26,7 +26,7 @@ def test_an_object_identifier_is_written_in_base_128(text, written):
 
 
 @given(st.lists(st.binary(max_size=300), max_size=5))
-def test_what_was_put_together_comes_apart_again(contents):
+def test_concatenated_values_can_be_split_again(contents):
     values = [der.tagged(der.OCTETS, content) for content in contents]
     assert der.parts(der.value_of(der.tagged(der.SEQUENCE, *values))) == values
     assert [der.value_of(value) for value in values] == contents
@@ -43,6 +43,6 @@ def test_a_damaged_authority_is_refused_or_harmless(place, byte):
     damaged = CERTIFICATE[:place] + bytes([byte]) + CERTIFICATE[place + 1 :]
     for data in (damaged, damaged[:place]):
         try:
-            load(Identity(der.to_pem("CERTIFICATE", data), MADE.key))
+            load_signer(Identity(der.to_pem("CERTIFICATE", data), MADE.key))
         except ValueError:
             continue

@@ -27,7 +27,7 @@ def test_the_repr_of_headers_hides_their_values():
     assert "secret" not in repr(Headers({"Authorization": "Bearer secret"}))
 
 
-def test_segments_are_decoded_and_an_encoded_slash_does_not_part_them():
+def test_segments_are_decoded_and_an_encoded_slash_is_not_a_separator():
     assert Request("GET", "/api/v1/a%2Fb/%C3%A9").segments == ("api", "v1", "a/b", "é")
     assert Request("GET", "/").segments == ()
     assert Request("GET", "/api/").segments == ("api",)
@@ -41,7 +41,7 @@ def test_parameters_keep_repeated_names_in_order():
     assert request.parameter("d") is None
 
 
-def test_a_name_that_comes_thousands_of_times_costs_no_more_than_as_many_names():
+def test_a_repeated_parameter_costs_no_more_than_distinct_ones():
     start = time.process_time()
     assert len(parse_query("a&" * 50_000)["a"]) == 50_000
     assert time.process_time() - start < 1

@@ -7,7 +7,7 @@ import pytest
 from levelset.http.private_files import write_private
 
 
-def test_a_private_file_is_for_its_owner_alone(tmp_path: Path):
+def test_a_private_file_is_readable_by_its_owner_only(tmp_path: Path):
     before = os.umask(0)
     try:
         write_private(tmp_path / "key", b"secret")
@@ -25,7 +25,7 @@ def test_a_file_that_others_could_read_becomes_private_when_it_is_replaced(tmp_p
     assert [file.name for file in tmp_path.iterdir()] == ["key"]
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path: Path):
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path: Path):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "inside").write_bytes(b"x")
     with pytest.raises(OSError, match="taken"):

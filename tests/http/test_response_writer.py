@@ -12,7 +12,7 @@ def test_a_head_has_status_headers_date_and_framing():
     assert lines[3:] == ["Content-Length: 2", "", ""]
 
 
-def test_the_headers_that_frame_a_message_are_the_servers_own():
+def test_framing_headers_are_set_by_the_server_only():
     assert (
         encode_head(200, [("content-length", "9"), ("Connection", "x"), ("A", "b")]) == b"HTTP/1.1 200 OK\r\nA: b\r\n"
     )
@@ -30,7 +30,7 @@ def test_a_header_cannot_break_out_of_its_line(header: tuple[str, str]):
         encode_head(200, [header])
 
 
-def test_an_unregistered_status_has_no_words():
+def test_an_unregistered_status_has_no_reason_phrase():
     assert encode_head(299, []) == b"HTTP/1.1 299 \r\n"
 
 
@@ -39,19 +39,19 @@ def test_a_status_of_four_digits_is_refused():
         encode_head(1000, [])
 
 
-def test_many_different_heads_do_not_pile_up():
+def test_the_cache_of_response_heads_is_bounded():
     writer = HeadWriter()
     for number in range(5000):
         writer.write(200, (("ETag", str(number)),), b"")
-    assert len(writer._known) <= 1024
+    assert len(writer._cached_heads) <= 1024
 
 
-def test_a_chunk_holds_all_parts_and_an_empty_one_is_never_made():
+def test_a_chunk_contains_all_parts_and_is_never_empty():
     assert frame_chunk([b"abc", b"", b"0123456789abc"]) == b"10\r\nabc0123456789abc\r\n"
     assert frame_chunk([b""]) == b""
 
 
-def test_some_answers_have_no_body():
+def test_some_responses_have_no_body():
     assert has_no_body("HEAD", 200)
     assert has_no_body("GET", 204)
     assert has_no_body("GET", 304)

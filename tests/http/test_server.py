@@ -25,17 +25,21 @@ def test_the_url_can_be_typed_whatever_the_server_listens_on():
     assert Server(ok, host="0.0.0.0", port=80).url == "http://127.0.0.1:80"
 
 
-async def test_a_taken_port_is_a_sentence(serve):
+async def test_a_port_in_use_is_a_config_error(serve):
     server = await serve()
-    with pytest.raises(ConfigError, match=f"Port {server.port} on 127.0.0.1 is taken"):
+    with pytest.raises(ConfigError, match=f"Port {server.port} on 127.0.0.1 is in use"):
         await serve(port=server.port)
 
 
 @pytest.mark.parametrize(
     ("host", "port", "words"),
-    [("127.0.0.1", 70_000, "no port"), ("127.0.0.1", -1, "no port"), ("192.0.2.1", 0, "no address of this machine")],
+    [
+        ("127.0.0.1", 70_000, "not a port"),
+        ("127.0.0.1", -1, "not a port"),
+        ("192.0.2.1", 0, "not an address of this machine"),
+    ],
 )
-async def test_an_address_that_cannot_be_had_is_a_sentence(host: str, port: int, words: str, serve):
+async def test_an_address_that_cannot_be_used_is_a_config_error(host: str, port: int, words: str, serve):
     with pytest.raises(ConfigError, match=words):
         await serve(host=host, port=port)
 
@@ -45,7 +49,7 @@ async def test_a_server_that_was_stopped_can_be_started_again_on_its_port(serve,
     port = server.port
     for _ in range(2):
         client = await connect(server)
-        client.ask()
+        client.send_request()
         assert (await client.read())[0] == 200
         await server.stop()
         await server.start()
@@ -54,14 +58,14 @@ async def test_a_server_that_was_stopped_can_be_started_again_on_its_port(serve,
 
 async def test_a_server_is_started_only_once(serve):
     server = await serve()
-    with pytest.raises(ConfigError, match="started already"):
+    with pytest.raises(ConfigError, match="running already"):
         await server.start()
 
 
 async def test_stopping_closes_idle_connections(serve, connect):
     server = await serve()
     client = await connect(server)
-    client.ask()
+    client.send_request()
     await client.read()
     await server.stop()
     assert await client.read_to_end() == b""
@@ -78,7 +82,7 @@ async def test_stopping_lets_a_request_finish(serve, connect, until):
 
     server = await serve(handle)
     client = await connect(server)
-    client.ask()
+    client.send_request()
     await started.wait()
     stopping = asyncio.ensure_future(server.stop())
     await asyncio.sleep(0)
@@ -88,11 +92,11 @@ async def test_stopping_lets_a_request_finish(serve, connect, until):
     await stopping
 
 
-async def test_stopping_lets_a_request_arrive(serve, connect, until):
+async def test_stopping_lets_a_partial_request_complete(serve, connect, until):
     server = await serve(lambda request: Response(200, body=request.body))
     client = await connect(server)
-    client.ask("POST", "/", "Content-Length: 5")
-    (connection,) = server._shared.connections
+    client.send_request("POST", "/", "Content-Length: 5")
+    (connection,) = server._context.connections
     await until(lambda: connection._phase and connection._phase.name == "BODY")
     stopping = asyncio.ensure_future(server.stop())
     await asyncio.sleep(0)
@@ -101,7 +105,7 @@ async def test_stopping_lets_a_request_arrive(serve, connect, until):
     await stopping
 
 
-async def test_stopping_ends_pushed_streams_properly(serve, connect):
+async def test_stopping_ends_pushed_streams_regularly(serve, connect):
     ended: list[Sink] = []
 
     def push(sink: Sink) -> None:
@@ -111,7 +115,7 @@ async def test_stopping_ends_pushed_streams_properly(serve, connect):
     server = await serve(lambda request: Response(200, body=push))
     clients = [await connect(server) for _ in range(5)]
     for client in clients:
-        client.ask()
+        client.send_request()
         await client.read_head()
     await server.stop()
     for client in clients:
@@ -119,7 +123,7 @@ async def test_stopping_ends_pushed_streams_properly(serve, connect):
     assert len(ended) == 5
 
 
-async def test_stopping_ends_iterators_properly(serve, connect):
+async def test_stopping_ends_iterators_regularly(serve, connect):
     closed: list[bool] = []
 
     async def body() -> AsyncIterator[bytes]:
@@ -131,7 +135,7 @@ async def test_stopping_ends_iterators_properly(serve, connect):
 
     server = await serve(lambda request: Response(200, body=body()))
     client = await connect(server)
-    client.ask()
+    client.send_request()
     await client.read_head()
     assert await client.read_chunk() == b"event\n"
     await server.stop()
@@ -139,7 +143,7 @@ async def test_stopping_ends_iterators_properly(serve, connect):
     assert closed == [True]
 
 
-async def test_what_does_not_finish_in_time_is_cut(serve, connect, until):
+async def test_a_request_that_does_not_finish_in_time_is_aborted(serve, connect, until):
     cancelled: list[bool] = []
     started = asyncio.Event()
 
@@ -154,18 +158,18 @@ async def test_what_does_not_finish_in_time_is_cut(serve, connect, until):
 
     server = await serve(handle)
     client = await connect(server)
-    client.ask()
+    client.send_request()
     await started.wait()
     await server.stop(within=0)
     assert cancelled == [True]
     assert server.connections == 0
 
 
-async def test_a_stalled_stream_does_not_hold_up_the_stop(serve, connect):
+async def test_a_stalled_stream_does_not_block_the_stop(serve, connect):
     sinks: list[Sink] = []
     server = await serve(lambda request: Response(200, body=sinks.append))
     client = await connect(server)
-    client.ask()
+    client.send_request()
     await client.read_head()
     client.writer.transport.pause_reading()
     while not sinks[0].is_backed_up:
@@ -186,7 +190,7 @@ async def test_a_stream_that_begins_while_the_server_stops_ends_at_once(serve, c
 
     server = await serve(handle)
     client = await connect(server)
-    client.ask()
+    client.send_request()
     await started.wait()
     stopping = asyncio.ensure_future(server.stop())
     await asyncio.sleep(0)
@@ -205,11 +209,11 @@ HALVES = {
 
 
 def is_in_the_middle(server):
-    return any(one._reader.phase is not Phase.IDLE or one._is_lingering for one in server._shared.connections)
+    return any(one._parser.phase is not Phase.IDLE or one._is_lingering for one in server._context.connections)
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES.keys())
-async def test_a_client_that_stopped_in_the_middle_does_not_hold_up_the_stop(serve, connect, until, half):
+async def test_a_client_that_stopped_sending_does_not_block_the_stop(serve, connect, until, half):
     server = await serve(limits=Limits(finish_within=0.01))
     client = await connect(server)
     client.send(half)
@@ -219,7 +223,7 @@ async def test_a_client_that_stopped_in_the_middle_does_not_hold_up_the_stop(ser
     assert server.connections == 0
 
 
-async def test_a_request_that_is_still_coming_in_has_a_moment_to_do_so(serve, connect, until):
+async def test_a_request_that_is_still_arriving_has_finish_within_seconds(serve, connect, until):
     server = await serve(lambda request: Response(200, body=request.body), limits=Limits(finish_within=60))
     client = await connect(server)
     client.send(HALVES["a body"])

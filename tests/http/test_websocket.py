@@ -32,7 +32,7 @@ async def open_socket(serve, connect):
     talk = Talk()
     server = await serve(talk.handle)
     client = await connect(server)
-    client.ask("GET", "/watch", *HANDSHAKE)
+    client.send_request("GET", "/watch", *HANDSHAKE)
     status, headers = await client.read_head()
     assert (status, headers["upgrade"], headers["connection"]) == (101, "websocket", "Upgrade")
     # The example of RFC 6455, section 1.3.
@@ -51,7 +51,7 @@ async def test_each_event_is_one_text_frame(open_socket):
     assert await client.reader.readexactly(3) == b"\x82\x01y"
 
 
-async def test_a_ping_is_answered_even_if_it_comes_in_pieces(open_socket):
+async def test_a_ping_gets_a_pong_even_if_it_arrives_in_pieces(open_socket):
     client, _, _ = open_socket
     ping = masked(9, b"hello") + masked(1, b"ignored") + masked(9, b"x" * 126)
     for index in range(len(ping)):
@@ -61,7 +61,7 @@ async def test_a_ping_is_answered_even_if_it_comes_in_pieces(open_socket):
     assert await client.reader.readexactly(130) == b"\x8a\x7e\x00\x7e" + b"x" * 126
 
 
-async def test_a_client_that_says_goodbye_is_answered_and_closed(open_socket):
+async def test_a_close_frame_is_echoed_and_the_connection_closed(open_socket):
     client, socket, _ = open_socket
     client.send(masked(8, (1001).to_bytes(2, "big")) + masked(9, b"late"))
     assert await client.read_to_end() == b"\x88\x02\x03\xe9"
@@ -69,7 +69,7 @@ async def test_a_client_that_says_goodbye_is_answered_and_closed(open_socket):
 
 
 @pytest.mark.parametrize(("data", "code"), [(b"\x81\x01x", 1002), (b"\x81\xff" + b"\xff" * 12, 1009)])
-async def test_a_frame_that_cannot_be_read_ends_the_connection(data: bytes, code: int, open_socket):
+async def test_an_invalid_frame_closes_the_connection(data: bytes, code: int, open_socket):
     client, _, _ = open_socket
     client.send(data)
     assert await client.read_to_end() == b"\x88\x02" + code.to_bytes(2, "big")
@@ -81,16 +81,16 @@ def part(opcode: int, data: bytes) -> bytes:
     return bytes([whole[0] & 0x7F]) + whole[1:]
 
 
-async def test_whole_messages_reach_whoever_listens(open_socket):
+async def test_complete_messages_reach_the_listener(open_socket):
     client, socket, _ = open_socket
-    heard: list[str | bytes] = []
-    socket.when_heard(heard.append)
+    received: list[str | bytes] = []
+    socket.on_message(received.append)
     client.send(
         masked(1, "grüß".encode()) + part(1, b"in ") + masked(9, b"ping") + part(0, b"three ") + masked(0, b"parts")
     )
     client.send(masked(2, b"\xff") + masked(9, b"end"))
     assert await client.reader.readexactly(11) == b"\x8a\x04ping\x8a\x03end"
-    assert heard == ["grüß", "in three parts", b"\xff"]
+    assert received == ["grüß", "in three parts", b"\xff"]
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ async def test_whole_messages_reach_whoever_listens(open_socket):
         (part(1, b"x" * 60_000) + masked(0, b"x" * 60_000), 1009),
     ],
 )
-async def test_a_message_that_cannot_be_put_together_ends_the_connection(data: bytes, code: int, open_socket):
+async def test_an_invalid_sequence_of_frames_closes_the_connection(data: bytes, code: int, open_socket):
     client, socket, _ = open_socket
-    socket.when_heard(lambda _: None)
+    socket.on_message(lambda _: None)
     client.send(data)
     assert await client.read_to_end() == b"\x88\x02" + code.to_bytes(2, "big")
 
@@ -125,10 +125,10 @@ async def test_stopping_ends_websockets(open_socket):
         (200, HANDSHAKE[1:]),
     ],
 )
-async def test_a_handshake_that_is_not_sound_gets_an_ordinary_answer(status: int, headers, serve, connect):
+async def test_an_invalid_handshake_gets_an_error_response(status: int, headers, serve, connect):
     client = await connect(await serve(Talk().handle))
     for _ in range(2):
-        client.ask("GET", "/", *headers)
+        client.send_request("GET", "/", *headers)
         assert (await client.read())[0] == status
 
 
@@ -145,7 +145,7 @@ def test_a_subprotocol_that_was_chosen_is_named():
     assert ("Sec-WebSocket-Protocol", "v4.channel.k8s.io") in response.headers
 
 
-async def test_a_listener_that_fails_cuts_the_connection(serve, connect, caplog):
+async def test_a_failing_listener_aborts_the_connection(serve, connect, caplog):
     def fail(data: bytes) -> None:
         raise RuntimeError("broken")
 
@@ -153,7 +153,7 @@ async def test_a_listener_that_fails_cuts_the_connection(serve, connect, caplog)
         101, (("Upgrade", "x"), ("Connection", "Upgrade")), upgrade=lambda tunnel: tunnel.when_received(fail)
     )
     client = await connect(await serve(lambda request: response))
-    client.ask("GET", "/", "Connection: Upgrade", "Upgrade: x")
+    client.send_request("GET", "/", "Connection: Upgrade", "Upgrade: x")
     await client.read_head()
     client.send(b"anything")
     with suppress(ConnectionError):
@@ -161,5 +161,5 @@ async def test_a_listener_that_fails_cuts_the_connection(serve, connect, caplog)
     assert len(caplog.records) == 1
 
 
-def test_a_frame_says_its_length():
+def test_a_frame_encodes_its_length():
     assert encode_frame(1, b"") == b"\x81\x00"

@@ -1,4 +1,4 @@
-"""What we write ourselves, read by the module that we do not load."""
+"""Our certificates, read by the x509 module of `cryptography`."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -18,13 +18,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from levelset.http.certificate_authority import Identity, Use, Wish
-from levelset.http.x509_signing import load, sign
+from levelset.http.certificate_authority import CertificateRequest, CertificateUse, Identity
+from levelset.http.x509_signing import load_signer, sign
 
 OPEN = NoEncryption()
-ROOT = Wish(use=Use.AUTHORITY, name="röot", within=20_000)
-SERVER = Wish(use=Use.SERVER, name="a.test", within=1, names=("a.test", "localhost"), addresses=("127.0.0.1", "::1"))
-CLIENT = Wish(use=Use.CLIENT, name="eve", within=1, organizations=("system:masters", "people" * 40))
+ROOT = CertificateRequest(use=CertificateUse.AUTHORITY, name="röot", within=20_000)
+SERVER = CertificateRequest(
+    use=CertificateUse.SERVER, name="a.test", within=1, names=("a.test", "localhost"), addresses=("127.0.0.1", "::1")
+)
+CLIENT = CertificateRequest(
+    use=CertificateUse.CLIENT, name="eve", within=1, organizations=("system:masters", "people" * 40)
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +45,13 @@ def extension(certificate: x509.Certificate, kind: Any) -> tuple[Any, bool]:
     return found.value, found.critical
 
 
-@pytest.mark.parametrize("wish", [SERVER, CLIENT])
-def test_a_certificate_says_who_vouches_for_whom_and_how_long(root, wish):
-    certificate, issuer = read(sign(wish, root)), read(root)
+@pytest.mark.parametrize("request_", [SERVER, CLIENT])
+def test_a_certificate_has_subject_issuer_and_validity(root, request_):
+    certificate, issuer = read(sign(request_, root)), read(root)
     certificate.verify_directly_issued_by(issuer)
     assert certificate.version is x509.Version.v3
     assert certificate.issuer == issuer.subject
-    assert [one.value for one in certificate.subject] == [*wish.organizations, wish.name]
+    assert [one.value for one in certificate.subject] == [*request_.organizations, request_.name]
     assert [one.oid for one in certificate.subject][-1] == NameOID.COMMON_NAME
     length = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     assert timedelta(days=1) < length < timedelta(days=1, minutes=6)
@@ -55,7 +59,7 @@ def test_a_certificate_says_who_vouches_for_whom_and_how_long(root, wish):
     assert certificate.serial_number > 2**64
 
 
-def test_an_authority_vouches_for_itself_and_may_sign(root):
+def test_an_authority_is_self_signed_and_may_sign(root):
     certificate = read(root)
     certificate.verify_directly_issued_by(certificate)
     assert certificate.not_valid_after_utc.year >= 2050
@@ -65,17 +69,17 @@ def test_an_authority_vouches_for_itself_and_may_sign(root):
 
 
 @pytest.mark.parametrize(
-    ("wish", "purpose"), [(SERVER, ExtendedKeyUsageOID.SERVER_AUTH), (CLIENT, ExtendedKeyUsageOID.CLIENT_AUTH)]
+    ("request_", "purpose"), [(SERVER, ExtendedKeyUsageOID.SERVER_AUTH), (CLIENT, ExtendedKeyUsageOID.CLIENT_AUTH)]
 )
-def test_a_certificate_says_what_it_is_for(root, wish, purpose):
-    certificate = read(sign(wish, root))
+def test_a_certificate_has_its_key_usages(root, request_, purpose):
+    certificate = read(sign(request_, root))
     assert extension(certificate, x509.BasicConstraints) == (x509.BasicConstraints(ca=False, path_length=None), True)
     usage, _ = extension(certificate, x509.KeyUsage)
     assert (usage.digital_signature, usage.key_cert_sign, usage.crl_sign) == (True, False, False)
     assert extension(certificate, x509.ExtendedKeyUsage) == (x509.ExtendedKeyUsage([purpose]), False)
 
 
-def test_a_certificate_names_its_key_and_the_one_that_signed_it(root):
+def test_a_certificate_has_subject_and_authority_key_identifiers(root):
     certificate, issuer = read(sign(SERVER, root)), read(root)
     own = x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key())
@@ -83,13 +87,13 @@ def test_a_certificate_names_its_key_and_the_one_that_signed_it(root):
     assert extension(certificate, x509.AuthorityKeyIdentifier) == (signer, False)
 
 
-def test_a_server_certificate_has_its_names_and_addresses(root):
+def test_a_server_certificate_has_subject_alternative_names(root):
     names = [x509.DNSName(name) for name in SERVER.names] + [x509.IPAddress(ip_address(ip)) for ip in SERVER.addresses]
     found = extension(read(sign(SERVER, root)), x509.SubjectAlternativeName)
     assert found == (x509.SubjectAlternativeName(names), False)
 
 
-def test_a_private_key_is_written_as_others_write_it(root):
+def test_a_private_key_is_encoded_as_pkcs_8(root):
     key = load_pem_private_key(root.key, None)
     assert root.key == key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -97,7 +101,7 @@ def test_a_private_key_is_written_as_others_write_it(root):
 
 
 @pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1()])
-def test_an_authority_that_another_program_made_signs_too(curve):
+def test_an_authority_of_another_program_can_sign(curve):
     key = ec.generate_private_key(curve)
     other = foreign(key, PrivateFormat.TraditionalOpenSSL)
     certificate = read(sign(SERVER, other))
@@ -111,15 +115,19 @@ def test_an_authority_that_another_program_made_signs_too(curve):
 def test_a_key_that_cannot_sign_here_is_refused(key, text):
     lock = BestAvailableEncryption(b"x") if text == "password" else NoEncryption()
     with pytest.raises(ValueError, match=text):
-        load(foreign(key, PrivateFormat.PKCS8, lock))
+        load_signer(foreign(key, PrivateFormat.PKCS8, lock))
 
 
 @pytest.mark.parametrize(
-    "wish", [Wish(use=Use.CLIENT, name="x", within=-1), Wish(use=Use.CLIENT, name="x" * 65, within=1)]
+    "request_",
+    [
+        CertificateRequest(use=CertificateUse.CLIENT, name="x", within=-1),
+        CertificateRequest(use=CertificateUse.CLIENT, name="x" * 65, within=1),
+    ],
 )
-def test_a_certificate_that_nobody_could_use_is_not_made(root, wish):
+def test_an_unusable_certificate_is_refused(root, request_):
     with pytest.raises(ValueError, match="."):
-        sign(wish, root)
+        sign(request_, root)
 
 
 def foreign(key, form, lock=OPEN) -> Identity:

@@ -1,4 +1,4 @@
-"""The built-in kinds as the classes have them and as the schemas of the package do."""
+"""The classes and the schemas of the built-in kinds."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The classes of built-in kinds have the members that the schemas have: no fewer, no others, merged alike."""
+"""The classes of built-in kinds have exactly the members of their schemas, with the same merge strategies."""
 
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
@@ -22,7 +22,7 @@ def classes_in(hint: Any) -> list[type[Model]]:
 
 
 def pairs(version: str, kind: str) -> Iterator[tuple[type[Model], dict[str, Any]]]:
-    """Every class that a kind leads to, with the schema it stands for."""
+    """Every class that is reachable from a kind, with its schema."""
     waiting: list[tuple[type[Model], dict[str, Any]]] = [(kind_class(version, kind), schema_of_kind(version, kind))]
     seen: set[type[Model]] = set()
     while waiting:
@@ -45,12 +45,12 @@ def test_each_property_is_a_member_and_there_are_no_others(version, kind):
     for model, schema in pairs(version, kind):
         members = set(model.__struct_encode_fields__)
         if get_args(model.__orig_bases__[0] if hasattr(model, "__orig_bases__") else None)[1:] == (type(None),):
-            members -= {"status"}  # what a Resource without a status has of its base
+            members -= {"status"}  # inherited by a Resource without a status
         assert members == set(schema["properties"]), model
 
 
 @pytest.mark.parametrize(("version", "kind"), KINDS)
-def test_what_must_be_given_is_what_the_schema_requires(version, kind):
+def test_the_required_members_are_those_that_the_schema_requires(version, kind):
     always = {"PodTemplateSpec": {"spec"}, "JobTemplateSpec": {"spec"}}
     null_lists = {
         "SubjectRulesReviewStatus": {"nonResourceRules", "resourceRules"},
@@ -59,7 +59,7 @@ def test_what_must_be_given_is_what_the_schema_requires(version, kind):
     }
     for model, schema in pairs(version, kind):
         needed = {one.encode_name for one in msgspec.structs.fields(model) if one.required}
-        # A spec that cannot be empty must be given, whatever the schema says.
+        # A spec that cannot be empty is required, even if the schema does not require it.
         expected = set(schema.get("required", ())) | always.get(model.__name__, set())
         expected -= null_lists.get(model.__name__, set())
         assert needed - {"spec"} == expected - {"spec", "metadata"}, model
@@ -89,7 +89,7 @@ def check_merging(model: type[Model], shape: Shape, seen: set[type[Model]]) -> N
             assert any(isinstance(one, Atomic) for one in said) == member.atomic, f"{model}.{name}"
         if member.merge_key is not None and member.list_type == "map":
             assert member.keys[0] == member.merge_key
-        # Inside of what is replaced whole nothing is merged, and the server knows nothing.
+        # Nothing is merged inside of an atomic value, so the server has no merge metadata there.
         inner = member.items or member
         for one in classes_in(hints[name]) if inner.fields else []:
             check_merging(one, inner, seen)

@@ -1,4 +1,4 @@
-"""The modules of kinds are what the generator writes, and nobody pays for more than is used."""
+"""The modules of built-in kinds equal the output of the generator, and are loaded on first use."""
 
 import ast
 import json
@@ -60,11 +60,11 @@ def test_the_script_writes_all_files_into_the_folder_that_it_is_given(tmp_path, 
         ),
     ],
 )
-def test_an_import_loads_only_what_it_needs(statement, modules):
+def test_an_import_loads_only_the_modules_that_it_needs(statement, modules):
     assert loaded(statement) == modules
 
 
-def test_the_window_shows_the_classes_of_the_modules():
+def test_the_package_exports_the_classes_of_its_modules():
     names = [name for name in levelset.kinds.__all__ if name != "MODULES"]
     assert {"Deployment", "DeploymentSpec", "Pod", "Container", "Secret", "LabelSelector"} <= set(names)
     for name in names:
@@ -73,18 +73,18 @@ def test_the_window_shows_the_classes_of_the_modules():
     assert set(names) <= set(dir(levelset.kinds))
 
 
-def test_the_window_shows_the_newest_version_of_a_kind():
+def test_the_package_exports_the_newest_version_of_a_kind():
     assert definition_of(levelset.kinds.HorizontalPodAutoscaler).gvk.version == "v2"
 
 
 @pytest.mark.parametrize("module", ["levelset.kinds", "levelset.kinds.core_v1"])
-def test_a_name_that_is_not_there_is_an_attribute_error(module):
+def test_an_unknown_name_is_an_attribute_error(module):
     with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'Deploymint'"):
         _ = import_module(module).Deploymint
 
 
 @pytest.mark.parametrize("module", MODULE_NAMES)
-def test_everything_a_module_offers_is_there(module):
+def test_every_exported_name_of_a_module_exists(module):
     found = import_module(module)
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
 
@@ -106,7 +106,7 @@ def test_values_are_checked_by_type_checkers_and_not_while_running():
     assert {getattr(running, name) for name in ENUMS} == {str}
 
 
-def test_no_kind_is_named_in_two_modules_of_a_version():
+def test_no_kind_is_in_two_modules_of_one_version():
     assert len(set(MODULES.values())) == len(MODULES)
     with pytest.raises(ConfigError):
         definition_of(levelset.kinds.Container)

@@ -72,11 +72,11 @@ def test_a_deployment_is_written_as_kubernetes_knows_it():
     }
 
 
-def test_zero_is_written_where_it_differs_from_nothing():
+def test_a_zero_is_written_where_it_differs_from_an_absent_field():
     assert to_tree(web(replicas=0))["spec"]["replicas"] == 0
 
 
-def test_parts_that_are_always_there_need_no_question():
+def test_parts_with_a_default_are_never_none():
     assert web().spec.strategy.type is None
     assert web().spec.template.spec.containers[0].resources.limits == {}
 
@@ -117,7 +117,7 @@ def test_manifests_become_typed_objects():
     assert secret == Secret.new("a")
 
 
-def test_a_selector_can_be_asked_which_labels_it_means():
+def test_a_selector_matches_labels():
     selector = LabelSelector(
         match_labels={"app": "web"},
         match_expressions=(LabelSelectorRequirement(key="tier", operator="In", values=("a", "b")),),
@@ -138,18 +138,18 @@ def test_a_lease_is_written_with_six_digits():
     assert to_tree(lease)["spec"] == {"renewTime": "2026-01-31T12:00:00.000000Z"}
 
 
-def test_a_schema_of_schemas_leads_into_itself():
+def test_a_schema_class_can_contain_itself():
     props = JSONSchemaProps(type="array", items=JSONSchemaProps(type="string"), x_kubernetes_list_type="set")
     assert to_tree(props) == {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
 
 
-def test_a_pod_is_no_deployment():
+def test_a_deployment_cannot_be_decoded_as_a_pod():
     with pytest.raises(ValueError, match="apiVersion"):
         decode(Pod, encode(web()))
 
 
-def test_whoever_needs_a_class_does_not_pay_for_selectors_and_dataclasses():
+def test_importing_a_class_loads_neither_selectors_nor_dataclasses():
     late = ["dataclasses", "levelset.objects.field_selectors", "levelset.objects.label_selectors", "yaml", "asyncio"]
     code = f"import sys, levelset.kinds.apps_v1 as a; a.Deployment; print([n for n in {late} if n in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert told.stdout == "[]\n"
+    finished = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert finished.stdout == "[]\n"

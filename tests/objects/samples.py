@@ -1,4 +1,4 @@
-"""The kinds that the tests of this room are about."""
+"""The kinds that the tests of this package use."""
 
 from typing import Annotated
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.errors import BadObject
-from levelset.objects.cached_object import Head, keep, keep_all, kept_of, read_head, set_made, without_managed_fields
+from levelset.objects.cached_object import (
+    Head,
+    cached_from_head,
+    decode_all_cached,
+    decode_cached,
+    decode_head,
+    set_decoded,
+    without_managed_fields,
+)
 from levelset.objects.codec import encode
 from tests.objects.samples import Website, blog
 
@@ -33,35 +41,35 @@ FULL = {
 }
 
 
-def test_a_head_shows_what_a_runtime_asks_for():
-    head = read_head(json.dumps(FULL).encode())
+def test_a_head_has_the_metadata_that_the_runtime_needs():
+    head = decode_head(json.dumps(FULL).encode())
     assert (head.name, head.namespace, head.uid, head.resource_version) == ("blog", "default", "u1", "7")
     assert (head.generation, head.finalizers, head.deletion_timestamp) == (2, ("f/x",), "2026-01-31T12:00:00Z")
     assert (head.labels, head.annotations) == ({"app": "blog"}, {"a": "b"})
     assert [(owner.uid, owner.controller) for owner in head.owners] == [("u0", True)]
 
 
-def test_nulls_in_the_metadata_do_no_harm():
-    head = read_head(b'{"metadata":{"name":"x","labels":null,"finalizers":null,"generation":null,"namespace":null}}')
+def test_nulls_in_the_metadata_count_as_absent():
+    head = decode_head(b'{"metadata":{"name":"x","labels":null,"finalizers":null,"generation":null,"namespace":null}}')
     assert (head.labels, head.finalizers, head.annotations, head.owners) == ({}, (), {}, ())
 
 
-def test_a_kept_object_reads_back_typed_and_as_a_tree():
-    kept = keep(encode(blog(replicas=4)))
-    assert kept.read(Website) == blog(replicas=4)
-    assert kept.tree()["spec"]["replicas"] == 4
+def test_a_cached_object_decodes_typed_and_as_a_tree():
+    cached = decode_cached(encode(blog(replicas=4)))
+    assert cached.read(Website) == blog(replicas=4)
+    assert cached.tree()["spec"]["replicas"] == 4
 
 
-def test_the_garbage_collector_does_not_track_a_kept_object():
-    kept = keep(json.dumps(FULL).encode())
+def test_the_garbage_collector_does_not_track_a_cached_object():
+    cached = decode_cached(json.dumps(FULL).encode())
     gc.collect()
-    parts = (kept, kept.head, kept.head.owners_json, kept.head.finalizers_json, kept.head.labels_json)
+    parts = (cached, cached.head, cached.head.owners_json, cached.head.finalizers_json, cached.head.labels_json)
     assert not any(gc.is_tracked(part) for part in parts)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("place", ["first", "middle", "last", "only"])
-def test_managed_fields_are_cut_out_wherever_they_stand(indent, place):
+def test_managed_fields_are_cut_out_at_any_position(indent, place):
     rest = {name: value for name, value in FULL["metadata"].items() if name != "managedFields"}
     mine = {"managedFields": FULL["metadata"]["managedFields"]}
     names = sorted(rest)
@@ -81,7 +89,7 @@ def test_an_object_without_managed_fields_stays_the_same_bytes():
     assert without_managed_fields(raw) is raw
 
 
-def test_a_twin_of_the_managed_fields_elsewhere_is_left_alone():
+def test_an_equal_value_elsewhere_in_the_object_is_not_cut():
     twin = {**FULL, "spec": {"managedFields": FULL["metadata"]["managedFields"]}}
     tree = json.loads(without_managed_fields(json.dumps(twin).encode()))
     assert tree["spec"] == twin["spec"]
@@ -90,39 +98,39 @@ def test_a_twin_of_the_managed_fields_elsewhere_is_left_alone():
 
 @given(some.binary(max_size=40))
 def test_no_bytes_raise_anything_but_a_bad_object(raw):
-    for read in (keep, without_managed_fields):
+    for read in (decode_cached, without_managed_fields):
         with pytest.raises(BadObject):
             read(raw)
 
 
 @pytest.mark.parametrize("part", ["labels", "annotations", "owners", "finalizers"])
 def test_metadata_of_the_wrong_kind_are_refused_when_they_are_read(part):
-    head = read_head(b'{"metadata":{"labels":{"a":1},"annotations":[],"ownerReferences":{},"finalizers":[1]}}')
+    head = decode_head(b'{"metadata":{"labels":{"a":1},"annotations":[],"ownerReferences":{},"finalizers":[1]}}')
     with pytest.raises(BadObject, match="cannot be read"):
         getattr(head, part)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_object_kept_without_managed_fields_is_as_if_it_had_come_without_them(indent):
+def test_an_object_cached_without_managed_fields_equals_one_that_never_had_them(indent):
     raw = json.dumps(FULL, indent=indent).encode()
     cut = without_managed_fields(raw)
-    assert keep(raw, managed_fields=False) == kept_of(read_head(cut), cut)
+    assert decode_cached(raw, managed_fields=False) == cached_from_head(decode_head(cut), cut)
 
 
-def test_an_object_kept_without_managed_fields_does_not_hold_on_to_them():
+def test_an_object_cached_without_managed_fields_does_not_reference_the_original_bytes():
     raw = json.dumps(FULL).encode()
     before = sys.getrefcount(raw)
-    kept = keep(raw, managed_fields=False)
-    assert (sys.getrefcount(raw), kept.head.labels) == (before, {"app": "blog"})
+    cached = decode_cached(raw, managed_fields=False)
+    assert (sys.getrefcount(raw), cached.head.labels) == (before, {"app": "blog"})
 
 
 @pytest.mark.parametrize("word", ["managedFields", "f:managedFields", 'say \\"managedFields\\":[]'])
-def test_the_words_managed_fields_elsewhere_in_an_object_stay(word):
+def test_the_text_managed_fields_elsewhere_in_an_object_stays(word):
     tree = {**FULL, "spec": {word: FULL["metadata"]["managedFields"]}}
     for order in (list(tree), list(reversed(tree))):
-        kept = keep(json.dumps({name: tree[name] for name in order}).encode(), managed_fields=False)
-        assert "managedFields" not in kept.tree()["metadata"]
-        assert kept.tree()["spec"] == tree["spec"]
+        cached = decode_cached(json.dumps({name: tree[name] for name in order}).encode(), managed_fields=False)
+        assert "managedFields" not in cached.tree()["metadata"]
+        assert cached.tree()["spec"] == tree["spec"]
 
 
 JSON = some.recursive(
@@ -132,72 +140,72 @@ JSON = some.recursive(
 )
 
 
-@given(some.dictionaries(some.sampled_from(["raw", "made", "head", "metadata", "_raw", "__class__", ""]), JSON))
-def test_no_name_in_the_metadata_has_an_influence_on_what_is_beside_the_head(hostile):
+@given(some.dictionaries(some.sampled_from(["raw", "decoded", "head", "metadata", "_raw", "__class__", ""]), JSON))
+def test_no_member_of_the_metadata_can_set_the_additional_slots(hostile):
     plain = {"name": "a", "resourceVersion": "7", "labels": {"x": "y"}}
     raws = [json.dumps({"metadata": metadata}).encode() for metadata in ({**hostile, **plain}, {**plain, **hostile})]
-    for raw, together in zip(raws, keep_all(raws) or [], strict=True):
-        for kept in (keep(raw), together):
-            assert (kept.raw, kept.made) == (raw, None)
-            assert (kept.name, kept.resource_version, kept.labels) == ("a", "7", {"x": "y"})
-            assert kept == kept_of(read_head(raw), raw)
+    for raw, together in zip(raws, decode_all_cached(raws) or [], strict=True):
+        for cached in (decode_cached(raw), together):
+            assert (cached.raw, cached.decoded) == (raw, None)
+            assert (cached.name, cached.resource_version, cached.labels) == ("a", "7", {"x": "y"})
+            assert cached == cached_from_head(decode_head(raw), raw)
 
 
-def test_a_kept_object_is_its_own_head():
-    kept = keep(json.dumps(FULL).encode())
-    assert (kept.head is kept, isinstance(kept, Head), kept.head.name) == (True, True, "blog")
-    assert type(read_head(kept.raw)) is Head
+def test_a_cached_object_is_its_own_head():
+    cached = decode_cached(json.dumps(FULL).encode())
+    assert (cached.head is cached, isinstance(cached, Head), cached.head.name) == (True, True, "blog")
+    assert type(decode_head(cached.raw)) is Head
 
 
-def test_kept_objects_are_equal_if_their_heads_and_bytes_are():
+def test_cached_objects_are_equal_if_their_heads_and_bytes_are():
     raw = json.dumps(FULL).encode()
-    kept = keep(raw)
-    assert kept == keep(bytes(bytearray(raw)))
-    assert kept != keep(raw + b" ")
-    assert kept != kept_of(Head(name="other"), raw)
-    assert kept != read_head(raw)
-    assert read_head(raw) != kept
+    cached = decode_cached(raw)
+    assert cached == decode_cached(bytes(bytearray(raw)))
+    assert cached != decode_cached(raw + b" ")
+    assert cached != cached_from_head(Head(name="other"), raw)
+    assert cached != decode_head(raw)
+    assert decode_head(raw) != cached
     with pytest.raises(TypeError, match="unhashable"):
-        hash(kept)
+        hash(cached)
 
 
-def test_what_was_decoded_of_a_kept_object_is_no_part_of_it_and_goes_with_it():
-    kept, made = keep(b'{"metadata":{"name":"a"}}'), object()
+def test_the_decoded_form_is_not_part_of_the_value_and_is_freed_with_the_object():
+    cached, made = decode_cached(b'{"metadata":{"name":"a"}}'), object()
     before = sys.getrefcount(made)
-    set_made(kept, made)
-    assert kept == keep(kept.raw)
-    assert "object object" not in repr(kept)
-    assert pickle.loads(pickle.dumps(kept)).made is kept_of(kept, kept.raw).made is None
-    del kept
+    set_decoded(cached, made)
+    assert cached == decode_cached(cached.raw)
+    assert "object object" not in repr(cached)
+    assert pickle.loads(pickle.dumps(cached)).decoded is cached_from_head(cached, cached.raw).decoded is None
+    del cached
     assert sys.getrefcount(made) == before
 
 
-def test_a_kept_object_can_be_copied_sent_and_shown():
-    kept = keep(json.dumps(FULL).encode())
-    assert copy.copy(kept) == copy.deepcopy(kept) == pickle.loads(pickle.dumps(kept)) == kept
-    assert repr(kept).startswith("Kept(name='blog', namespace='default'")
-    assert repr(kept).endswith(f", raw={kept.raw!r})")
+def test_a_cached_object_can_be_copied_pickled_and_printed():
+    cached = decode_cached(json.dumps(FULL).encode())
+    assert copy.copy(cached) == copy.deepcopy(cached) == pickle.loads(pickle.dumps(cached)) == cached
+    assert repr(cached).startswith("CachedObject(name='blog', namespace='default'")
+    assert repr(cached).endswith(f", raw={cached.raw!r})")
 
 
-def test_nobody_changes_a_kept_object():
-    kept = keep(b'{"metadata":{"name":"a"}}')
-    for name in ("name", "raw", "made"):
+def test_a_cached_object_is_immutable():
+    cached = decode_cached(b'{"metadata":{"name":"a"}}')
+    for name in ("name", "raw", "decoded"):
         with pytest.raises(AttributeError):
-            setattr(kept, name, b"other")
+            setattr(cached, name, b"other")
 
 
-def test_a_kept_object_lets_go_of_its_bytes_when_it_goes():
+def test_a_cached_object_frees_its_bytes_when_it_is_freed():
     raws = [b'{"metadata":{"name":"%d"}}' % number for number in range(2)]
     before = [sys.getrefcount(raw) for raw in raws]
-    several, single = keep_all(raws), keep(raws[0])
+    several, single = decode_all_cached(raws), decode_cached(raws[0])
     assert [one.raw for one in several or []] == [*raws]
     assert single.raw is raws[0]
     del several, single
     assert [sys.getrefcount(raw) for raw in raws] == before
 
 
-def test_a_kept_object_is_no_larger_than_a_head_and_a_pair_beside_it():
-    kept = keep(json.dumps(FULL).encode())
+def test_a_cached_object_is_no_larger_than_a_head_and_two_slots():
+    cached = decode_cached(json.dumps(FULL).encode())
     pointer = 8
     fields = len(Head.__struct_fields__)
-    assert sys.getsizeof(kept) <= (2 + fields) * pointer + (2 + 2) * pointer
+    assert sys.getsizeof(cached) <= (2 + fields) * pointer + (2 + 2) * pointer

@@ -25,7 +25,7 @@ from levelset.objects.scheme import Scheme
 from levelset.objects.timestamps import MicroTime
 from levelset.objects.unstructured import Unstructured
 from tests.objects.samples import Port, Website, WebsiteStatus, blog
-from tests.objects.trees_strategy import maps, trees
+from tests.objects.tree_strategies import maps, trees
 
 
 class LeaseSpec(Spec):
@@ -86,11 +86,11 @@ def test_a_field_that_is_taken_away_is_gone():
     assert tree["spec"]["theme"] == {"dark": True}
 
 
-def test_a_default_that_was_written_out_stays_written_out():
+def test_an_explicit_default_stays_explicit():
     assert to_tree(decode(Website, json.dumps(RICH)).with_spec(image="x"))["spec"]["replicas"] == 1
 
 
-def test_a_replaced_status_keeps_what_the_class_does_not_know():
+def test_a_replaced_status_keeps_its_unknown_fields():
     site = decode(Website, json.dumps(RICH)).with_status(WebsiteStatus(ready=7))
     assert to_tree(site)["status"] == {"ready": 7, "extra": [None, {"deep": 1}]}
 
@@ -165,13 +165,13 @@ def test_a_bad_quantity_or_time_is_named(spec):
         decode(Lease, f'{{"spec":{spec}}}')
 
 
-def test_what_json_cannot_hold_is_refused():
+def test_values_that_json_cannot_represent_are_rejected():
     for thing in ({"a": object()}, {"a": blog}, {1j: 2}, {"a": {"a", 1j}}):
         with pytest.raises(BadObject):
             encode_tree(thing)
 
 
-def test_from_tree_remembers_the_tree():
+def test_from_tree_stores_the_tree_as_the_origin():
     site = from_tree(Website, RICH)
     assert to_tree(site) == RICH
     assert origin_of(site) is not None

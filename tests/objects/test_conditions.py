@@ -73,14 +73,14 @@ def test_there_is_one_condition_for_each_type_and_it_is_the_last_one_set(steps):
     assert len(conditions) == len(dict(steps))
 
 
-def test_a_condition_always_carries_its_reason_and_its_message_for_metav1_requires_both():
+def test_a_condition_is_encoded_with_reason_and_message_even_if_empty():
     (made,) = set_condition((), "Ready", status=True, now=NOON)
     tree = to_tree(made)
     assert (tree["reason"], tree["message"]) == ("", "")
     assert to_tree(Condition(type="Ready", status="True")).keys() >= {"reason", "message"}
 
 
-def test_a_condition_that_was_read_without_a_message_is_written_without_one():
+def test_a_condition_decoded_without_a_message_is_encoded_without_one():
     text = b'{"apiVersion":"example.dev/v1","kind":"Website","metadata":{"name":"a"},"spec":{"image":"a"},'
     text += b'"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
     site = decode(Website, text)

@@ -37,14 +37,14 @@ class Plain(Range):
     pass
 
 
-def test_rules_about_several_members_stand_with_the_class_and_are_inherited():
+def test_rules_of_a_class_are_inherited():
     assert [one.rule for one in rules_of(Narrow)] == ["self.low <= self.high", "self.high < 10"]
     assert rules_of(Plain) == rules_of(Range) == (Rule("self.low <= self.high"),)
     assert rules_of(Rich) == ()
 
 
-def test_what_is_no_rule_is_refused_when_the_class_is_made():
-    with pytest.raises(ConfigError, match=r"rules= of Wrong has 'self', which is no rule"):
+def test_a_value_that_is_not_a_rule_is_rejected_when_the_class_is_created():
+    with pytest.raises(ConfigError, match=r"rules= of Wrong has 'self', which is not a Rule"):
         type("Wrong", (Spec,), {}, rules=["self"])
 
 
@@ -64,5 +64,5 @@ def test_a_declaration_on_an_optional_field_counts():
 
 
 def test_a_list_map_needs_its_keys():
-    with pytest.raises(ValueError, match="tell its items apart"):
+    with pytest.raises(ValueError, match="identify its items"):
         ListMap()

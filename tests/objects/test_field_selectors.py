@@ -46,7 +46,7 @@ def test_a_selector_prints_in_canonical_form(text, printed):
     assert str(parse(text)) == printed
 
 
-def test_a_backslash_stands_for_what_follows():
+def test_a_backslash_escapes_the_next_character():
     assert parse("a=b\\,").requires_exact("a") == "b,"
     assert parse(r"a=x\,y\=z\\").requires_exact("a") == "x,y=z\\"
     assert escape_field_value("x,y=z\\") == r"x\,y\=z\\"
@@ -71,7 +71,7 @@ def test_a_printed_selector_parses_to_an_equal_one(selector):
 
 
 @given(selectors, selectors, st.dictionaries(names, st.text(max_size=3)))
-def test_two_selectors_joined_select_what_both_select(one, other, fields):
+def test_two_joined_selectors_select_the_intersection(one, other, fields):
     assert (one & other).matches(fields) == (one.matches(fields) and other.matches(fields))
 
 
@@ -109,12 +109,12 @@ def test_any_text_is_a_selector_or_a_bad_selector():
 
 
 @pytest.mark.parametrize("value", [None, 3, b"a=b", ["a"], {}])
-def test_what_is_no_text_is_no_selector(value):
+def test_a_selector_must_be_a_string(value):
     with pytest.raises(BadSelector, match="must be a text"):
         parse(value)
 
 
 @pytest.mark.parametrize("text", ["\\" * 100_001, "a" * 100_000, "a=" + "\\," * 50_000 + "=", "!" * 100_000])
-def test_a_very_long_text_is_refused_in_no_time(text):
+def test_a_very_long_text_is_rejected_in_linear_time(text):
     with pytest.raises(BadSelector):
         parse(text)

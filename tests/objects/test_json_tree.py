@@ -52,7 +52,7 @@ def sink(tree: Any) -> None:
     [("", RFC_DOCUMENT), ("/foo", ["bar", "baz"]), ("/foo/0", "bar"), ("/", 0), ("/a~1b", 1), ("/c%d", 2),
      ("/e^f", 3), ("/g|h", 4), ("/i\\j", 5), ('/k"l', 6), ("/ ", 7), ("/m~0n", 8)],
 )  # fmt: skip
-def test_a_pointer_finds_what_the_rfc_says(pointer, value):
+def test_a_pointer_resolves_as_in_the_rfc(pointer, value):
     assert get_at(RFC_DOCUMENT, parse_pointer(pointer)) == value
 
 
@@ -112,7 +112,7 @@ def test_a_pointer_that_leads_nowhere_names_the_step(pointer, field):
      (("metadata", "annotations", "a.b/c"), "metadata.annotations[a.b/c]"), (("", "x"), "[].x"),
      (("podIP", "x-y", "$ref", "a b"), "podIP.x-y.$ref[a b]")],
 )  # fmt: skip
-def test_a_path_is_written_as_a_person_would(tokens, text):
+def test_a_path_prints_with_dots_and_brackets(tokens, text):
     assert format_path(tokens) == text
 
 
@@ -172,7 +172,7 @@ def test_changing_a_tree_leaves_the_old_one_as_it_was(tree, data):
     assert same(tree, before)
 
 
-def test_a_change_shares_what_it_does_not_touch():
+def test_a_change_shares_the_unchanged_parts():
     tree: dict[str, Any] = {"a": {"b": [1]}, "c": {"d": 1}}
     changed: Any = set_at(tree, ("a", "b", "0"), 2)
     assert changed == {"a": {"b": [2]}, "c": {"d": 1}}
@@ -189,13 +189,13 @@ def test_values_are_added_and_replaced_in_lists(change, tokens, outcome):
 
 
 @pytest.mark.parametrize("tokens", ["/l/3", "/l/01", "/x/y", "/l/0/x", "/l/a", "/l/-/a"])
-def test_a_value_is_not_added_where_there_is_no_place(tokens):
+def test_a_value_cannot_be_added_beyond_the_end_of_a_list(tokens):
     with pytest.raises(BadPointer):
         add_at({"l": [1, 2]}, parse_pointer(tokens), 9)
 
 
 @pytest.mark.parametrize("tokens", ["/l/2", "/l/-", "/x", "/l/0/x"])
-def test_a_value_that_is_not_there_is_not_removed(tokens):
+def test_a_missing_value_cannot_be_removed(tokens):
     with pytest.raises(BadPointer):
         remove_at({"l": [1, 2]}, parse_pointer(tokens))
 
@@ -252,7 +252,7 @@ def test_any_text_is_a_pointer_or_a_bad_pointer():
 
 
 @pytest.mark.parametrize("value", [None, 3, b"/a", ["a"]])
-def test_what_is_no_text_is_no_pointer(value):
+def test_a_pointer_must_be_a_string(value):
     with pytest.raises(BadPointer, match="must be a text"):
         parse_pointer(value)
 

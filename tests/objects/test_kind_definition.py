@@ -9,7 +9,7 @@ from levelset.objects.resource import Object
 from tests.objects.samples import Region, Settings, Website, blog
 
 
-def test_a_class_tells_its_names_scope_and_subresources():
+def test_a_class_declares_its_names_scope_and_subresources():
     definition = definition_of(Website)
     assert str(definition.gvk) == "example.dev/v1 Website"
     assert definition.gvr == GroupVersionResource("example.dev", "v1", "websites")
@@ -34,7 +34,7 @@ def test_a_class_tells_its_names_scope_and_subresources():
         "\n\n",
     ],
 )
-def test_the_description_has_lost_the_margin_of_the_code(text):
+def test_the_description_is_the_docstring_without_indentation(text):
     made = type(Settings)("Noted", (Object,), {"__doc__": text, "__module__": __name__}, api="notes.example.dev/v1")
     assert definition_of(made).description == inspect.cleandoc(text)
 
@@ -54,11 +54,11 @@ def test_an_object_leads_to_the_definition_of_its_class():
     assert definition_of(blog()) is definition_of(Website)
 
 
-def test_a_class_without_api_is_no_kind_yet():
+def test_a_class_without_api_does_not_declare_a_kind():
     class Draft(Object):
         pass
 
-    with pytest.raises(ConfigError, match="Draft is no kind yet"):
+    with pytest.raises(ConfigError, match="Draft does not declare a kind"):
         definition_of(Draft)
 
 
@@ -73,7 +73,7 @@ def test_a_class_without_api_is_no_kind_yet():
         ("Batch", "batches"),
     ],
 )
-def test_the_plural_is_the_one_that_a_reader_expects(kind, plural):
+def test_the_default_plural_follows_english_rules(kind, plural):
     assert plural_of(kind) == plural
 
 

@@ -111,7 +111,7 @@ def test_a_requirement_and_its_opposite_divide_all_objects(requirement, has):
 
 
 @given(selectors, selectors, labels)
-def test_two_selectors_joined_select_what_both_select(one, other, has):
+def test_two_joined_selectors_select_the_intersection(one, other, has):
     assert (one & other).matches(has) == (one.matches(has) and other.matches(has))
     assert one & other == other & one
 
@@ -139,7 +139,7 @@ def test_a_selector_is_built_from_labels():
 
 
 @pytest.mark.parametrize("bad", [{"-a": "b"}, {"a": "-b"}, {"a": 1}, {"a": None}, {"": ""}, {1: "a"}])
-def test_labels_that_are_none_make_no_selector(bad):
+def test_invalid_labels_make_no_selector(bad):
     with pytest.raises(BadSelector) as caught:
         LabelSelector.of(bad)
     assert caught.value.field is not None
@@ -154,7 +154,7 @@ def test_everything_and_nothing():
     assert parse(str(LabelSelector.nothing())) == LabelSelector.nothing()
 
 
-def test_the_value_that_a_label_must_have_is_known():
+def test_the_exact_value_that_a_selector_requires_is_known():
     selector = parse("a=1,b in (2),c in (3,4),d!=5,e")
     assert [selector.requires_exact(key) for key in "abcdef"] == ["1", "2", None, None, None, None]
 
@@ -203,7 +203,7 @@ def test_an_empty_tree_selects_everything(tree):
     assert LabelSelector.everything().to_tree() == {}
 
 
-def test_no_tree_selects_nothing():
+def test_an_absent_selector_selects_nothing():
     assert LabelSelector.from_tree(None) == LabelSelector.nothing()
     assert LabelSelector.nothing().to_tree() is None
 
@@ -280,12 +280,12 @@ def test_any_text_is_a_selector_or_a_bad_selector():
 
 
 @pytest.mark.parametrize("value", [None, 3, b"a=b", ["a"], {}])
-def test_what_is_no_text_is_no_selector(value):
+def test_a_selector_must_be_a_string(value):
     with pytest.raises(BadSelector, match="must be a text"):
         parse(value)
 
 
-def test_a_very_long_text_is_read_in_no_time():
+def test_a_very_long_text_is_parsed_in_linear_time():
     assert len(parse(",".join(f"k{i}=v" for i in range(5000))).requirements) == 5000
     for text in ["a" * 100_000, "(" * 100_000, "!" * 100_000, "a in (" + "," * 100_000, "a=b," * 30_000]:
         with pytest.raises(BadSelector):

@@ -7,7 +7,7 @@ import pytest
 from levelset.objects.lazy_pattern import Pattern
 
 
-def test_it_finds_what_the_compiled_one_finds():
+def test_it_finds_the_same_matches_as_a_compiled_pattern():
     pattern, compiled = Pattern("[A-Z]b", re.IGNORECASE), re.compile("[A-Z]b", re.IGNORECASE)
     for verb in ("match", "fullmatch", "search", "findall"):
         for text in ("ab", "ab ab", " ab", ""):
@@ -20,13 +20,13 @@ def test_it_is_compiled_when_it_is_first_used():
         pattern.match("a")
 
 
-def test_after_that_nothing_stands_between():
+def test_after_the_first_use_the_compiled_methods_are_called_directly():
     pattern = Pattern("a")
     pattern.match("a")
     assert pattern.fullmatch is pattern.fullmatch
     assert repr(pattern) == "Pattern('a')"
 
 
-def test_another_verb_is_named_with_those_that_there_are():
+def test_an_unknown_method_is_an_error_that_lists_the_known_ones():
     with pytest.raises(AttributeError, match="no sub; there is findall, fullmatch, match, search"):
         Pattern("a").sub("b", "c")

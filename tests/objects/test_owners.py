@@ -18,7 +18,7 @@ def region(uid: str = "r1") -> Region:
     return Region.new("north", WebsiteSpec(image="x")).with_metadata(uid=uid)
 
 
-def test_a_controller_owner_is_set_with_all_that_the_collector_needs():
+def test_set_controller_sets_every_field_that_the_garbage_collector_needs():
     reference = controller_of(set_controller(child(), owner()))
     assert reference is not None
     assert (reference.api_version, reference.kind, reference.name, reference.uid) == (
@@ -40,7 +40,7 @@ def test_a_second_controller_is_refused():
         set_controller(set_controller(child(), owner()), owner("u2"))
 
 
-def test_other_owners_may_join_a_controller():
+def test_other_owners_can_be_added_beside_a_controller():
     both = set_owner(set_controller(child(), owner()), owner("u2"))
     assert is_owned_by(both, owner("u2"))
     controller = controller_of(both)
@@ -49,7 +49,7 @@ def test_other_owners_may_join_a_controller():
     assert not is_owned_by(remove_owner(both, owner("u2")), owner("u2"))
 
 
-def test_a_controller_that_is_set_as_plain_owner_goes_on_controlling():
+def test_a_controller_that_is_set_as_an_owner_stays_the_controller():
     assert controller_of(set_owner(set_controller(child(), owner()), owner())) is not None
 
 

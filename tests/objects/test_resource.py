@@ -27,7 +27,7 @@ def test_an_object_knows_its_name_namespace_and_ref():
     assert (site.name, site.namespace, site.ref) == ("blog", "default", Ref(Website, "blog", "default"))
 
 
-def test_an_object_does_not_change():
+def test_an_object_is_immutable():
     with pytest.raises(AttributeError):
         blog().spec.image = "other"
 
@@ -46,7 +46,7 @@ def test_a_change_is_a_new_object():
     assert (site.spec.replicas, site.status) == (1, None)
 
 
-def test_a_status_that_is_not_there_cannot_be_changed_in_part():
+def test_a_missing_status_cannot_be_changed_in_part():
     with pytest.raises(ConfigError, match="Website/default/blog has no typed status"):
         blog().with_status(ready=2)
 
@@ -67,12 +67,12 @@ def test_unknown_attributes_are_refused():
     ],
     ids=["replace", "copy", "deepcopy", "with_spec", "pickle"],
 )
-def test_what_an_object_was_read_from_stays_with_its_copies(remake):
+def test_copies_keep_the_origin_of_an_object(remake):
     site = decode(Website, b'{"kind":"Website","spec":{"image":"x","new":1}}')
     assert origin_of(remake(site)) == origin_of(site) is not None
 
 
-def test_what_an_object_was_read_from_does_not_count_for_equality():
+def test_the_origin_does_not_count_for_equality():
     site = decode(Website, encode(blog()))
     assert site == blog()
 
@@ -86,12 +86,12 @@ def test_a_kind_may_have_no_status_and_no_namespace():
     assert str(north.ref) == "Region/north"
 
 
-def test_a_refusal_is_an_object_too():
+def test_an_api_status_is_an_object():
     raw = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","code":404}'
     assert decode(ApiStatus, raw).code == 404
 
 
-def test_partial_metadata_are_read_without_the_object():
+def test_partial_object_metadata_decodes_only_the_metadata():
     raw = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x"}}'
     assert decode(PartialObjectMetadata, raw).name == "x"
 

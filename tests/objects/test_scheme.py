@@ -45,7 +45,7 @@ def test_two_kinds_under_one_plural_clash_and_leave_the_scheme_as_it_was():
     assert Site not in scheme
 
 
-def test_the_same_kind_in_two_versions_is_no_clash():
+def test_the_same_kind_in_two_versions_does_not_clash():
     class Website2(Resource[Spec, None], api="example.dev/v2", kind="Website"):
         pass
 

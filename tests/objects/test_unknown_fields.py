@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from levelset.objects.unknown_fields import carry
-from tests.objects.trees_strategy import maps
+from tests.objects.tree_strategies import maps
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.objects.trees_strategy import maps
         pytest.param({"a": [1, 1, 2]}, {"a": [1, 2]}, {"a": [3]}, {"a": [3]}, id="class made a set, changed"),
     ],
 )
-def test_what_did_not_change_stays_as_it_was_read(origin, before, after, expected):
+def test_unchanged_values_keep_the_form_in_which_they_were_decoded(origin, before, after, expected):
     assert carry(origin, before, after) == expected
 
 
@@ -55,13 +55,13 @@ def item(value, extra=None, **key):
         ),
     ],
 )
-def test_items_of_lists_carry_what_belongs_to_them(origin, after, expected):
+def test_list_items_keep_their_unknown_fields(origin, after, expected):
     before = [{name: value for name, value in one.items() if name != "x"} for one in origin]
     assert carry(origin, before, after) == expected
 
 
 @given(maps())
-def test_nothing_changed_means_nothing_changes(tree):
+def test_without_changes_the_result_is_the_origin(tree):
     assert carry(tree, tree, tree) == tree
 
 

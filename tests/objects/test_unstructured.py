@@ -12,7 +12,7 @@ TREE = {
 }
 
 
-def test_it_answers_as_a_typed_object_does():
+def test_an_unstructured_object_has_the_properties_of_a_typed_one():
     obj = Unstructured(TREE)
     assert (obj.name, obj.namespace, obj.metadata.labels) == ("blog", "default", {"a": "b"})
     assert obj.ref == Ref(Website, "blog", "default")
@@ -23,7 +23,7 @@ def test_two_with_the_same_tree_are_equal():
     assert Unstructured(TREE) != TREE
 
 
-def test_a_tree_without_kind_has_none():
+def test_a_tree_without_a_kind_has_no_gvk():
     obj = Unstructured({})
     assert (obj.api_version, obj.kind, obj.name) == ("", "", "")
     with pytest.raises(BadName):
@@ -36,6 +36,6 @@ def test_wrong_metadata_are_refused_when_they_are_read(metadata):
         _ = Unstructured({"metadata": metadata}).metadata
 
 
-def test_what_is_no_map_is_refused():
+def test_a_tree_that_is_not_a_map_is_rejected():
     with pytest.raises(BadObject, match="map of members"):
         Unstructured([1])

@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from levelset.errors import BadObject
 from levelset.objects.yaml_codec import read_yaml, write_yaml
-from tests.objects.trees_strategy import trees
+from tests.objects.tree_strategies import trees
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ def test_a_wrong_text_is_refused_with_its_line(text, words):
         read_yaml(text)
 
 
-def test_a_small_text_that_unfolds_into_a_huge_tree_is_refused():
+def test_a_small_text_whose_aliases_expand_into_a_huge_tree_is_rejected():
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     with pytest.raises(BadObject, match="too large"):
         read_yaml(bomb)
 
 
-def test_a_long_text_that_is_named_often_counts_for_what_it_will_be_when_it_is_written():
+def test_a_long_string_with_many_aliases_counts_once_per_alias():
     with pytest.raises(BadObject, match="too large"):
         read_yaml("a: &a " + "x" * 100_000 + "\nb: [" + "*a," * 1000 + "]")
     assert len(read_yaml("a: &a [1, 2]\nb: [" + "*a," * 100 + "]")[0]["b"]) == 100
 
 
-def test_a_text_with_more_values_than_wanted_is_refused_before_it_is_built():
+def test_a_text_with_too_many_values_is_rejected_before_the_tree_is_built():
     with pytest.raises(BadObject, match="too large"):
-        read_yaml("[" + "a," * 100 + "]", most_nodes=50)
-    assert len(read_yaml("[" + "a," * 100 + "]", most_nodes=101)[0]) == 100
+        read_yaml("[" + "a," * 100 + "]", max_nodes=50)
+    assert len(read_yaml("[" + "a," * 100 + "]", max_nodes=101)[0]) == 100
 
 
 @pytest.mark.parametrize("text", ["[", "{a: ", "- ", "? ", "- ? "])
@@ -88,7 +88,7 @@ def test_deep_nesting_is_refused(text, depth):
         read_yaml(text * depth)
 
 
-def test_what_is_as_deep_as_allowed_is_read():
+def test_a_tree_of_the_maximum_depth_is_read():
     tree = read_yaml("[" * 200 + "]" * 200)
     depth = 0
     while tree:
@@ -101,7 +101,7 @@ def test_a_text_of_several_lines_is_written_as_a_block():
 
 
 @given(some.lists(trees(), min_size=1, max_size=3).filter(lambda documents: None not in documents))
-def test_what_is_written_reads_back(documents):
+def test_written_yaml_reads_back_as_the_same_tree(documents):
     assert read_yaml(write_yaml(documents)) == documents
 
 

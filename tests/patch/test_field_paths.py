@@ -45,12 +45,12 @@ def test_html_and_control_characters_are_escaped_as_kubernetes_does() -> None:
 @pytest.mark.parametrize(
     "text", ["", "f", "spec", "k:[]", "k:", 'k:{"a":1} x', "v:", "v:1 2", "i:1.5", "i:１", "v:NaN"]
 )
-def test_a_text_that_is_no_element_is_refused(text: str) -> None:
+def test_an_invalid_path_element_is_refused(text: str) -> None:
     with pytest.raises(BadPatch):
         field_paths.canonical(text)
 
 
-def test_a_kind_of_element_that_is_not_known_yet_is_no_fault() -> None:
+def test_an_unknown_type_of_path_element_is_accepted() -> None:
     assert field_paths.canonical("x:anything") is None
 
 
@@ -100,12 +100,12 @@ def test_an_item_is_known_by_its_key_or_value(entry: object, shape: Shape, eleme
 
 
 @pytest.mark.parametrize(("entry", "shape"), [({"v": 1}, NAMED), ("a", NAMED), (None, NAMED), (None, SET)])
-def test_an_item_that_cannot_be_told_from_others_is_refused(entry: object, shape: Shape) -> None:
+def test_an_item_without_a_key_is_refused(entry: object, shape: Shape) -> None:
     with pytest.raises(BadPatch):
         field_paths.item(entry, shape)  # type: ignore[arg-type]  # any JSON value
 
 
-def test_a_list_with_such_an_item_is_one_value() -> None:
+def test_a_list_with_an_item_without_a_key_is_one_value() -> None:
     assert field_paths.list_elements([{"name": "a"}, {"v": 1}], NAMED) is None
     assert field_paths.list_elements([{"name": "a"}], NAMED) == ['k:{"name":"a"}']
     assert field_paths.list_elements([{"name": "a"}], ANYTHING) is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from levelset.errors import BadPatch
 from levelset.patch.field_paths import path
 from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields, print_fields
-from tests.patch.test_field_sets_fieldset import sets
+from tests.patch.test_field_sets import sets
 from tests.patch.trees_strategy import deep, trees
 
 wire_keys = some.sampled_from(
@@ -50,7 +50,7 @@ def test_a_set_is_printed_in_the_order_of_kubernetes() -> None:
         ({'k:{"b":1,"a":2}': {"f:x": {}}, 'k:{"a":2.0,"b":1}': {}}, {'k:{"a":2,"b":1}': {".": {}, "f:x": {}}}),
     ],
 )
-def test_what_kubernetes_reads_is_read_the_same_way(wire: Any, printed: Any) -> None:
+def test_fieldsv1_is_decoded_as_kubernetes_decodes_it(wire: Any, printed: Any) -> None:
     assert print_fields(parse_fields(wire)) == printed
 
 

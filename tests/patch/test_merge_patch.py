@@ -61,7 +61,7 @@ def test_a_number_stays_a_number_and_text_stays_text():
     assert apply_merge({}, patch) == patch
 
 
-def test_a_patch_says_only_what_changed():
+def test_a_patch_contains_only_the_changes():
     before = {"kind": "W", "spec": {"m": {"a": 1, "b": 2}, "l": [1, 2], "gone": {"x": 1}}}
     after = {"kind": "W", "spec": {"m": {"a": 1, "b": 3}, "l": [1], "new": {"y": 1}}}
     patch = {"spec": {"m": {"b": 3}, "l": [1], "gone": None, "new": {"y": 1}}}
@@ -132,7 +132,7 @@ def test_a_result_shares_nothing_with_the_patch():
     assert patch == {"l": [{"x": 1}], "m": {"n": {"o": 1}}}
 
 
-def test_what_the_patch_leaves_alone_is_shared_with_the_document():
+def test_unchanged_parts_are_shared_with_the_document():
     document = {"a": {"x": 1}, "b": {"y": 1}}
     assert apply_merge(document, {"b": {"y": 2}})["a"] is document["a"]
 

@@ -46,7 +46,7 @@ def test_a_list_map_has_its_keys_and_their_defaults():
     assert (shape.list_type, shape.keys, shape.defaults) == ("map", ("port", "protocol"), {"protocol": "TCP"})
 
 
-def test_sets_atomic_maps_and_plain_lists_are_told_apart():
+def test_sets_atomic_maps_and_plain_lists_are_distinguished():
     schema = {
         "properties": {
             "tags": {"type": "array", "x-kubernetes-list-type": "set"},
@@ -145,7 +145,7 @@ def test_the_same_kind_always_gives_the_same_shape():
     assert builtin_shape("", "v1", "Pod") is builtin_shape("", "v1", "Pod")
 
 
-def test_built_in_metadata_is_what_custom_resources_get():
+def test_built_in_kinds_and_custom_resources_have_the_same_metadata_shape():
     assert described(walk(builtin_shape("", "v1", "ConfigMap"), "metadata")) == described(OBJECT_META)
 
 
@@ -208,7 +208,7 @@ ROOT = Path(__file__).parents[2]
 DATA = ROOT / "src" / "levelset" / "patch" / "builtin_shapes.json"
 
 
-def test_the_facts_are_small_and_every_reference_in_them_leads_somewhere():
+def test_the_merge_metadata_is_small_and_has_no_dangling_reference():
     text = DATA.read_text(encoding="utf-8")
     content = json.loads(text)
     assert len(text) < 150_000
@@ -218,7 +218,7 @@ def test_the_facts_are_small_and_every_reference_in_them_leads_somewhere():
         described(builtin_shape(*kind.split("/")))
 
 
-def test_the_generator_keeps_only_what_merging_needs_and_always_writes_the_same(tmp_path):
+def test_the_generator_writes_only_merge_metadata_and_is_deterministic(tmp_path):
     reference = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
     schemas: Any = {
         "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {

@@ -90,7 +90,7 @@ def test_a_map_is_emptied_with_a_delete_directive():
     assert patched({"nodeSelector": {"$patch": "delete"}})["nodeSelector"] == {}
 
 
-def test_merge_may_be_said_although_it_happens_anyway():
+def test_the_merge_directive_is_accepted_although_it_is_the_default():
     pod = patched(
         {"$patch": "merge", "containers": [{"$patch": "merge"}, {"name": "a", "$patch": "merge", "tty": True}]}
     )
@@ -148,7 +148,7 @@ def test_a_list_item_without_its_merge_key_is_refused():
 
 
 def test_an_unknown_directive_is_refused():
-    with pytest.raises(BadPatch, match="known are delete, merge and replace") as caught:
+    with pytest.raises(BadPatch, match="expected delete, merge or replace") as caught:
         patched({"containers": [{"name": "a", "$patch": "explode"}]})
     assert caught.value.field == "spec.template.spec.containers[0].$patch"
 
@@ -179,7 +179,7 @@ def test_secrets_of_a_service_account_are_merged_by_name_and_pull_secrets_replac
         ("", "ba", "xba", "ba"),
     ],
 )
-def test_what_the_patch_names_is_in_its_order_and_the_rest_before_what_it_stood_before(before, change, order, after):
+def test_items_of_the_patch_have_its_order_and_others_keep_their_relative_position(before, change, order, after):
     def named(letters: str) -> Any:
         return [{"name": letter} for letter in letters]
 
@@ -193,7 +193,7 @@ def test_what_the_patch_names_is_in_its_order_and_the_rest_before_what_it_stood_
         assert column(patched(patch, {"containers": named(before)})["containers"]) == list(after)
 
 
-def test_a_new_item_that_is_ordered_takes_the_room_of_a_deleted_one_at_the_end():
+def test_a_new_ordered_item_takes_the_place_of_a_deleted_one_at_the_end():
     containers = [{"name": "1"}, {"name": "2"}, {"name": "4"}]
     change: Any = {
         "$setElementOrder/containers": [{"name": "2"}, {"name": "3"}],
@@ -288,7 +288,7 @@ def test_an_item_of_the_document_without_its_key_is_left_alone():
         ({"$deleteFromPrimitiveList/tolerations": [{}]}, "[$deleteFromPrimitiveList/tolerations]"),
     ],
 )
-def test_a_patch_that_makes_no_sense_is_refused_with_its_field(change, field):
+def test_an_invalid_patch_is_refused_with_its_field(change, field):
     with pytest.raises(BadPatch) as caught:
         patched(change)
     joint = "" if field.startswith("[") else "."
@@ -335,7 +335,7 @@ def test_patches_too_deep_to_walk_are_refused():
         make_strategic(deep(100_000, 1), deep(100_000, 2), ANYTHING)
 
 
-# -- patches that are made -------------------------------------------------------------------------------------------
+# -- created patches -------------------------------------------------------------------------------------------
 
 
 def made(before: Any, after: Any) -> Any:
@@ -348,7 +348,7 @@ def made(before: Any, after: Any) -> Any:
     )
 
 
-def test_a_patch_says_only_what_changed():
+def test_a_patch_contains_only_the_changes():
     containers = [{**POD["containers"][1], "image": "b:2"}, {"name": "c"}]
     after = {**POD, "containers": containers, "nodeSelector": {"zone": "b"}, "tolerations": []}
     assert made(POD, POD) is None
@@ -393,7 +393,7 @@ def test_duplicates_in_a_set_are_removed_together_or_the_set_is_replaced():
     assert patch == finalizers({"$patch": "replace"}, "a")
 
 
-def test_items_that_cannot_be_told_apart_are_replaced():
+def test_lists_with_duplicate_keys_are_replaced():
     before = {"spec": {"ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]}}
     after = {"spec": {"ports": [{"port": 53, "protocol": "UDP"}]}}
     patch = make_strategic(before, after, SERVICE)
@@ -411,7 +411,7 @@ def test_items_that_cannot_be_told_apart_are_replaced():
         ({"data": {"$retainKeys": []}}, "data.$retainKeys"),
     ],
 )
-def test_what_no_patch_can_say_is_refused_with_its_field(after, field):
+def test_a_change_that_no_patch_can_express_is_refused_with_its_field(after, field):
     with pytest.raises(BadPatch) as caught:
         make_strategic({"data": {"x": 1}}, after, CONFIG_MAP)
     assert caught.value.field == field
@@ -422,7 +422,7 @@ def test_a_patch_is_made_of_objects():
         make_strategic([], {}, ANYTHING)
 
 
-def test_three_ways_keep_what_others_added_and_remove_what_was_applied():
+def test_a_three_way_patch_keeps_fields_of_others_and_removes_applied_ones():
     original = {"data": {"mine": "1", "gone": "1", "void": "1"}, **finalizers("a", "b")}
     modified = {"data": {"mine": "2", "nothing": None}, **finalizers("a")}
     current = {"data": {"mine": "1", "gone": "1", "theirs": "1", "nothing": "x"}, **finalizers("z", "a", "b")}
@@ -432,7 +432,7 @@ def test_three_ways_keep_what_others_added_and_remove_what_was_applied():
     assert result == {"data": {"mine": "2", "theirs": "1"}, **finalizers("z", "a")}
 
 
-def test_three_ways_know_containers_that_others_injected():
+def test_a_three_way_patch_keeps_injected_containers():
     def pods(*names: str) -> Any:
         return deployment({"containers": [{"name": name, "image": name} for name in names]})
 
@@ -441,13 +441,13 @@ def test_three_ways_know_containers_that_others_injected():
     assert column(result["spec"]["template"]["spec"]["containers"]) == ["sidecar", "c", "a"]
 
 
-def test_three_ways_are_quiet_when_all_is_as_it_was():
+def test_a_three_way_patch_is_empty_without_changes():
     live = {**deployment(POD), "status": {"replicas": 1}}
     assert make_strategic_three_way(deployment(POD), deployment(POD), live, DEPLOYMENT) == {}
     assert make_strategic_three_way(None, deployment(POD), live, DEPLOYMENT) == {}
 
 
-def test_three_ways_drop_nulls_in_what_they_add():
+def test_a_three_way_patch_drops_nulls_in_added_values():
     modified = {"metadata": {"creationTimestamp": None, "labels": {"a": "1", "b": None}}, "spec": {"t": [{"x": None}]}}
     patch = make_strategic_three_way(None, modified, {}, CONFIG_MAP)
     assert patch == {"metadata": {"labels": {"a": "1"}}, "spec": {"t": [{}]}}
@@ -505,7 +505,7 @@ def test_a_patch_leads_from_one_object_to_the_other(before, after):
 
 
 @given(original=documents, modified=documents, current=documents)
-def test_what_is_applied_three_ways_is_there_and_applying_again_does_nothing(original, modified, current):
+def test_a_three_way_patch_applies_all_changes_and_is_then_empty(original, modified, current):
     patch = make_strategic_three_way(original, modified, current, SHAPE)
     result = apply_strategic(current, patch, SHAPE)
     assert make_strategic_three_way(modified, modified, result, SHAPE) == {}

@@ -1,4 +1,4 @@
-"""JSON trees for the property tests of patches: few names and values, so that two trees often have much in common."""
+"""JSON trees for the property tests of patches: few names and values, so that two trees often overlap."""
 
 from typing import Any
 

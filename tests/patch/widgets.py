@@ -1,14 +1,14 @@
-"""A kind with every way of merging, and one stored object to apply to: what the tests of server-side apply share."""
+"""Test support of server-side apply: a kind with every list and map type, and a store of one object."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as some
 
-from levelset.patch.apply import apply
 from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields
 from levelset.patch.managed_fields import Applied, track_update
 from levelset.patch.merge_schema import Shape, resource_shape
+from levelset.patch.server_side_apply import apply
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "object", "additionalProperties": TEXT}
@@ -60,7 +60,7 @@ def widget(spec: Any = None, **more: Any) -> dict[str, Any]:
     return {"apiVersion": VERSION, "kind": "Widget", "metadata": metadata, **rest, **more}
 
 
-class World:
+class WidgetStore:
     """One stored widget and a clock that moves a minute with every request."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class World:
         return self.live
 
 
-# Few names and values, so that managers often meet on a field.
+# Few names and values, so that managers often write the same field.
 texts = some.sampled_from(["x", "y"])
 texts_by_name = some.dictionaries(some.sampled_from(["a", "b"]), texts, max_size=2)
 free = some.recursive(

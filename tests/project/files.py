@@ -1,4 +1,4 @@
-"""The files of the project, as the tests about the code base see them."""
+"""The files of the project, for tests of the code base."""
 
 import ast
 import subprocess
@@ -27,7 +27,7 @@ TESTS = sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("systems/*/tests/**/*.py
 
 
 def relative(path: Path) -> str:
-    """The path as a person would type it in the project's folder."""
+    """The path relative to the project folder."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -45,20 +45,20 @@ def packages() -> list[str]:
 
 
 def tree(path: Path) -> ast.Module:
-    """The parsed file. What tests ask of many files is in `sources.py`, where each is read once."""
+    """The parsed file. Use `sources.py` for tests of many files: it parses each file once."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 @cache
 def exceptions() -> dict[str, dict[str, str]]:
-    """What may break a rule of the code base, each with its reason."""
+    """The listed exceptions from the rules of the code base, each with its reason."""
     listed: dict[str, Any] = tomllib.loads((ROOT / "tests/project/exceptions.toml").read_text(encoding="utf-8"))
     return listed
 
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """The files that belong to the project: those of git, new ones included, or in a tarball everything in sight."""
+    """The files of the project: tracked and new ones of git, or all files if there is no git repository."""
     if (ROOT / ".git").exists():
         command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -25,7 +25,7 @@ class Block:
 
     @property
     def where(self) -> str:
-        """The place as editors take it: file:line."""
+        """The position as `file:line`."""
         return f"{relative(self.path)}:{self.line}"
 
 
@@ -70,7 +70,7 @@ def links(path: Path) -> Iterator[Link]:
 
 
 def anchors(path: Path) -> set[str]:
-    """The names by which the headings of a page can be linked, spelled as GitHub spells them."""
+    """The anchors of a page's headings, as GitHub makes them."""
     found: set[str] = set()
     for _, line in _prose(path):
         if match := re.match(r"#{1,6} +(.*?) *#*$", line):

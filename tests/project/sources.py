@@ -1,7 +1,7 @@
-"""What the tests about the house ask of a source file, found in one walk through it.
+"""Facts about source files for tests of the code base, collected in one walk through each file.
 
-Its tree is not kept: the trees of all files are millions of objects, and the garbage collector would go through them
-again and again for the rest of the run.
+Syntax trees are not retained: those of all files are millions of objects, which the garbage collector would traverse
+repeatedly for the rest of the run.
 """
 
 import ast
@@ -19,7 +19,7 @@ type_of_function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement: the dotted names of what it asks for, relative ones resolved, and what it takes of them."""
+    """One import statement: the dotted names of what it imports, relative ones resolved, and what it takes of them."""
 
     modules: tuple[str, ...]
     names: frozenset[str]
@@ -30,7 +30,7 @@ class Import:
 
 @dataclass
 class Source:
-    """What is known of one source file."""
+    """The facts about one source file."""
 
     summary: str
     offered: frozenset[str]
@@ -41,7 +41,7 @@ class Source:
 
 @cache
 def source(path: Path) -> Source:
-    """What a source file says; read once per run."""
+    """The facts about a source file; it is read once per run."""
     body = tree(path)
     found = Source((ast.get_docstring(body) or "").split("\n", 1)[0], frozenset(_offered(body.body, path)))
     _walk(body, path, found, in_function=False)
@@ -57,13 +57,13 @@ def lengths(path: Path) -> dict[str, int]:
 
 
 def _offered(body: list[ast.stmt], path: Path) -> Iterator[str]:
-    """What a reader takes for public: what a window imports, what any module defines."""
+    """The public names: what an `__init__` imports, and what any module defines."""
     for node in body:
         names: list[str] = []
         if isinstance(node, (*type_of_function, ast.ClassDef)):
             names = [node.name]
         elif isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
-            # Only what comes from the house: a window may also need, say, a typing name for itself.
+            # Only our own modules: an `__init__` may also import, say, a typing name for itself.
             ours = node.level or (node.module or "").startswith("levelset")
             names = [alias.asname or alias.name for alias in node.names] if ours else []
         yield from (name for name in names if not name.startswith("_"))
@@ -101,5 +101,5 @@ def _measure(node: ast.AST, prefix: str, found: dict[str, int]) -> None:
         if isinstance(child, type_of_function):
             assert child.end_lineno is not None
             found[name] = child.end_lineno - child.lineno + 1
-        if not isinstance(child, ast.expr):  # an expression has no function inside
+        if not isinstance(child, ast.expr):  # an expression contains no function definition
             _measure(child, name, found)

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md is short and true: its layers are the contracts, and every path that it names exists."""
+"""ARCHITECTURE.md is short, its layers equal the import contracts, and every path in it exists."""
 
 import configparser
 import re

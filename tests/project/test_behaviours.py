@@ -1,4 +1,4 @@
-"""The page of behaviours names tests: each of them exists."""
+"""Every test that docs/behaviours.md names exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whoever comes from another runtime finds every word of it on the page, with code of ours that runs.
+"""The migration page has every name of another runtime, with equivalent code that runs.
 
 Each row is evaluated inside of a reconciler: in a manager, on a server in this process, in virtual time.
 """
@@ -20,7 +20,7 @@ from levelset import Controller, Manager
 from levelset.testing.virtual_time import virtual
 from tests.project.files import ROOT, relative
 from tests.project.markdown import blocks
-from tests.stories.world import open_world
+from tests.stories.restartable_server import open_restartable_server
 
 PAGE = ROOT / "docs" / "coming-from.md"
 THEIRS = """
@@ -56,7 +56,7 @@ ReconcileIDFromContext log.FromContext
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: their words, our code (or none), and a remark."""
+    """One table row: the name in the other runtime, our code (if any), and a remark."""
 
     line: int
     theirs: str
@@ -79,7 +79,7 @@ FRAME = compile(next(block.text for block in blocks(PAGE) if block.info == "pyth
 
 @asynccontextmanager
 async def reconciling(names: dict[str, Any]) -> AsyncGenerator[None, None]:
-    """Fills in what only a running program has; everything is closed at the end."""
+    """Runs a row inside of a running manager, and closes everything at the end."""
     called: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
@@ -90,7 +90,7 @@ async def reconciling(names: dict[str, Any]) -> AsyncGenerator[None, None]:
 
     website = names["Website"]
     relations = names["websites"].relations
-    async with open_world(website) as (_, client), Manager(client, health=None) as manager:
+    async with open_restartable_server(website) as (_, client), Manager(client, health=None) as manager:
         await client.create(website.new("blog", names["WebsiteSpec"](), namespace="default", labels={"tier": "public"}))
         manager.add(Controller(website, reconcile, *relations))
         names["site"], names["ctx"] = await called
@@ -123,11 +123,11 @@ def test_a_row_without_code_says_why(row: Row) -> None:
 
 
 @pytest.mark.parametrize("name", THEIRS.split())
-def test_every_name_of_theirs_is_on_the_page(name: str) -> None:
+def test_every_name_of_the_other_runtime_is_on_the_page(name: str) -> None:
     words = " ".join(span for row in ROWS for span in re.findall(r"`([^`]+)`", row.theirs))
     assert name in words
 
 
-def test_each_row_stands_once() -> None:
+def test_each_row_occurs_once() -> None:
     theirs = [row.theirs for row in ROWS]
     assert sorted(set(theirs)) == sorted(theirs)

@@ -1,4 +1,4 @@
-"""The tree of errors that people read is the tree that they catch."""
+"""The documented tree of errors equals the class hierarchy."""
 
 import inspect
 import re
@@ -34,7 +34,7 @@ def real() -> set[tuple[str, str | None]]:
 
 
 def called() -> set[str]:
-    """Names of errors that some function of the house makes."""
+    """Names of errors that some function of levelset raises."""
     return {name for path in SOURCES for name in source(path).made}
 
 
@@ -47,13 +47,13 @@ def test_the_root_of_the_tree_is_one() -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_every_error_says_what_it_means(cls: type[errors.LevelsetError]) -> None:
+def test_every_error_has_a_docstring(cls: type[errors.LevelsetError]) -> None:
     first = (cls.__doc__ or "").split("\n", 1)[0]
     assert re.fullmatch(r".{15,}\.", first)
     assert cls.__name__ in errors.__all__
 
 
-def test_every_error_is_raised_or_says_who_will() -> None:
+def test_every_error_is_raised_or_listed_as_an_exception() -> None:
     parents = {parent for _, parent in real()}
     leaves = {name for name, _ in real() if name not in parents}
     assert sorted(leaves - called()) == sorted(exceptions()["error_not_raised_here"])

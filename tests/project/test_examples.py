@@ -1,4 +1,4 @@
-"""Every example runs, as the program that a reader starts; an operator with `--local`, until it is told to end."""
+"""Every example runs as a program of its own; an operator with `--local`, until it gets a signal."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ def test_an_example_runs_and_prints_something(path: Path, tmp_path: Path) -> Non
 
 @contextlib.contextmanager
 def operating(path: Path, folder: Path) -> Iterator[list[str]]:
-    """Runs an operator until the end of the block, beginning when it is ready; gives what it says."""
+    """Runs an operator until the end of the block, which begins when it is ready; yields its output."""
     command = [sys.executable, "-W", "error", "-u", str(path), "--local"]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=folder, text=True, **pipes) as process:
@@ -46,28 +46,26 @@ def operating(path: Path, folder: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("path", OPERATORS, ids=relative)
-def test_an_operator_runs_by_itself_says_when_it_is_ready_and_ends_when_it_is_told_to(
-    path: Path, tmp_path: Path
-) -> None:
+def test_an_operator_runs_by_itself_reports_readiness_and_ends_on_a_signal(path: Path, tmp_path: Path) -> None:
     with operating(path, tmp_path) as said:
         assert "ready" in said[-1]
-    assert "stops" in said[-1]
+    assert "shutting down" in said[-1]
 
 
-def test_the_smallest_operator_greets_whoever_asks_with_the_kubeconfig_that_it_wrote(tmp_path: Path) -> None:
+def test_the_smallest_operator_serves_clients_with_the_kubeconfig_that_it_wrote(tmp_path: Path) -> None:
     kind = GroupVersionKind("demo.example.dev", "v1", "Greeting")
-    greeting = {"metadata": {"name": "you", "namespace": "default"}, "spec": {"name": "you"}}
+    manifest = {"metadata": {"name": "you", "namespace": "default"}, "spec": {"name": "you"}}
 
-    async def ask() -> str:
+    async def greeting() -> str:
         async with await Client.connect(tmp_path / "levelset.kubeconfig") as client:
-            await client.create(Unstructured({"apiVersion": kind.api_version, "kind": kind.kind, **greeting}))
-            told = await client.wait(Ref(kind, "you", "default"), lambda one: "status" in one.tree)
-            return str(told.tree["status"]["message"])
+            await client.create(Unstructured({"apiVersion": kind.api_version, "kind": kind.kind, **manifest}))
+            greeted = await client.wait(Ref(kind, "you", "default"), lambda one: "status" in one.tree)
+            return str(greeted.tree["status"]["message"])
 
     with operating(ROOT / "examples" / "02_hello.py", tmp_path):
-        assert asyncio.run(ask()) == "Hello, you!"
+        assert asyncio.run(greeting()) == "Hello, you!"
 
 
-def test_there_are_examples_of_both_sorts() -> None:
+def test_there_are_both_scripts_and_operators_among_the_examples() -> None:
     assert PROGRAMS
     assert OPERATORS

@@ -1,4 +1,4 @@
-"""What a module offers is written in its `__all__`: complete, sorted, and there.
+"""Every module has an `__all__` that is complete, sorted and correct.
 
 The order is the one that ruff (RUF022) writes: CONSTANTS, then Classes, then everything else, each in the natural
 order, so that `make format` repairs what this test finds.
@@ -29,7 +29,7 @@ def order(name: str) -> tuple[int, list[tuple[int, int, str]]]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_every_module_says_what_it_offers_in_order(path: Path) -> None:
+def test_every_module_has_a_sorted_all(path: Path) -> None:
     names: list[str] | None = getattr(imported(path), "__all__", None)
     assert names is not None, f"{module_name(path)} has no __all__"
     assert list(names) == sorted(names, key=order)
@@ -37,7 +37,7 @@ def test_every_module_says_what_it_offers_in_order(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_everything_offered_exists_and_nothing_public_is_left_out(path: Path) -> None:
+def test_all_names_exist_and_no_public_name_is_missing(path: Path) -> None:
     module = imported(path)
     listed = set(module.__all__)
     assert sorted(name for name in listed if not hasattr(module, name)) == []

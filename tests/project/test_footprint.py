@@ -1,4 +1,4 @@
-"""What an installation takes on disk, measured on what is installed here."""
+"""The disk size of an installation, measured in the current environment."""
 
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 
 
 def closure(name: str, extras: tuple[str, ...] = ()) -> dict[str, Distribution]:
-    """A distribution and all that it needs, by name; an extra counts only where it is asked for."""
+    """A distribution and its dependencies, by name; extras count only where they are requested."""
     found: dict[str, Distribution] = {}
     pending = [(name, extras)]
     seen: set[tuple[str, tuple[str, ...]]] = set()

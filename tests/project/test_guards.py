@@ -1,4 +1,4 @@
-"""The guards around all other tests are on, and they bite."""
+"""The guards of the test suite are active: blocking calls, warnings, random order and timeouts."""
 
 import asyncio
 import importlib
@@ -55,19 +55,19 @@ IS_LOADED = True
 
 @contextmanager
 def loading_elsewhere(name: str) -> Iterator[None]:
-    """Has a thread load a module, which takes until the calling thread waits for it, or until the block is over."""
+    """Imports a module in a thread; the import ends when the calling thread waits for it, or with the block."""
     importer, over = threading.get_ident(), threading.Event()
     loader = threading.Thread(target=importlib.import_module, args=(name,))
     loader.start()
     while not hasattr(sys.modules.get(name), "GO"):
         time.sleep(0)
 
-    def let_go() -> None:
+    def release() -> None:
         while not over.wait(0.001) and not is_waiting(sys._current_frames()[importer]):
             pass
         sys.modules[name].GO.set()
 
-    observer = threading.Thread(target=let_go)
+    observer = threading.Thread(target=release)
     observer.start()
     try:
         yield
@@ -79,7 +79,7 @@ def loading_elsewhere(name: str) -> Iterator[None]:
 
 
 def is_waiting(frame: FrameType | None) -> bool:
-    """Whether a thread waits for the lock of a module."""
+    """Whether a thread waits for an import lock."""
     while frame is not None:
         if (frame.f_code.co_filename, frame.f_code.co_name) == ("<frozen importlib._bootstrap>", "acquire"):
             return True
@@ -108,24 +108,24 @@ def test_every_test_has_a_limit_in_seconds(pytestconfig: pytest.Config) -> None:
 
 def test_a_test_that_takes_longer_ends_the_run(request: pytest.FixtureRequest) -> None:
     ended: list[tuple[pytest.Item, Settings]] = []
-    watchdog, limit = Watchdog(lambda *told: ended.append(told)), Settings(20, "thread", False, False)
+    watchdog, limit = Watchdog(lambda *arguments: ended.append(arguments)), Settings(20, "thread", False, False)
     watchdog.watch(request.node, limit)
-    watchdog.look(time.monotonic() + 19)
+    watchdog.check(time.monotonic() + 19)
     assert ended == []
-    watchdog.look(time.monotonic() + 20)
+    watchdog.check(time.monotonic() + 20)
     assert ended == [(request.node, limit)]
 
 
-def test_a_test_that_is_over_has_no_limit_any_more(request: pytest.FixtureRequest) -> None:
+def test_the_timeout_of_a_test_ends_with_the_test(request: pytest.FixtureRequest) -> None:
     ended: list[tuple[pytest.Item, Settings]] = []
-    watchdog = Watchdog(lambda *told: ended.append(told))
+    watchdog = Watchdog(lambda *arguments: ended.append(arguments))
     watchdog.watch(request.node, Settings(20, "thread", False, False))
-    watchdog.let_go()
-    watchdog.look(time.monotonic() + 20)
+    watchdog.stop()
+    watchdog.check(time.monotonic() + 20)
     assert ended == []
 
 
-def test_somebody_watches_the_limits(request: pytest.FixtureRequest) -> None:
+def test_one_thread_watches_the_timeouts(request: pytest.FixtureRequest) -> None:
     assert [thread.name for thread in threading.enumerate()].count(NAME) == 1
     assert WATCHDOG.watched is request.node
 

@@ -25,8 +25,8 @@ import levelset
 print(json.dumps({"cpu": time.process_time() - before, "modules": sorted(sys.modules)}))
 """
 
-# What a program pays for one built-in kind, on a machine without what only developers have: msgspec takes
-# typing_extensions if it is there, which brings `inspect` and its friends along.
+# The cost of one built-in kind without development packages: msgspec imports typing_extensions if it is
+# installed, which imports `inspect` and more.
 KIND_PROBE = """
 import sys
 sys.modules["typing_extensions"] = None
@@ -59,11 +59,11 @@ def test_no_module_of_levelset_imports_from_the_top_level_package() -> None:
     for path in SOURCES:
         if not path.is_relative_to(PACKAGE):
             continue
-        for asked in source(path).imports:
-            if "levelset" not in asked.modules:
+        for statement in source(path).imports:
+            if "levelset" not in statement.modules:
                 continue
-            if asked.plain or (path != PACKAGE / "__init__.py" and asked.names - fine):
-                found.append(f"{module_name(path)}:{asked.line}")
+            if statement.plain or (path != PACKAGE / "__init__.py" and statement.names - fine):
+                found.append(f"{module_name(path)}:{statement.line}")
     assert found == []
 
 
@@ -92,9 +92,9 @@ def test_imports_inside_functions_have_a_reason() -> None:
     found = {
         f"{module_name(path)}: {name}"
         for path in SOURCES
-        for asked in source(path).imports
-        if asked.in_function
-        for name in asked.modules
+        for statement in source(path).imports
+        if statement.in_function
+        for name in statement.modules
     }
     assert sorted(found) == sorted(exceptions()["import_in_function"])
 
@@ -103,7 +103,7 @@ def test_importing_levelset_loads_few_modules() -> None:
     assert min(len(probe["modules"]) for probe in probes()) <= 300
 
 
-def test_importing_levelset_loads_nothing_that_only_some_need() -> None:
+def test_importing_levelset_loads_no_extra_and_no_lazy_module() -> None:
     loaded = set(probes()[0]["modules"])
     assert sorted(loaded & {*EXTRAS, *LATE}) == []
 
@@ -121,7 +121,7 @@ def test_a_kind_is_cheap_to_import() -> None:
     assert len(loaded) <= 140
 
 
-def test_what_a_kind_loads_compiles_no_regular_expression_before_its_first_use() -> None:
+def test_importing_a_kind_compiles_no_regular_expression() -> None:
     paths = {module_name(path): path for path in SOURCES}
     found: list[str] = []
     for name in python(KIND_PROBE).split():

@@ -1,6 +1,6 @@
 """The tree shows the architecture: small folders, whole concepts, short functions, names that occur once.
 
-The rules are those of docs/decisions/0026. What breaks one is listed with its reason in exceptions.toml; an entry that
+The rules are those of docs/decisions/0026. Exceptions are listed with their reason in exceptions.toml; an entry that
 is no longer needed fails, too.
 """
 

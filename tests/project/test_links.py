@@ -1,4 +1,4 @@
-"""Links between our own pages lead somewhere."""
+"""Links between pages of the documentation resolve."""
 
 from pathlib import Path
 from urllib.parse import unquote
@@ -38,7 +38,7 @@ def test_links_in_code_are_not_links(tmp_path: Path) -> None:
     assert [link.target for link in links(page)] == ["b.md#c"]
 
 
-def test_every_decision_is_in_the_index_and_has_a_number_of_its_own() -> None:
+def test_every_decision_is_in_the_index_and_has_a_unique_number() -> None:
     decisions = sorted((ROOT / "docs/decisions").glob("*.md"))
     listed = {(link.path.parent / link.target).resolve() for link in links(ROOT / "docs/README.md")}
     assert [path.name for path in decisions if path not in listed] == []

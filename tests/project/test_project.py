@@ -1,4 +1,4 @@
-"""What stands around the code is true: version, packaging, licence, make targets, and no trace of one machine."""
+"""Project metadata is consistent: version, packaging, licence, make targets, and no machine-specific paths."""
 
 import importlib.metadata
 import os
@@ -31,7 +31,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert importlib.metadata.version("levelset") == PROJECT["project"]["version"]
 
 
-def test_the_changelog_has_a_place_for_what_comes_and_for_what_was() -> None:
+def test_the_changelog_has_an_unreleased_section_and_released_ones() -> None:
     headings = re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE)
     assert headings[0] == "[Unreleased]"
     assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}", heading) for heading in headings[1:])
@@ -57,7 +57,7 @@ def test_the_command_is_where_the_packaging_says() -> None:
 
 
 @pytest.mark.parametrize("path", [PACKAGE / "py.typed", ROOT / "LICENSE", ROOT / "SECURITY.md"], ids=relative)
-def test_what_must_be_shipped_is_there(path: Path) -> None:
+def test_the_files_to_ship_are_tracked(path: Path) -> None:
     assert path in tracked()
 
 
@@ -72,7 +72,7 @@ def test_the_readme_names_only_make_targets_that_exist() -> None:
     assert named <= set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 
 
-def test_every_make_target_says_what_it_does() -> None:
+def test_every_make_target_has_a_description() -> None:
     match = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
     assert match
     assert set(match[1].split()) == set(re.findall(r"^([a-z-]+):.*## \w", MAKEFILE, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Packages import of each other only public modules: a package itself, or what public_modules.toml lists."""
+"""Packages import only public modules of each other: the package itself, or a module in public_modules.toml."""
 
 import tomllib
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ def crossings() -> Iterator[tuple[str, str]]:
     for name, path in MODULES.items():
         if name == "levelset":
             continue
-        for asked in source(path).imports:
-            for module in asked.modules:
-                found = {f"{module}.{one}" if f"{module}.{one}" in MODULES else module for one in asked.names}
+        for statement in source(path).imports:
+            for module in statement.modules:
+                found = {f"{module}.{one}" if f"{module}.{one}" in MODULES else module for one in statement.names}
                 yield from ((name, one) for one in found if one in MODULES and package_of(one) != package_of(name))
 
 

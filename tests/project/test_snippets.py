@@ -1,4 +1,4 @@
-"""Every snippet of the documents does what the document says.
+"""Every snippet of the documentation runs and prints the output that the page shows.
 
 A `python` block runs by itself, in a module of its own and in an empty folder; when a `text` block follows, that is
 what it prints. A `console` block names commands that exist. `python norun` marks the rare block that cannot run here;
@@ -36,7 +36,7 @@ COMMANDS = [
     if line.startswith("$ ")
 ]
 KNOWN = {"": "a fence without a language", "python": "", "python norun": "", "console": "", "text": "", "yaml": ""}
-# Commands of other people that a page may tell to type.
+# Commands of other programs that a page may use.
 ELSEWHERE = {"cd", "curl", "git", "kubectl", "pip", "python3", "python", "ruff", "source"}
 
 
@@ -47,7 +47,7 @@ def expected(block: Block) -> str | None:
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.where)
-def test_a_snippet_runs_and_prints_what_the_page_says(
+def test_a_snippet_runs_and_prints_the_output_on_the_page(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = ModuleType("snippet")
@@ -80,11 +80,11 @@ def test_a_command_in_a_page_exists(command: str) -> None:
 
 @cache
 def help_of(module: str) -> list[str]:
-    """The words that a system's own command says of itself."""
+    """The help text of a system's command."""
     code = f"from {module} import main; main(['--help'])"
-    told = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=ROOT)
-    assert told.returncode == 0, told.stderr
-    return told.stdout.split()
+    finished = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=ROOT)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.split()
 
 
 def assert_levelset_knows(words: list[str]) -> None:
@@ -101,8 +101,8 @@ def assert_levelset_knows(words: list[str]) -> None:
 
 def assert_extras_exist(command: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = {extra for group in re.findall(r"\[([a-z,]+)\]", command) for extra in group.split(",")}
-    assert asked <= set(project["optional-dependencies"])
+    named = {extra for group in re.findall(r"\[([a-z,]+)\]", command) for extra in group.split(",")}
+    assert named <= set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize(("page", "test"), WALKS.items())
@@ -118,5 +118,5 @@ def test_a_snippet_that_is_not_run_has_a_reason() -> None:
     assert sorted(found) == sorted(exceptions()["snippet_not_run"])
 
 
-def test_every_block_is_of_a_sort_that_is_checked() -> None:
+def test_every_block_has_a_checked_language() -> None:
     assert [f"{block.where}: {block.info}" for block in BLOCKS if block.info not in KNOWN] == []

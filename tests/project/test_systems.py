@@ -21,8 +21,8 @@ MAY_USE = {
 
 
 def used(path: Path) -> set[str]:
-    """The modules that a file asks for."""
-    return {name for asked in source(path).imports for name in asked.modules}
+    """The modules that a file imports."""
+    return {name for statement in source(path).imports for name in statement.modules}
 
 
 def test_there_are_systems() -> None:
@@ -36,14 +36,14 @@ def test_a_system_uses_public_names_only(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=relative)
-def test_systems_know_only_those_below_them(path: Path) -> None:
+def test_systems_import_only_systems_below_them(path: Path) -> None:
     own = module_name(path).split(".")[0]
     others = {name.split(".")[0] for name in used(path) if name.startswith("levelset_")} - {own}
     assert others <= MAY_USE[own]
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=relative)
-def test_a_module_of_a_system_says_what_it_is_and_what_it_offers(path: Path) -> None:
+def test_a_module_of_a_system_has_a_docstring_and_an_all(path: Path) -> None:
     first = source(path).summary
     assert re.fullmatch(r"[A-Za-z`].{11,}\.", first), first
     if path.name == "__main__.py":

@@ -1,4 +1,4 @@
-"""Typing, right and wrong: what users write passes, and what they should not write is refused.
+"""Type checking of user code: correct examples pass, and mistakes are reported.
 
 The examples lie in `typing/`. A line that must be refused carries the two comments that allow it, one per checker, and
 both checkers report a comment that allows nothing: an example that stops being wrong fails, as does one that stops
@@ -23,13 +23,13 @@ def run(checker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(120)
-def test_mypy_accepts_what_is_right_and_refuses_what_is_wrong() -> None:
+def test_mypy_accepts_correct_code_and_rejects_mistakes() -> None:
     outcome = run("mypy", "--strict", "--no-error-summary", str(FOLDER))
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
 @pytest.mark.timeout(120)
-def test_pyright_accepts_what_is_right_and_refuses_what_is_wrong() -> None:
+def test_pyright_accepts_correct_code_and_rejects_mistakes() -> None:
     outcome = run("pyright", "--project", str(FOLDER), "--pythonpath", sys.executable)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 

@@ -1,4 +1,4 @@
-"""Patterns and texts that are made up: some that Python understands too, and some that nobody does."""
+"""Strategies for patterns and texts: some are valid in Python too, and some are invalid everywhere."""
 
 from hypothesis import strategies as st
 

@@ -1,13 +1,13 @@
-"""Programs: what can be reached from where, in the order of preference."""
+"""Compiled programs: the reachable nodes, in the order of preference."""
 
 import pytest
 
-from levelset.re2.automaton import EDGE, NEWLINE, OTHER, WORD, Program, beside
+from levelset.re2.automaton import EDGE, NEWLINE, OTHER, WORD, Program, neighbour_of
 from levelset.re2.parser import parse
 
 
 def reached(pattern: str, before: int = EDGE, after: int = OTHER) -> str:
-    """What can be taken first, the preferred one first; a dot for the end."""
+    """The characters that can be consumed first, in the order of preference; a dot for the end."""
     program = Program(parse(pattern, 1000))
     moves = [program.takes[node] for node in program.reach((program.begin,), before, after, set())]
     return "".join("." if move is None else chr(move[0].ranges[0][0]) for move in moves)
@@ -32,7 +32,7 @@ def reached(pattern: str, before: int = EDGE, after: int = OTHER) -> str:
         ("()*", "."),
     ],
 )
-def test_ways_are_gone_in_the_order_of_preference(pattern: str, order: str) -> None:
+def test_alternatives_are_reached_in_the_order_of_preference(pattern: str, order: str) -> None:
     assert reached(pattern) == order
 
 
@@ -51,11 +51,13 @@ def test_ways_are_gone_in_the_order_of_preference(pattern: str, order: str) -> N
         (r"\B", EDGE, EDGE, "."),
     ],
 )
-def test_a_place_lets_through_who_has_the_right_neighbours(pattern: str, before: int, after: int, order: str) -> None:
+def test_an_assertion_passes_only_between_the_right_characters(
+    pattern: str, before: int, after: int, order: str
+) -> None:
     assert reached(pattern, before, after) == order
 
 
-def test_only_ascii_makes_words() -> None:
-    assert [beside(char) for char in ("", "\n", "a", "_", "1", "-", "é", "٣")] == [
+def test_only_ascii_letters_digits_and_underscores_are_word_characters() -> None:
+    assert [neighbour_of(char) for char in ("", "\n", "a", "_", "1", "-", "é", "٣")] == [
         *(EDGE, NEWLINE, WORD, WORD, WORD, OTHER, OTHER, OTHER)
     ]

@@ -1,4 +1,4 @@
-"""Sets of characters: put together, turned around, folded, and called by their names."""
+"""Character sets: union, negation, case folding and named classes."""
 
 import itertools
 
@@ -13,7 +13,7 @@ RANGES = st.lists(st.tuples(CODES, CODES).map(lambda pair: (min(pair), max(pair)
 
 
 @given(RANGES, CODES)
-def test_a_set_has_what_is_in_one_of_its_ranges(ranges: list[tuple[int, int]], code: int) -> None:
+def test_a_set_contains_the_characters_of_its_ranges(ranges: list[tuple[int, int]], code: int) -> None:
     inside = any(low <= code <= high for low, high in ranges)
     assert (chr(code) in union(ranges)) is inside
     assert (chr(code) in negate(union(ranges))) is not inside
@@ -30,7 +30,7 @@ def test_ranges_are_sorted_and_neither_overlap_nor_touch(ranges: list[tuple[int,
     ("one", "family"),
     [("a", "aA"), ("k", "kK\u212a"), ("ſ", "sSſ"), ("ς", "σςΣ"), ("ß", "ßẞ"), ("İ", "İ"), ("ı", "ı"), ("1", "1")],
 )
-def test_folding_adds_what_differs_in_case_only(one: str, family: str) -> None:
+def test_folding_adds_characters_that_differ_only_in_case(one: str, family: str) -> None:
     assert folded(single(ord(one))) == union((ord(char), ord(char)) for char in family)
 
 
@@ -60,7 +60,7 @@ def test_wide_sets_are_folded_as_narrow_ones_are() -> None:
         ("any", "aé\u0378", ""),
     ],
 )
-def test_a_name_stands_for_what_unicode_says(name: str, inside: str, outside: str) -> None:
+def test_a_name_is_the_class_that_unicode_defines(name: str, inside: str, outside: str) -> None:
     found = named(name)
     assert found is not None
     assert [char for char in inside if char not in found] == []
@@ -68,5 +68,5 @@ def test_a_name_stands_for_what_unicode_says(name: str, inside: str, outside: st
 
 
 @pytest.mark.parametrize("name", ["", "Odd", "Digits", "Mono", "Lx", "^L"])
-def test_other_names_stand_for_nothing(name: str) -> None:
+def test_unknown_names_have_no_class(name: str) -> None:
     assert named(name) is None

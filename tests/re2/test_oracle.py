@@ -1,7 +1,7 @@
-"""The same patterns as Go's regexp, with which Kubernetes matches: the same matches, and the same errors.
+"""Patterns have the same matches and errors as in Go's regexp, which Kubernetes uses.
 
-Its answers to some hundred patterns are kept beside this file (`record.go` asks for them). Known differences are tested
-where they are made, in `test_parsing.py` and `test_charsets.py`.
+Its results for some hundred patterns are beside this file (recorded by `record.go`). Known differences are tested
+in `test_parser.py` and `test_charsets.py`.
 """
 
 import json
@@ -21,7 +21,7 @@ def ours(pattern: str, texts: list[str]) -> Any:
     return {text: regex.find_all(text) for text in texts}
 
 
-def test_recorded_patterns_find_what_go_finds_and_are_refused_as_go_refuses_them() -> None:
+def test_recorded_patterns_have_the_same_matches_and_errors_as_in_go() -> None:
     different = {
         pattern: (answer, found)
         for pattern, answer in RECORDED.items()
@@ -31,13 +31,13 @@ def test_recorded_patterns_find_what_go_finds_and_are_refused_as_go_refuses_them
     assert different == {}
 
 
-def test_whether_a_text_matches_is_the_same_however_it_is_found_out() -> None:
+def test_every_engine_finds_the_same_matches() -> None:
     for pattern, answer in RECORDED.items():
         if isinstance(answer, str):
             continue
         regex = Regex(pattern)
         for text, found in answer.items():
             assert regex.matches(text) is bool(found), (pattern, text)
-            assert regex.steady().matches(text) is bool(found), (pattern, text)
-            assert (regex.quick().search(text) is not None) is bool(found), (pattern, text)
+            assert regex.linear().matches(text) is bool(found), (pattern, text)
+            assert (regex.backtracking().search(text) is not None) is bool(found), (pattern, text)
             assert regex.find(text) == (found[0] if found else ""), (pattern, text)

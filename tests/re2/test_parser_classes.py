@@ -1,4 +1,4 @@
-"""Escapes and classes stand for one character, with Go's meaning and Go's errors."""
+"""Escapes and character classes have Go's meaning and Go's errors."""
 
 import pytest
 
@@ -44,7 +44,7 @@ MEANINGS = [
 
 
 @pytest.mark.parametrize(("pattern", "inside", "outside"), MEANINGS)
-def test_a_class_has_the_characters_that_re2_says(pattern: str, inside: str, outside: str) -> None:
+def test_a_class_contains_the_same_characters_as_in_re2(pattern: str, inside: str, outside: str) -> None:
     regex = Regex(pattern)
     assert [char for char in inside if not regex.matches(char)] == []
     assert [char for char in outside if regex.matches(char)] == []
@@ -72,7 +72,7 @@ def test_a_class_has_the_characters_that_re2_says(pattern: str, inside: str, out
         ("[\\", "trailing backslash at end of expression: ``"),
     ],
 )
-def test_what_is_no_class_is_refused_in_the_words_of_go(pattern: str, sentence: str) -> None:
+def test_an_invalid_class_is_refused_with_the_message_of_go(pattern: str, sentence: str) -> None:
     with pytest.raises(BadRegex) as caught:
         Regex(pattern)
     assert str(caught.value) == f"error parsing regexp: {sentence}"

@@ -1,4 +1,4 @@
-"""What Unicode says, as Go has it; held against what Python has, which may be another version."""
+"""Unicode data from Go, compared with Python's, which may be of another version."""
 
 import itertools
 import unicodedata
@@ -25,7 +25,7 @@ def test_families_are_the_same_for_all_their_members() -> None:
     assert all(families()[other] is family for family in families().values() for other in family)
 
 
-def test_names_are_looked_up_whatever_their_case_and_signs() -> None:
+def test_names_are_found_regardless_of_case_and_separators() -> None:
     assert canonical("old-italic") == canonical("Old_Italic") == canonical("OLD ITALIC") == "Olditalic"
     assert ranges_of("old italic") == ranges_of("Old_Italic")
     assert ranges_of("lowercase-letter") == ranges_of("Ll")

@@ -1,16 +1,16 @@
-"""Tests of what is in a file look into the file themselves."""
+"""Fixtures of the storage tests; some tests read the database file directly."""
 
 from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster
 
-__all__ = ["looking_into_files"]
+__all__ = ["file_access"]
 
 
 @pytest.fixture
-def looking_into_files(blocking_guard: BlockBuster) -> Iterator[None]:
-    """Lets this test read and write files on its loop; what it tests is guarded in all the others."""
+def file_access(blocking_guard: BlockBuster) -> Iterator[None]:
+    """Allows blocking file access on the event loop in this test; in all others the guard forbids it."""
     blocking_guard.deactivate()
     yield
     blocking_guard.activate()

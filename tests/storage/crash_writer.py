@@ -1,4 +1,4 @@
-"""Starts a child per line of input, which writes as fast as it can and tells what was acknowledged, until killed.
+"""Forks a child per line of input, which writes and prints each acknowledged revision until it is killed.
 
 The children are forked, because starting an interpreter each time would take longer than the storm. Every line is
 written in one piece, so that a killed child leaves no half line.
@@ -9,13 +9,13 @@ import os
 import sys
 
 from levelset.storage import SqliteStorage
-from levelset.storage.sqlite_wal import Log
+from levelset.storage.sqlite_wal import WriteAheadLog
 
 
 async def storm(path: str, durability: str) -> None:
     storage = SqliteStorage(path, durability=durability, history_changes=400)  # type: ignore[arg-type]  # from argv
-    # A short log, so that it is copied back and begun anew on its own remains many times in the life of a child.
-    storage._log = Log(storage.path, is_synced=durability == "full", longest=100)
+    # A short log, so that it is checkpointed and reused many times in the life of a child.
+    storage._log = WriteAheadLog(storage.path, is_synced=durability == "full", longest=100)
     os.write(1, f"start {os.getpid()} {storage.revision}\n".encode())
 
     async def write(name: int) -> None:

@@ -1,4 +1,4 @@
-"""Writes with full durability, alone and in company, and says a word for each write that was acknowledged."""
+"""Writes with full durability, one by one and concurrently, and prints a line for each acknowledged write."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from levelset.storage import SqliteStorage
 
 async def main(path: str) -> None:
     async with await SqliteStorage.open(path, durability="full") as storage:
-        for number in range(30):  # alone for so long that it is no longer asked to wait for others
+        for number in range(30):  # so many single writes that the storage no longer delays them to form a group
             await storage.put(f"/{number}", b"", expected=0)
             os.write(1, b"acknowledged\n")
             await asyncio.sleep(0)

@@ -26,7 +26,7 @@ def test_the_revision_is_that_of_the_newest_change():
     assert history.revision == 11
 
 
-def test_undo_gives_what_each_key_was_before_the_first_of_the_changes():
+def test_undo_returns_the_state_of_each_key_before_the_first_change():
     first = Item("/p/a", b"1", 1, 1, 1)
     second = Item("/p/a", b"2", 2, 1, 2)
     changes = [
@@ -87,7 +87,7 @@ def test_the_bytes_counted_are_those_of_the_superseded_values():
     assert (history.bytes, history.compacted) == (800, 23)
 
 
-def test_the_newest_change_is_kept_whatever_it_weighs():
+def test_the_newest_change_is_retained_whatever_its_size():
     history = make_history(limits=Limits(bytes=10, changes=0))
     fill(history, 3, old=b"x" * 1000)
     assert (history.compacted, len(history.changes)) == (2, 1)
@@ -136,7 +136,7 @@ def test_changes_reach_narrow_and_wide_feeds_once():
         assert [change.key for change in feed.changes] == [key for key in keys if key.startswith(prefix)]
 
 
-def test_the_bell_rings_once_until_the_waiting_are_taken():
+def test_the_wake_up_callback_is_called_once_until_due_watchers_are_taken():
     rings: list[None] = []
     history = History(compacted=0, changes=[], limits=Limits(), ring=lambda: rings.append(None))
     feed, _ = history.subscribe("/", 0)

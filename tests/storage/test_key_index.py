@@ -14,7 +14,7 @@ texts = st.text(alphabet="/ab-0\U0010ffff", max_size=6)
     after=st.none() | texts,
     limit=st.integers(1, 5),
 )
-def test_an_index_finds_what_a_search_through_all_keys_finds(keys, gone, prefix, after, limit):
+def test_an_index_returns_the_same_keys_as_a_scan_of_all_keys(keys, gone, prefix, after, limit):
     index, present = KeyIndex(), set[str]()
     for number, key in enumerate(keys):
         if key not in present:
@@ -32,7 +32,7 @@ def test_an_index_finds_what_a_search_through_all_keys_finds(keys, gone, prefix,
 
 
 @given(st.sets(texts), st.sets(texts))
-def test_many_moves_between_two_looks_are_sorted_in(first, second):
+def test_keys_added_and_removed_between_two_reads_are_in_order(first, second):
     index = KeyIndex()
     for key in first:
         index.add(f"/d/{key}")
@@ -46,13 +46,13 @@ def test_many_moves_between_two_looks_are_sorted_in(first, second):
 
 
 @given(texts, texts)
-def test_the_end_of_a_prefix_is_greater_than_all_that_starts_with_it(prefix, rest):
+def test_the_end_of_a_prefix_is_greater_than_every_key_with_that_prefix(prefix, rest):
     end = end_of(prefix)
     assert end is None or prefix + rest < end
 
 
 @given(texts, texts)
-def test_nothing_else_lies_between_a_prefix_and_its_end(prefix, other):
+def test_only_keys_with_the_prefix_lie_between_the_prefix_and_its_end(prefix, other):
     end = end_of(prefix)
     inside = prefix <= other and (end is None or other < end)
     assert inside == other.startswith(prefix)

@@ -9,7 +9,7 @@ from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check, check_st
 
 
 @pytest.mark.parametrize("check", STORAGE_CONTRACT, ids=lambda check: check.__name__)
-async def test_memory_keeps_the_contract(check: Check):
+async def test_memory_satisfies_the_contract(check: Check):
     async with MemoryStorage() as storage:
         await check(storage)
 
@@ -42,7 +42,7 @@ def test_the_nowait_methods_need_no_loop():
     assert storage.count_nowait("/") == 0
 
 
-def test_values_are_kept_by_reference():
+def test_values_are_stored_by_reference():
     storage, value = MemoryStorage(), b"x" * 1000
     storage.put_nowait("/a", value, expected=0)
     item = storage.get_nowait("/a")
@@ -50,7 +50,7 @@ def test_values_are_kept_by_reference():
     assert item.value is value
 
 
-def test_revisions_begin_where_they_are_told_to_and_all_before_is_forgotten():
+def test_revisions_begin_after_the_given_one_and_all_before_are_compacted():
     storage = MemoryStorage(after=1000)
     assert (storage.revision, storage.compacted) == (1000, 1000)
     assert storage.list_nowait("/", revision=1000).items == ()
@@ -87,7 +87,7 @@ async def test_a_closed_storage_refuses_writes():
         await storage.put("/a", b"", expected=None)
 
 
-async def test_many_writes_in_one_turn_wake_a_watcher_once():
+async def test_many_writes_in_one_loop_iteration_wake_a_watcher_once():
     storage = MemoryStorage()
     calls: list[int] = []
     async with storage.watch("/", after=0) as watch:
@@ -100,7 +100,7 @@ async def test_many_writes_in_one_turn_wake_a_watcher_once():
         assert len(watch.batch_nowait()) == 100
 
 
-async def test_a_write_wakes_only_those_whose_prefix_it_has():
+async def test_a_write_wakes_only_the_watchers_of_its_prefix():
     storage = MemoryStorage()
     woken: list[str] = []
     for prefix in ("/r/pods/", "/r/pods/a/", "/r/pods/b/", "/r/pods/a/x", "/r/jobs/", ""):
@@ -133,20 +133,20 @@ async def test_history_beyond_its_bound_is_compacted():
         for number in range(200):
             storage.put_nowait(f"/{number % 3}", b"", expected=None)
         assert 200 - 80 <= storage.compacted <= 200 - 70
-        with pytest.raises(Expired, match="list again"):
+        with pytest.raises(Expired, match="relist"):
             await anext(watch)
 
 
-async def test_a_closed_watch_leaves_nothing_in_the_storage():
+async def test_a_closed_watch_is_removed_from_the_storage():
     storage = MemoryStorage()
     for prefix in ("/a/", "/a/b", "", "/a/b"):
         async with storage.watch(prefix, after=0):
-            assert storage._ledger.history.feeds.is_watched
-    assert not storage._ledger.history.feeds.is_watched
-    assert not storage._ledger.history.feeds._narrow
+            assert storage._mvcc.history.feeds.is_watched
+    assert not storage._mvcc.history.feeds.is_watched
+    assert not storage._mvcc.history.feeds._narrow
 
 
-async def test_old_changes_are_forgotten_if_asked_to():
+async def test_changes_older_than_history_age_are_compacted():
     now = 0.0
     storage = MemoryStorage(history_age=60, clock=lambda: now)
     for second in range(200):

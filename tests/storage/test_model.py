@@ -1,4 +1,4 @@
-"""Random histories against the most naive storage there is: a copy of everything at each revision."""
+"""Random histories, compared with a model that stores a copy of everything at each revision."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from levelset.errors import Expired
 from levelset.storage import MemoryStorage, Mismatch, SqliteStorage
-from levelset.storage.mvcc import LedgerWatch
+from levelset.storage.mvcc import MvccWatch
 
 T = TypeVar("T")
 keys = st.sampled_from(
@@ -24,7 +24,7 @@ values = st.binary(max_size=4)
 
 
 class StorageMachine(RuleBasedStateMachine):
-    """Every rule does the same to the storage and to the model, and compares."""
+    """Each rule applies one operation to the storage and to the model, and compares the results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,8 +39,8 @@ class StorageMachine(RuleBasedStateMachine):
     def open(self) -> MemoryStorage | SqliteStorage:
         return MemoryStorage()
 
-    def watch(self, prefix: str, after: int) -> LedgerWatch:
-        async def make() -> LedgerWatch:
+    def watch(self, prefix: str, after: int) -> MvccWatch:
+        async def make() -> MvccWatch:
             return self.storage.watch(prefix, after=after)
 
         return self.run(make())
@@ -125,7 +125,7 @@ class StorageMachine(RuleBasedStateMachine):
 
 
 class SqliteMachine(StorageMachine):
-    """The same, with a restart now and then."""
+    """The same for SQLite, with occasional restarts."""
 
     def open(self) -> SqliteStorage:
         return SqliteStorage(Path(self.folder.name) / "data.db", history_changes=16)

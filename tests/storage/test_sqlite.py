@@ -13,7 +13,7 @@ from levelset.errors import ConfigError, Expired, ServerFailed
 from levelset.storage import Mismatch, NowaitReader, NowaitWriter, SqliteStorage
 from levelset.storage.interface import Change
 from levelset.storage.sqlite import write_group
-from levelset.storage.sqlite_wal import Log
+from levelset.storage.sqlite_wal import WriteAheadLog
 from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check
 
 
@@ -22,7 +22,7 @@ def path(tmp_path):
     return tmp_path / "data.db"
 
 
-class PatientLog(Log):
+class PatientLog(WriteAheadLog):
     """A log for which no commit takes too long."""
 
     def patience(self, changes: Sequence[Change]) -> float:
@@ -31,7 +31,7 @@ class PatientLog(Log):
 
 @pytest.mark.parametrize("durability", ["normal", "full"])
 @pytest.mark.parametrize("check", STORAGE_CONTRACT, ids=lambda check: check.__name__)
-async def test_sqlite_keeps_the_contract(check: Check, durability, path):
+async def test_sqlite_satisfies_the_contract(check: Check, durability, path):
     async with await SqliteStorage.open(path, durability=durability) as storage:
         await check(storage)
 
@@ -48,10 +48,10 @@ async def test_everything_is_there_after_a_restart(path):
             await storage.put(f"/é\0/{number % 7}", bytes([number % 256]) * number, expected=None)
         await storage.delete("/é\0/3", expected=None)
         await storage.compact(100)
-        before = [storage.revision, storage.compacted, await storage.list(""), storage._ledger.history.changes]
+        before = [storage.revision, storage.compacted, await storage.list(""), storage._mvcc.history.changes]
         past = [await storage.list("", revision=revision) for revision in range(100, 302)]
     async with await SqliteStorage.open(path) as storage:
-        assert [storage.revision, storage.compacted, await storage.list(""), storage._ledger.history.changes] == before
+        assert [storage.revision, storage.compacted, await storage.list(""), storage._mvcc.history.changes] == before
         assert [await storage.list("", revision=revision) for revision in range(100, 302)] == past
         assert (await storage.put("/a", b"", expected=0)).revision == 302
 
@@ -101,7 +101,7 @@ async def test_nothing_is_visible_before_it_is_in_the_file(path):
             await rival
 
 
-async def test_a_sync_that_takes_long_does_not_hold_up_the_loop_and_is_waited_for(path, monkeypatch):
+async def test_a_slow_sync_does_not_block_the_loop_and_is_awaited(path, monkeypatch):
     async with await SqliteStorage.open(path, durability="full") as storage:
         for number in range(20):
             await storage.put(f"/{number}", b"", expected=0)
@@ -115,22 +115,22 @@ async def test_a_sync_that_takes_long_does_not_hold_up_the_loop_and_is_waited_fo
         assert (await write).revision == storage.revision == 21
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_who_has_written_alone_for_a_while_need_not_wait_for_the_end_of_the_turn(path):
+@pytest.mark.usefixtures("file_access")
+async def test_after_many_single_writes_the_next_one_is_committed_immediately(path):
     async with await SqliteStorage.open(path) as storage:
         storage._log = PatientLog(path, is_synced=False)
         for number in range(20):
             await storage.put(f"/{number}", b"", expected=0)
             await asyncio.sleep(0)
-        first, second = (storage.put_landing(key, b"", expected=0) for key in ("/a", "/b"))
+        first, second = (storage.put_pending(key, b"", expected=0) for key in ("/a", "/b"))
         assert (first.done(), second.done(), storage.revision) == (True, False, 21)
         await second
         crowd = await asyncio.gather(*(storage.put(f"/crowd/{number}", b"", expected=0) for number in range(5)))
         assert [item.revision for item in crowd] == [23, 24, 25, 26, 27]
-        assert not storage.put_landing("/c", b"", expected=0).done()
+        assert not storage.put_pending("/c", b"", expected=0).done()
 
 
-async def test_a_cancelled_writer_takes_nothing_back_and_harms_nobody(path):
+async def test_a_cancelled_write_is_not_undone_and_affects_no_other_write(path):
     async with await SqliteStorage.open(path) as storage:
         first = asyncio.ensure_future(storage.put("/a", b"1", expected=0))
         second = asyncio.ensure_future(storage.put("/a", b"2", expected=None))
@@ -142,17 +142,17 @@ async def test_a_cancelled_writer_takes_nothing_back_and_harms_nobody(path):
 
 async def test_a_full_disk_fails_the_waiting_writers_and_nothing_else(path):
     async with await SqliteStorage.open(path) as storage:
-        kept = await storage.put("/a", b"1", expected=0)
+        stored = await storage.put("/a", b"1", expected=0)
         await _limit_pages(storage, 20)
         writes = [storage.put(f"/{number}", b"x" * 10_000, expected=0) for number in range(50)]
         outcomes = await asyncio.gather(
-            storage.put("/a", b"2", expected=kept.revision), *writes, return_exceptions=True
+            storage.put("/a", b"2", expected=stored.revision), *writes, return_exceptions=True
         )
         assert all(isinstance(outcome, ServerFailed) for outcome in outcomes)
         assert "data.db could not be written" in str(outcomes[0])
-        assert (storage.revision, await storage.get("/a"), await storage.count("")) == (1, kept, 1)
+        assert (storage.revision, await storage.get("/a"), await storage.count("")) == (1, stored, 1)
         await _limit_pages(storage, 1 << 30)
-        assert (await storage.put("/a", b"3", expected=kept.revision)).revision == 2
+        assert (await storage.put("/a", b"3", expected=stored.revision)).revision == 2
     async with await SqliteStorage.open(path) as storage:
         assert [item.value for item in (await storage.list("")).items] == [b"3"]
 
@@ -175,8 +175,8 @@ async def test_writes_that_gathered_behind_a_failed_group_fail_with_it(path):
         assert (await storage.put("/b", b"", expected=0)).revision == 1
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_compaction_removes_the_rows_little_by_little(path):
+@pytest.mark.usefixtures("file_access")
+async def test_compaction_removes_the_rows_in_batches(path):
     async with await SqliteStorage.open(path) as storage:
         for start in range(0, 3500, 500):
             await asyncio.gather(*(storage.put(f"/{start + n}", b"", expected=0) for n in range(500)))
@@ -186,7 +186,7 @@ async def test_compaction_removes_the_rows_little_by_little(path):
     assert _rows(path, "SELECT min(revision), count(*) FROM changes") == [(3401, 104)]
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_rows_left_by_an_interrupted_compaction_are_removed_later(path):
     async with await SqliteStorage.open(path) as storage:
         await asyncio.gather(*(storage.put(f"/{n}", b"", expected=0) for n in range(10)))
@@ -199,7 +199,7 @@ async def test_rows_left_by_an_interrupted_compaction_are_removed_later(path):
     assert _rows(path, "SELECT min(revision), count(*) FROM changes") == [(6, 6)]
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_automatic_compaction_reaches_the_file(path):
     async with await SqliteStorage.open(path, history_changes=100) as storage:
         for _ in range(5):
@@ -210,7 +210,7 @@ async def test_automatic_compaction_reaches_the_file(path):
     assert _rows(path, "SELECT value, (SELECT count(*) FROM changes) FROM meta") == [(compacted, 501 - compacted)]
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_closed_storage_has_finished_its_writes_and_refuses_others(path):
     storage = await SqliteStorage.open(path)
     writes = [asyncio.ensure_future(storage.put(f"/{number}", b"", expected=0)) for number in range(10)]
@@ -222,13 +222,13 @@ async def test_a_closed_storage_has_finished_its_writes_and_refuses_others(path)
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_new_file_is_readable_by_its_owner_only(path):
     async with await SqliteStorage.open(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_no_thread_is_left_after_closing(path):
     async with await SqliteStorage.open(path) as storage:
         await storage.put("/a", b"", expected=0)
@@ -238,8 +238,8 @@ async def test_no_thread_is_left_after_closing(path):
 
 
 @pytest.mark.parametrize("content", [b"hello, I am no database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_file_that_is_no_database_is_refused_and_left_alone(path, content):
+@pytest.mark.usefixtures("file_access")
+async def test_a_file_that_is_not_a_database_is_refused_and_left_unchanged(path, content):
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"data\.db is (not a levelset data file|damaged)"):
         await SqliteStorage.open(path)
@@ -252,15 +252,15 @@ async def test_a_path_that_cannot_be_opened_is_refused(tmp_path, name):
         await SqliteStorage.open(tmp_path / name)
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_an_unknown_durability_is_refused_before_anything_is_made(path):
+@pytest.mark.usefixtures("file_access")
+async def test_an_unknown_durability_is_refused_before_a_file_is_created(path):
     with pytest.raises(ConfigError, match="durability is 'normal' or 'full', not 'ful'"):
         await SqliteStorage.open(path, durability="ful")
     assert not path.exists()
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
+@pytest.mark.usefixtures("file_access")
+async def test_a_file_of_a_newer_version_is_refused_and_left_unchanged(path):
     async with await SqliteStorage.open(path) as storage:
         await storage.put("/a", b"", expected=0)
     _rows(path, "PRAGMA user_version = 2")
@@ -270,8 +270,8 @@ async def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
     assert path.read_bytes() == content
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_database_of_another_program_is_refused_and_left_alone(path):
+@pytest.mark.usefixtures("file_access")
+async def test_a_database_of_another_program_is_refused_and_left_unchanged(path):
     _rows(path, "CREATE TABLE mine (x)")
     content = path.read_bytes()
     with pytest.raises(ConfigError, match="database of another program"):
@@ -292,7 +292,7 @@ async def test_a_database_of_another_program_is_refused_and_left_alone(path):
         "DROP TABLE changes",
     ],
 )
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_file_that_contradicts_itself_is_refused(path, damage):
     async with await SqliteStorage.open(path) as storage:
         for key in ("/a", "/b", "/c"):
@@ -315,12 +315,12 @@ async def test_a_second_opening_of_the_same_file_is_refused(path):
         assert storage.revision == 1
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_group_is_written_as_a_whole_or_not_at_all(path):
     storage = await SqliteStorage.open(path)
     connection = storage._writer._connection
     with pytest.raises(AttributeError):
-        write_group(connection, [None], compacted=0, sweep_to=0)  # the fault is the point
+        write_group(connection, [None], compacted=0, sweep_to=0)  # an inconsistent file, on purpose
     assert not connection.in_transaction
     await storage.close()
 

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a write storm: what was acknowledged is there, and nothing by half."""
+"""kill -9 during many writes: acknowledged writes are stored, and none is stored partially."""
 
 import os
 import random
@@ -25,7 +25,7 @@ def writer(tmp_path, request):
 
 @pytest.mark.slow
 @pytest.mark.timeout(90)
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_killed_writer_loses_no_acknowledged_write(tmp_path, writer):
     dice, newest = random.Random(7), 0
     for _ in range(ROUNDS):
@@ -36,7 +36,7 @@ async def test_a_killed_writer_loses_no_acknowledged_write(tmp_path, writer):
 
 
 def run_until_killed(stdin: IO[str], stdout: IO[str], *, acknowledged: int) -> tuple[int, list[str]]:
-    """The revision a child began with, and all it acknowledged before and while it was killed."""
+    """The first revision of a child, and all writes that it acknowledged until it was killed."""
     print("go", file=stdin, flush=True)
     _, pid, revision = stdout.readline().split()
     lines = [stdout.readline() for _ in range(acknowledged)]
@@ -46,7 +46,7 @@ def run_until_killed(stdin: IO[str], stdout: IO[str], *, acknowledged: int) -> t
 
 
 def check(storage: SqliteStorage, lines: list[str]) -> int:
-    """Compares the file with what was acknowledged; the newest revision that anybody has seen."""
+    """Compares the file with what was acknowledged; the newest revision that was acknowledged."""
     acknowledged: dict[str, int] = {}
     newest = 0
     for line in lines:
@@ -55,7 +55,7 @@ def check(storage: SqliteStorage, lines: list[str]) -> int:
         newest = max(newest, int(written))
     assert storage.revision >= newest, "the newest acknowledged write is lost"
     touched: dict[str, int] = {}
-    for change in storage._ledger.history.since(storage.compacted):
+    for change in storage._mvcc.history.since(storage.compacted):
         touched[change.key] = change.revision
     for key, revision in acknowledged.items():
         item = storage.get_nowait(key)

@@ -1,4 +1,4 @@
-"""What full durability promises: when a write is acknowledged, the disk has it."""
+"""Full durability: a write is acknowledged only after it was synced to disk."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ def test_every_acknowledged_write_was_synced_before(tmp_path):
 
 
 def kind_of(line: str) -> str:
-    """`s` for a sync that has returned, `a` for an acknowledgement, nothing for all else."""
+    """`s` for a sync that has returned, `a` for an acknowledgement, empty for anything else."""
     if "acknowledged" in line:
         return "a"
     return "s" if "sync" in line and line.endswith("= 0") else ""

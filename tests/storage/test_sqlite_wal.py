@@ -4,7 +4,7 @@ import pytest
 
 from levelset.storage import SqliteStorage
 from levelset.storage.interface import Change, Item
-from levelset.storage.sqlite_wal import Log, Way
+from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
 
 
 @pytest.fixture
@@ -16,61 +16,61 @@ def change(size: int = 10) -> Change:
     return Change(1, "/a", None, Item("/a", b"x" * size, 1, 1, 1))
 
 
-async def begun(path, **options) -> tuple[SqliteStorage, Log]:
-    """A storage with one write in its log, and what a log thinks that has looked at it."""
+async def begun(path, **options) -> tuple[SqliteStorage, WriteAheadLog]:
+    """A storage with one write in its log, and a log that was opened on it."""
     storage = await SqliteStorage.open(path)
     await storage.put("/a", b"", expected=0)
-    log = Log(path, **options)
+    log = WriteAheadLog(path, **options)
     log.tend(storage._writer._connection, [])
     return storage, log
 
 
-def detours_through(log: Log, storage: SqliteStorage) -> int:
-    """How many commits the thread makes until one is expected to be quick again."""
+def detours_through(log: WriteAheadLog, storage: SqliteStorage) -> int:
+    """The number of commits in the thread until one is expected to be quick again."""
     count = 0
-    while log.way([change()]) is Way.THERE:
+    while log.commit_path([change()]) is CommitPath.THREAD:
         log.tend(storage._writer._connection, [])
         count += 1
     return count
 
 
-def trial_of(log: Log) -> int:
-    """How many quick commits are waited for before the loop makes the next one."""
+def trial_of(log: WriteAheadLog) -> int:
+    """The number of quick commits in the thread before the next one runs on the loop."""
     count = 0
-    while log.way([change()]) is Way.WAITING:
+    while log.commit_path([change()]) is CommitPath.THREAD_AND_WAIT:
         log.grow([], seconds=0)
         count += 1
     return count
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_the_first_write_into_a_log_is_not_quick_and_those_after_it_are(path):
-    assert Log(path, is_synced=False).way([change()]) is Way.THERE
+    assert WriteAheadLog(path, is_synced=False).commit_path([change()]) is CommitPath.THREAD
     storage, log = await begun(path, is_synced=False)
-    assert log.way([change()]) is Way.HERE
+    assert log.commit_path([change()]) is CommitPath.LOOP
     await storage.close()
 
 
 @pytest.mark.parametrize("changes", [[change()] * 65, [change(300_000)]])
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_large_group_is_not_quick(path, changes):
     storage, log = await begun(path, is_synced=False)
-    assert log.way(changes) is Way.THERE
+    assert log.commit_path(changes) is CommitPath.THREAD
     await storage.close()
 
 
 @pytest.mark.parametrize(("is_synced", "slow", "detours"), [(False, 0.03, 1_000), (True, 0.001, 4)])
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_after_a_slow_commit_nothing_is_quick_for_a_while(path, is_synced, slow, detours):
     storage, log = await begun(path, is_synced=is_synced)
     log.grow([change()], seconds=slow / 5)
-    assert log.way([change()]) is not Way.THERE
+    assert log.commit_path([change()]) is not CommitPath.THREAD
     log.grow([change()], seconds=slow)
     assert detours_through(log, storage) == detours
     await storage.close()
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_disk_that_stays_slow_is_tried_less_and_less_often(path):
     storage, log = await begun(path, is_synced=True)
     found = []
@@ -81,8 +81,8 @@ async def test_a_disk_that_stays_slow_is_tried_less_and_less_often(path):
     await storage.close()
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_what_is_synced_is_waited_for_until_the_disk_has_shown_that_it_is_good(path):
+@pytest.mark.usefixtures("file_access")
+async def test_synced_writes_stay_on_the_thread_until_enough_commits_were_quick(path):
     storage, log = await begun(path, is_synced=True)
     assert trial_of(log) == 50
     log.grow([change()], seconds=0.001)
@@ -95,34 +95,34 @@ async def test_what_is_synced_is_waited_for_until_the_disk_has_shown_that_it_is_
     await storage.close()
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_large_group_may_take_longer_and_never_much(path):
-    log = Log(path, is_synced=True)
+@pytest.mark.usefixtures("file_access")
+async def test_the_time_limit_of_a_commit_grows_with_its_group_but_is_bounded(path):
+    log = WriteAheadLog(path, is_synced=True)
     assert log.patience([change()]) < log.patience([change()] * 64) < 0.002
 
 
-@pytest.mark.usefixtures("looking_into_files")
+@pytest.mark.usefixtures("file_access")
 async def test_a_log_that_may_have_become_long_is_left_to_the_thread(path):
     storage, log = await begun(path, is_synced=False, longest=100)
     log.grow([change()] * 200, seconds=0)
-    assert log.way([change()]) is Way.THERE
+    assert log.commit_path([change()]) is CommitPath.THREAD
     await storage.close()
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_long_log_is_copied_back_into_the_file_and_begun_anew_on_the_same_blocks(path):
+@pytest.mark.usefixtures("file_access")
+async def test_a_long_log_is_checkpointed_and_reused_on_the_same_blocks(path):
     storage, log = await begun(path, is_synced=False, longest=1)
     wal = path.with_name("data.db-wal")
     long = wal.stat().st_size
     assert long > 0
-    assert log.way([change()]) is Way.THERE
+    assert log.commit_path([change()]) is CommitPath.THREAD
     await storage.put("/b", b"", expected=0)
     assert wal.stat().st_size == long
     await storage.close()
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_with_full_durability_the_log_has_its_length_from_the_beginning(path):
+@pytest.mark.usefixtures("file_access")
+async def test_with_full_durability_the_log_is_preallocated(path):
     async with await SqliteStorage.open(path, durability="full") as storage:
         await storage.put("/a", b"1", expected=0)
         wal = path.with_name("data.db-wal")
@@ -131,14 +131,14 @@ async def test_with_full_durability_the_log_has_its_length_from_the_beginning(pa
         await storage.put("/b", b"2", expected=0)
         assert wal.stat().st_size == long
         left = path.with_name("left.db")
-        for name in ("data.db", "data.db-wal"):  # as a crash would leave them
+        for name in ("data.db", "data.db-wal"):  # as after a crash
             left.with_name(name.replace("data", "left")).write_bytes(path.with_name(name).read_bytes())
     async with await SqliteStorage.open(left, durability="full") as storage:
         assert (storage.revision, [item.value for item in (await storage.list("")).items]) == (2, [b"1", b"2"])
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_without_room_for_its_length_the_log_stays_as_it_is(path, monkeypatch):
+@pytest.mark.usefixtures("file_access")
+async def test_without_disk_space_the_log_is_not_preallocated(path, monkeypatch):
     storage, log = await begun(path, is_synced=True)
     wal = path.with_name("data.db-wal")
     before = wal.read_bytes()
@@ -152,8 +152,8 @@ def full(_: int) -> None:
     raise OSError(errno.ENOSPC, "the disk is full")
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_log_that_was_reserved_and_never_written_is_an_empty_one(path):
+@pytest.mark.usefixtures("file_access")
+async def test_a_preallocated_log_without_writes_is_empty(path):
     async with await SqliteStorage.open(path) as storage:
         await storage.put("/a", b"1", expected=0)
     path.with_name("data.db-wal").write_bytes(bytes(100_000))
@@ -161,10 +161,10 @@ async def test_a_log_that_was_reserved_and_never_written_is_an_empty_one(path):
         assert storage.revision == 1
 
 
-@pytest.mark.usefixtures("looking_into_files")
-async def test_a_storage_keeps_its_log_short_and_loses_nothing_by_it(path):
+@pytest.mark.usefixtures("file_access")
+async def test_a_storage_bounds_its_log_without_losing_writes(path):
     async with await SqliteStorage.open(path) as storage:
-        storage._log = Log(path, is_synced=False, longest=60)
+        storage._log = WriteAheadLog(path, is_synced=False, longest=60)
         for number in range(200):
             await storage.put(f"/{number}", b"x" * 500, expected=0)
             assert path.with_name("data.db-wal").stat().st_size < 100 * 4096

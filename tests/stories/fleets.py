@@ -1,4 +1,4 @@
-"""The operator of the stories: each Fleet has so many ships, which are ConfigMaps."""
+"""The operator of the stories: each Fleet has a number of ships, which are ConfigMaps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ class FleetStatus(Status):
 
 
 class Fleet(Resource[FleetSpec, FleetStatus], api="sea.example.dev/v1"):
-    """So many ships."""
+    """A number of ships."""
 
 
 class Ship(Object, api="v1", kind="ConfigMap"):
@@ -53,7 +53,7 @@ class Fleets:
         await ctx.set_status(one, FleetStatus(ships=len(wanted)))
 
     async def with_numbered_ships(self, one: Fleet, ctx: Context) -> None:
-        """Ships that the server names: only their number tells whether one is missing."""
+        """Ships that the server names: only their number shows whether one is missing."""
         self.reconciles += 1
         found = await ctx.children(Ship)
         for _ in range(one.spec.size - len(found)):

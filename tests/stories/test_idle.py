@@ -1,4 +1,4 @@
-"""Idle means idle: when everything is as it should be, nothing is read, written or looked at any more."""
+"""Idle means idle: once everything has converged, nothing is read, written or reconciled any more."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from levelset import Controller
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 from tests.stories.fleets import Fleet, Fleets, fleet, named_ships, numbered_ships, ships_of
-from tests.stories.operating import operating, until
-from tests.stories.world import open_world
+from tests.stories.operator_process import run_operator, until
+from tests.stories.restartable_server import open_restartable_server
 
 TEN_MINUTES = 600.0
 
@@ -20,7 +20,7 @@ async def test_after_convergence_there_is_no_write_and_no_reconcile_for_ten_minu
     make: Callable[[], tuple[Controller[Fleet], Fleets]],
 ) -> None:
     controller, counter = make()
-    async with open_world(Fleet) as (world, people), operating(world, controller):
+    async with open_restartable_server(Fleet) as (server, people), run_operator(server, controller):
         for number in range(50):
             await people.create(fleet(f"fleet-{number}", 3))
 
@@ -29,25 +29,25 @@ async def test_after_convergence_there_is_no_write_and_no_reconcile_for_ten_minu
 
         await until(are_there, within=60)
         await asyncio.sleep(1)
-        reconciles, writes = counter.reconciles, len(world.journal)
+        reconciles, writes = counter.reconciles, len(server.journal)
         await asyncio.sleep(TEN_MINUTES)
-        assert (counter.reconciles, len(world.journal)) == (reconciles, writes)
+        assert (counter.reconciles, len(server.journal)) == (reconciles, writes)
 
 
 @virtual
 async def test_an_object_takes_one_write_for_each_child_and_one_for_its_status() -> None:
     controller, _ = named_ships()
-    async with open_world(Fleet) as (world, people), operating(world, controller):
+    async with open_restartable_server(Fleet) as (server, people), run_operator(server, controller):
         for number in range(50):
             await people.create(fleet(f"fleet-{number}", 3))
         await asyncio.sleep(TEN_MINUTES)
-        assert len(world.writes(who="operator")) == 50 * (3 + 1)
+        assert len(server.writes(who="operator")) == 50 * (3 + 1)
 
 
 @virtual
 async def test_own_writes_of_status_and_children_lead_to_few_reconciles() -> None:
     controller, counter = named_ships()
-    async with open_world(Fleet) as (_, people), operating(_, controller):
+    async with open_restartable_server(Fleet) as (_, people), run_operator(_, controller):
         for number in range(50):
             await people.create(fleet(f"fleet-{number}", 3))
         await asyncio.sleep(TEN_MINUTES)
@@ -55,13 +55,13 @@ async def test_own_writes_of_status_and_children_lead_to_few_reconciles() -> Non
 
 
 @virtual
-async def test_an_operator_that_is_started_again_asks_once_for_each_child_and_changes_nothing() -> None:
-    async with open_world(Fleet) as (world, people):
+async def test_a_restarted_operator_applies_each_child_once_and_changes_nothing() -> None:
+    async with open_restartable_server(Fleet) as (server, people):
         for number in range(20):
             await people.create(fleet(f"fleet-{number}", 3))
-        async with operating(world, named_ships()[0]):
+        async with run_operator(server, named_ships()[0]):
             await asyncio.sleep(TEN_MINUTES)
-        asked, revision = len(world.journal), world.revision
-        async with operating(world, named_ships()[0]):
+        writes, revision = len(server.journal), server.revision
+        async with run_operator(server, named_ships()[0]):
             await asyncio.sleep(TEN_MINUTES)
-        assert (len(world.journal) - asked, world.revision) == (20 * 3, revision)
+        assert (len(server.journal) - writes, server.revision) == (20 * 3, revision)

@@ -1,4 +1,4 @@
-"""Of several processes one leads; whoever has lost the lead writes nothing any more."""
+"""Of several processes one leads, and a process that has lost its Lease writes nothing any more."""
 
 import asyncio
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from levelset import Client, LeaderElection
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 from tests.stories.fleets import Fleet, fleet, named_ships, numbered_ships, ships_of
 from tests.stories.network import CutOff
-from tests.stories.operating import operating, until
-from tests.stories.world import World, open_world
+from tests.stories.operator_process import run_operator, until
+from tests.stories.restartable_server import RestartableServer, open_restartable_server
 
 SIZES = {f"fleet-{number}": 2 for number in range(30)}
 
@@ -19,9 +19,9 @@ def election(who: str) -> LeaderElection:
     return LeaderElection(name="fleets", namespace="default", identity=who)
 
 
-async def lead(world: World, who: str, *hooks: Any, make: Any = numbered_ships) -> None:
+async def lead(server: RestartableServer, who: str, *hooks: Any, make: Any = numbered_ships) -> None:
     """One process, until it is killed or gives up."""
-    async with operating(world, make()[0], who=who, hooks=hooks, leader=election(who)) as manager:
+    async with run_operator(server, make()[0], who=who, hooks=hooks, leader=election(who)) as manager:
         await manager.wait_stopped()
 
 
@@ -41,9 +41,9 @@ async def all_there(people: Client) -> None:
     assert await are_there()
 
 
-def led(world: World) -> list[str]:
+def led(server: RestartableServer) -> list[str]:
     """Who wrote for the fleets, in order, each once for an unbroken time."""
-    names = [one.who for one in world.writes() if one.who != "people"]
+    names = [one.who for one in server.writes() if one.who != "people"]
     return [name for before, name in zip(["", *names], names, strict=False) if name != before]
 
 
@@ -54,55 +54,55 @@ async def end(*tasks: "asyncio.Task[None]") -> None:
 
 
 @virtual
-async def test_only_one_of_two_works_and_the_other_takes_over_when_it_is_killed_in_the_middle() -> None:
-    async with open_world(Fleet) as (world, people):
+async def test_only_the_leader_works_and_the_standby_takes_over_when_it_is_killed() -> None:
+    async with open_restartable_server(Fleet) as (server, people):
         network = CutOff()
-        first = asyncio.create_task(lead(world, "first", network), name="first")
+        first = asyncio.create_task(lead(server, "first", network), name="first")
         await asyncio.sleep(5)
-        second = asyncio.create_task(lead(world, "second"), name="second")
+        second = asyncio.create_task(lead(server, "second"), name="second")
         wanting = asyncio.create_task(want_fleets(people), name="people")
         await asyncio.sleep(10.0)
-        network.is_cut = True  # a killed process says nothing any more, not even that it gives up its lease
+        network.is_cut = True  # a killed process sends nothing any more, and does not release its lease
         await end(first)
         await wanting
         await all_there(people)
-        assert led(world) == ["first", "second"]
+        assert led(server) == ["first", "second"]
         await end(second)
-        assert len([one for one in world.writes() if one.method == "POST" and "/configmaps" in one.path]) == 60
+        assert len([one for one in server.writes() if one.method == "POST" and "/configmaps" in one.path]) == 60
 
 
 @virtual
-async def test_a_leader_that_stops_gives_its_lease_up_and_the_next_one_begins_at_once() -> None:
-    async with open_world(Fleet) as (world, people):
-        async with operating(world, numbered_ships()[0], who="first", leader=election("first")):
+async def test_a_leader_that_stops_releases_its_lease_and_the_next_one_starts_at_once() -> None:
+    async with open_restartable_server(Fleet) as (server, people):
+        async with run_operator(server, numbered_ships()[0], who="first", leader=election("first")):
             await people.create(fleet("early"))
             await asyncio.sleep(20)
-            second = asyncio.create_task(lead(world, "second"), name="second")
+            second = asyncio.create_task(lead(server, "second"), name="second")
             await asyncio.sleep(20)
         stopped = asyncio.get_running_loop().time()
         await people.create(fleet("late"))
-        await asyncio.sleep(4)
-        assert [one.who for one in world.writes(since=stopped) if one.who != "people"]
+        await asyncio.sleep(5)  # one retry of a candidate takes at most 4.4 s, with its jitter
+        assert [one.who for one in server.writes(since=stopped) if one.who != "people"]
         await end(second)
-        assert led(world) == ["first", "second"]
+        assert led(server) == ["first", "second"]
 
 
 @pytest.mark.parametrize("make", [named_ships, numbered_ships])
 @virtual
 async def test_a_leader_that_cannot_renew_its_lease_writes_nothing_after_another_has_it(make: Any) -> None:
-    async with open_world(Fleet) as (world, people):
+    async with open_restartable_server(Fleet) as (server, people):
         leases = CutOff(lambda call: "/leases" in call.path)
-        first = asyncio.create_task(lead(world, "first", leases, make=make), name="first")
+        first = asyncio.create_task(lead(server, "first", leases, make=make), name="first")
         await asyncio.sleep(5)
-        second = asyncio.create_task(lead(world, "second", make=make), name="second")
+        second = asyncio.create_task(lead(server, "second", make=make), name="second")
         wanting = asyncio.create_task(want_fleets(people), name="people")
         await asyncio.sleep(10)
         leases.is_cut = True  # everything else gets through: only the lease says that it must not write
         await wanting
         await all_there(people)
-        taken = min(one.at for one in world.journal if one.is_lease and one.who == "second")
-        assert [one for one in world.writes(since=taken) if one.who == "first"] == []
-        assert led(world) == ["first", "second"]
+        taken = min(one.at for one in server.journal if one.is_lease and one.who == "second")
+        assert [one for one in server.writes(since=taken) if one.who == "first"] == []
+        assert led(server) == ["first", "second"]
         await asyncio.wait([first], timeout=60)
         assert first.done(), "who has lost the lead ends"
         assert first.exception() is not None
@@ -111,11 +111,11 @@ async def test_a_leader_that_cannot_renew_its_lease_writes_nothing_after_another
 
 @virtual
 async def test_a_standby_is_warm_but_reconciles_nothing() -> None:
-    async with open_world(Fleet) as (world, people):
+    async with open_restartable_server(Fleet) as (server, people):
         standing, counter = named_ships()
         async with (
-            operating(world, named_ships()[0], who="first", leader=election("first")),
-            operating(world, standing, who="second", leader=election("second")),
+            run_operator(server, named_ships()[0], who="first", leader=election("first")),
+            run_operator(server, standing, who="second", leader=election("second")),
         ):
             await people.create(fleet("blue"))
             await asyncio.sleep(120)

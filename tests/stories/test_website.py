@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 from levelset import Client, Controller, GroupVersionKind, ObjectMeta, Ref, replace
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 from tests.stories.examples import load
-from tests.stories.operating import operating
-from tests.stories.world import World, open_world
+from tests.stories.operator_process import run_operator
+from tests.stories.restartable_server import RestartableServer, open_restartable_server
 
 hello: Any = load("02_hello")
 website: Any = load("03_website")
@@ -38,20 +38,20 @@ async def served(client: Client) -> Any:
 
 @virtual
 async def test_a_greeting_gets_its_message() -> None:
-    async with open_world(hello.Greeting) as (world, people):
+    async with open_restartable_server(hello.Greeting) as (server, people):
         greeting = hello.Greeting.new("world", hello.GreetingSpec(name="world"), namespace="default")
-        async with operating(world, Controller(hello.Greeting, hello.greet)):
+        async with run_operator(server, Controller(hello.Greeting, hello.greet)):
             made = await people.create(greeting)
-            told = await people.wait(made.ref, lambda one: one.status is not None)
-            assert told.status.message == "Hello, world!"
-            await people.update(told.with_spec(name="moon"))
+            greeted = await people.wait(made.ref, lambda one: one.status is not None)
+            assert greeted.status.message == "Hello, world!"
+            await people.update(greeted.with_spec(name="moon"))
             await people.wait(made.ref, lambda one: one.status.message == "Hello, moon!")
-        assert len(world.writes(who="operator")) == 2
+        assert len(server.writes(who="operator")) == 2
 
 
 @virtual
 async def test_a_site_waits_for_its_certificate_and_is_served_when_it_comes() -> None:
-    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+    async with open_restartable_server(website.Website) as (server, people), run_operator(server, website.websites):
         await people.create(blog())
         await asyncio.sleep(10)
         assert await deployment(people) is None
@@ -62,8 +62,8 @@ async def test_a_site_waits_for_its_certificate_and_is_served_when_it_comes() ->
 
 
 @virtual
-async def test_what_a_site_wants_reaches_its_deployment_and_how_that_is_reaches_the_site() -> None:
-    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+async def test_the_spec_of_a_site_reaches_its_deployment_and_the_status_comes_back() -> None:
+    async with open_restartable_server(website.Website) as (server, people), run_operator(server, website.websites):
         running = await served(people)
         await people.update((await people.get(blog().ref)).with_spec(replicas=3))
         await asyncio.sleep(1)
@@ -75,8 +75,8 @@ async def test_what_a_site_wants_reaches_its_deployment_and_how_that_is_reaches_
 
 
 @virtual
-async def test_a_deployment_that_somebody_deletes_or_changes_is_made_right_again() -> None:
-    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+async def test_a_deleted_or_changed_deployment_is_restored() -> None:
+    async with open_restartable_server(website.Website) as (server, people), run_operator(server, website.websites):
         running = await served(people)
         await people.update(running.with_spec(replicas=9))
         await asyncio.sleep(1)
@@ -87,8 +87,8 @@ async def test_a_deployment_that_somebody_deletes_or_changes_is_made_right_again
 
 
 @virtual
-async def test_what_others_write_into_a_deployment_stays() -> None:
-    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+async def test_fields_of_other_managers_in_a_deployment_stay() -> None:
+    async with open_restartable_server(website.Website) as (server, people), run_operator(server, website.websites):
         running = await served(people)
         await people.update(running.with_metadata(annotations={"example.dev/note": "ours"}))
         await people.update((await people.get(blog().ref)).with_spec(image="blog:2"))
@@ -97,9 +97,9 @@ async def test_what_others_write_into_a_deployment_stays() -> None:
 
 
 @virtual
-async def test_a_site_that_is_deleted_is_taken_down_first_and_its_deployment_goes_with_it() -> None:
-    async with open_world(website.Website) as (world, people):
-        async with operating(world, website.websites):
+async def test_a_deleted_site_is_cleaned_up_first_and_its_deployment_is_deleted_with_it() -> None:
+    async with open_restartable_server(website.Website) as (server, people):
+        async with run_operator(server, website.websites):
             await served(people)
             await people.delete(blog().ref)
             await people.wait_gone(blog().ref)
@@ -115,15 +115,15 @@ async def reasons(client: Client) -> set[str]:
 
 @virtual
 async def test_nothing_is_written_twice_while_a_site_waits() -> None:
-    async with open_world(website.Website) as (world, people), operating(world, website.websites):
+    async with open_restartable_server(website.Website) as (server, people), run_operator(server, website.websites):
         await people.create(blog())
         await asyncio.sleep(300)
-        assert finalizers_only(world)
+        assert finalizers_only(server)
         site = await people.get(blog().ref)
         assert len(site.metadata.finalizers) == 1
         assert replace(site) == site
 
 
-def finalizers_only(world: World) -> bool:
+def finalizers_only(server: RestartableServer) -> bool:
     """Whether the operator wrote one thing: its finalizer."""
-    return [one.method for one in world.writes(who="operator")] == ["PATCH"]
+    return [one.method for one in server.writes(who="operator")] == ["PATCH"]

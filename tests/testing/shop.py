@@ -1,4 +1,4 @@
-"""A small shop: orders that want a parcel, and a controller that packs one as soon as it may."""
+"""A small shop for tests: orders, parcels, and a controller that packs a parcel for each order."""
 
 from levelset import Context, Controller, Object, Ref, Resource, Retry, Spec, Status, owns, requeue
 
@@ -6,13 +6,13 @@ __all__ = ["ConfigMap", "Order", "OrderSpec", "OrderStatus", "Parcel", "make_pac
 
 
 class OrderSpec(Spec):
-    """What somebody wants."""
+    """The desired state of an order."""
 
     items: int = 1
 
 
 class OrderStatus(Status):
-    """How far it has come."""
+    """The observed state of an order."""
 
     packed: int = 0
 
@@ -22,11 +22,11 @@ class Order(Resource[OrderSpec, OrderStatus], api="shop.example.dev/v1"):
 
 
 class Parcel(Resource[OrderSpec, OrderStatus], api="shop.example.dev/v1"):
-    """What is sent."""
+    """A parcel, owned by its order."""
 
 
 class ConfigMap(Object, api="v1"):
-    """Anything at all."""
+    """A ConfigMap."""
 
     data: dict[str, str] = {}
 
@@ -36,7 +36,7 @@ def order(name: str = "one", items: int = 1) -> Order:
 
 
 async def pack(found: Order, ctx: Context):
-    """Packs a parcel, and looks again after an hour."""
+    """Packs a parcel, and requeues after an hour."""
     if found.spec.items > 10:
         raise Retry("there is not so much in stock", seconds=30)
     await ctx.apply(Parcel.new(found.name, OrderSpec(items=found.spec.items), namespace=found.namespace), owner=found)

@@ -1,4 +1,4 @@
-"""A cluster for tests: its verbs, its time, its controllers, and what it says when something is not as it should be."""
+"""The test cluster: its verbs, virtual time, running controllers and failure messages."""
 
 import asyncio
 from datetime import timedelta
@@ -17,7 +17,7 @@ from levelset import (
     requeue,
 )
 from levelset.aio import Crashed
-from levelset.client import Answer, Call, Send
+from levelset.client import Call, Response, Send
 from levelset.errors import ConfigError, Unreachable
 from levelset.testing import START, Cluster, Stuck, faults, open_cluster, run, virtual
 from tests.testing.shop import ConfigMap, Order, OrderSpec, Parcel, make_packing, order
@@ -27,7 +27,7 @@ PARCEL = Ref(Parcel, "one")
 
 
 @virtual
-async def test_kinds_are_made_known_when_they_are_used() -> None:
+async def test_the_crd_of_a_kind_is_installed_when_the_kind_is_used() -> None:
     async with open_cluster() as cluster:
         made = await cluster.create(order())
         assert made.namespace == cluster.namespace == "test"
@@ -36,19 +36,19 @@ async def test_kinds_are_made_known_when_they_are_used() -> None:
 
 
 @virtual
-async def test_kinds_are_made_known_by_an_apply_and_by_a_patch_as_well() -> None:
+async def test_the_crd_of_a_kind_is_installed_by_an_apply_and_by_a_patch() -> None:
     async with open_cluster() as cluster:
         assert (await cluster.apply(order())).name == "one"
     async with open_cluster() as cluster:
         with pytest.raises(NotFound) as caught:
             await cluster.patch(ONE, MergePatch({"spec": {"items": 2}}))
-        assert caught.value.details.get("name") == "one", "the kind is there, the object is not"
+        assert caught.value.details.get("name") == "one", "the kind is served, the object does not exist"
 
 
 @virtual
-async def test_versions_of_a_kind_are_made_known_together() -> None:
+async def test_versions_of_a_kind_are_installed_together() -> None:
     class Early(Order, api="shop.example.dev/v1alpha1", plural="orders", kind="Order"):
-        """The same before."""
+        """The same kind in an older version."""
 
     async with open_cluster() as cluster:
         await cluster.define(Order, Early)
@@ -57,7 +57,7 @@ async def test_versions_of_a_kind_are_made_known_together() -> None:
 
 
 @virtual
-async def test_a_controller_is_at_work_within_its_block_only() -> None:
+async def test_a_controller_runs_within_its_block_only() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order(items=3))
         async with cluster.running(make_packing()):
@@ -70,7 +70,7 @@ async def test_a_controller_is_at_work_within_its_block_only() -> None:
 
 
 @virtual
-async def test_settled_means_that_everything_has_been_done_and_no_time_has_passed() -> None:
+async def test_settled_waits_for_all_reconciles_without_advancing_time() -> None:
     async with open_cluster() as cluster, cluster.running(make_packing()):
         for number in range(20):
             await cluster.create(order(f"order-{number}"))
@@ -80,7 +80,7 @@ async def test_settled_means_that_everything_has_been_done_and_no_time_has_passe
 
 
 @virtual
-async def test_what_a_reconciler_wants_later_does_not_keep_it_from_being_settled() -> None:
+async def test_a_requeue_for_later_does_not_prevent_settling() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order(items=11))
         async with cluster.running(make_packing()):
@@ -94,7 +94,7 @@ async def test_what_a_reconciler_wants_later_does_not_keep_it_from_being_settled
 
 
 @virtual
-async def test_what_is_tried_again_soon_is_waited_for() -> None:
+async def test_settled_waits_for_retries_that_are_due_soon() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order())
         async with cluster.running(make_packing(), faults=[faults.conflict(count=3), faults.server_error(count=2)]):
@@ -103,7 +103,7 @@ async def test_what_is_tried_again_soon_is_waited_for() -> None:
 
 
 @virtual
-async def test_a_slow_look_is_waited_for() -> None:
+async def test_settled_waits_for_a_slow_reconcile() -> None:
     async def dawdle(found: Order, ctx: Context) -> None:
         await asyncio.sleep(7)
 
@@ -115,7 +115,7 @@ async def test_a_slow_look_is_waited_for() -> None:
 
 
 @virtual
-async def test_a_late_watch_is_waited_for() -> None:
+async def test_settled_waits_for_a_delayed_watch() -> None:
     late = faults.delayed_watch(5.0, kinds=("Order",))
     async with open_cluster() as cluster, cluster.running(make_packing(), faults=[late]):
         await cluster.settled()
@@ -126,20 +126,22 @@ async def test_a_late_watch_is_waited_for() -> None:
 
 
 @virtual
-async def test_what_never_settles_is_told() -> None:
+async def test_settled_names_the_reconcile_that_never_ends() -> None:
     async def hang(found: Order, ctx: Context) -> None:
         await asyncio.Event().wait()
 
     async with open_cluster() as cluster:
         await cluster.create(order())
         async with cluster.running(Controller(Order, hang, name="hanging"), grace=0):
-            with pytest.raises(AssertionError, match=r"(?s)not settled within 60 s.*hanging looks at Order/test/one"):
+            with pytest.raises(
+                AssertionError, match=r"(?s)not settled within 60 s.*hanging is reconciling Order/test/one"
+            ):
                 await cluster.settled()
 
 
 @virtual
-async def test_a_cache_that_stays_behind_is_told() -> None:
-    async def held(call: Call, send: Send) -> Answer:
+async def test_settled_names_the_cache_that_stays_stale() -> None:
+    async def held(call: Call, send: Send) -> Response:
         if held_back and call.verb in {"list", "watch"} and "orders" in call.path:
             raise Unreachable("no way", is_sent=False)
         return await send(call)
@@ -150,13 +152,13 @@ async def test_a_cache_that_stays_behind_is_told() -> None:
         held_back.append(True)
         await cluster.advance(600)
         await cluster.create(order())
-        with pytest.raises(AssertionError, match=r"(?s)the cache of .*Order does not show yet .*: test/one"):
+        with pytest.raises(AssertionError, match=r"(?s)the cache of .*Order is not up to date: test/one"):
             await cluster.settled()
 
 
 @virtual
-async def test_caches_of_some_objects_only_are_known_to_be_complete() -> None:
-    async def look(found: Order, ctx: Context) -> None:
+async def test_caches_with_a_label_selector_settle() -> None:
+    async def reconcile(found: Order, ctx: Context) -> None:
         seen.append(found.name)
 
     seen: list[str] = []
@@ -164,17 +166,17 @@ async def test_caches_of_some_objects_only_are_known_to_be_complete() -> None:
         red = order("red")
         await cluster.create(Order(metadata=ObjectMeta(name="red", labels={"colour": "red"}), spec=red.spec))
         await cluster.create(order("blue"))
-        async with cluster.running(Controller(Order, look, labels={"colour": "red"})):
+        async with cluster.running(Controller(Order, reconcile, labels={"colour": "red"})):
             await cluster.settled()
     assert seen == ["red"]
 
 
 @virtual
-async def test_time_advances_and_all_that_is_due_happens() -> None:
-    looks: list[float] = []
+async def test_advance_runs_everything_that_is_due() -> None:
+    times: list[float] = []
 
     async def count(found: Order, ctx: Context):
-        looks.append((cluster.now() - START).total_seconds())
+        times.append((cluster.now() - START).total_seconds())
         return requeue(300)
 
     async with open_cluster() as cluster:
@@ -182,11 +184,11 @@ async def test_time_advances_and_all_that_is_due_happens() -> None:
         async with cluster.running(Controller(Order, count)):
             await cluster.settled()
             await cluster.advance(900)
-    assert looks == [0.0, 300.0, 600.0, 900.0]
+    assert times == [0.0, 300.0, 600.0, 900.0]
 
 
 @virtual
-async def test_a_failed_wait_tells_the_condition_the_object_and_its_history() -> None:
+async def test_a_failed_wait_shows_the_condition_the_object_and_its_history() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order(items=2))
         async with cluster.running(make_packing()):
@@ -196,48 +198,48 @@ async def test_a_failed_wait_tells_the_condition_the_object_and_its_history() ->
     assert lines[0] == "Order/test/one: this did not become true: it.spec.items == 5 within 10 seconds"
     assert lines[1].startswith('it is: {"apiVersion":"shop.example.dev/v1"')
     assert "managedFields" not in lines[1]
-    assert lines[2] == "the history of Order/test/one:"
+    assert lines[2] == "history of Order/test/one:"
     assert [line.split(" s  ")[1] for line in lines[3:]] == [
-        "r7 created by people",
+        "r7 created by user",
         'r10 changed by packing: status = {"packed": 2}',
-        "packing looked (it was there at the start): requeued, look again after 3600 s",
-        "packing looked (the reconciler asked for it; Parcel/test/one has changed): requeued, look again after 3600 s",
+        "packing reconciled (it was there at the start): requeued, requeue after 3600 s",
+        "packing reconciled (the reconciler requeued it; Parcel/test/one has changed): requeued, requeue after 3600 s",
     ]
 
 
 @virtual
-async def test_what_stays_or_is_missing_is_told() -> None:
+async def test_a_failed_expectation_names_the_object_that_exists_or_is_missing() -> None:
     def is_large(it: Order) -> bool:
         return it.spec.items > 100
 
     async with open_cluster() as cluster:
-        with pytest.raises(AssertionError, match=r"(?s)not there within 60 s.*no such object.*nobody has written"):
+        with pytest.raises(AssertionError, match=r"(?s)does not exist within 60 s.*no such object.*never written"):
             await cluster.until(ONE)
         await cluster.create(order())
-        with pytest.raises(AssertionError, match="it is still there after 5 seconds"):
+        with pytest.raises(AssertionError, match="it still exists after 5 seconds"):
             await cluster.until_gone(ONE, within=5)
         with pytest.raises(AssertionError, match="is_large did not become true"):
             await cluster.until(ONE, is_large, within=5)
         with pytest.raises(AssertionError, match="is_large did not become true"):
             await cluster.expect(ONE, is_large)
-        with pytest.raises(AssertionError, match="it was not there"):
+        with pytest.raises(AssertionError, match="it does not exist"):
             await cluster.expect(PARCEL)
         assert (await cluster.expect(ONE)).name == "one"
 
 
 @virtual
-async def test_what_should_stay_so_is_watched_for_a_while() -> None:
+async def test_always_and_never_watch_the_object_for_a_while() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order(items=1))
         await cluster.always(ONE, lambda it: it.spec.items == 1, during=100)
         assert cluster.now() - START == timedelta(seconds=100)
         await cluster.never(PARCEL, during=100)
         async with cluster.running(make_packing()):
-            with pytest.raises(AssertionError, match="did not stay so for 50 seconds"):
+            with pytest.raises(AssertionError, match="did not hold for 50 seconds"):
                 await cluster.always(ONE, lambda it: it.status is None or it.status.packed == 0, during=50)
         await cluster.delete(PARCEL)
         async with cluster.running(make_packing()):
-            with pytest.raises(AssertionError, match="it came within 100 seconds"):
+            with pytest.raises(AssertionError, match="it was created within 100 seconds"):
                 await cluster.never(PARCEL, during=100)
 
 
@@ -249,17 +251,17 @@ async def test_the_history_of_an_object_has_all_its_versions() -> None:
         await cluster.patch(ONE, MergePatch({"spec": {"items": 2}}), manager="clerk")
         await cluster.delete(ONE)
         history = cluster.history(ONE)
-        assert [(one.at, one.writers) for one in history] == [(0.0, ["people"]), (5.0, ["clerk"]), (5.0, [])]
+        assert [(one.at, one.writers) for one in history] == [(0.0, ["user"]), (5.0, ["clerk"]), (5.0, [])]
         assert [str(one).split(" ", 1)[1] for one in history] == [
-            "created by people",
+            "created by user",
             "changed by clerk: spec.items: 1 -> 2",
             "removed",
         ]
-        assert cluster.story(ONE).startswith("the history of Order/test/one:")
+        assert cluster.story(ONE).startswith("history of Order/test/one:")
 
 
 @virtual
-async def test_a_killed_process_writes_nothing_more_and_gives_no_lease_up() -> None:
+async def test_a_killed_process_stops_writing_and_does_not_release_its_lease() -> None:
     leader = LeaderElection(name="shop", identity="first")
     async with open_cluster() as cluster:
         first = cluster.process(make_packing(), leader=leader, name="first")
@@ -278,7 +280,7 @@ async def test_a_killed_process_writes_nothing_more_and_gives_no_lease_up() -> N
 
 
 @virtual
-async def test_a_stopped_process_gives_its_lease_up() -> None:
+async def test_a_stopped_process_releases_its_lease() -> None:
     async with open_cluster() as cluster:
         first = cluster.process(make_packing(), leader=LeaderElection(name="shop", identity="first"))
         await first.start()
@@ -292,7 +294,7 @@ async def test_a_stopped_process_gives_its_lease_up() -> None:
 
 
 @virtual
-async def test_one_who_waits_to_lead_is_at_rest() -> None:
+async def test_a_standby_counts_as_settled() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order())
         leads = cluster.running(make_packing(), leader=LeaderElection(name="shop", identity="first"))
@@ -308,7 +310,7 @@ async def test_one_who_waits_to_lead_is_at_rest() -> None:
 
 
 @virtual
-async def test_a_process_that_fails_for_good_interrupts_its_block_or_keeps_its_error() -> None:
+async def test_a_process_that_crashes_interrupts_its_block_or_keeps_its_error() -> None:
     lost = [faults.lost_leadership(after=5.0)]
     async with open_cluster() as cluster:
         process = cluster.process(make_packing(), leader=LeaderElection(name="shop"), faults=lost)
@@ -322,25 +324,25 @@ async def test_a_process_that_fails_for_good_interrupts_its_block_or_keeps_its_e
 
 
 @virtual
-async def test_faults_hurt_one_process_only() -> None:
-    async def cut(call: Call, send: Send) -> Answer:
+async def test_faults_affect_one_process_only() -> None:
+    async def cut(call: Call, send: Send) -> Response:
         raise Unreachable("no way", is_sent=False)
 
     async with open_cluster() as cluster, cluster.running(make_packing(), faults=[cut]):
         await cluster.create(order())
-        with pytest.raises(AssertionError, match="packing has not come up"):
+        with pytest.raises(AssertionError, match="packing is not ready"):
             await cluster.settled(within=5)
 
 
 @virtual
-async def test_people_may_have_bad_luck_of_their_own() -> None:
+async def test_hooks_inject_faults_into_the_client_of_the_test() -> None:
     async with open_cluster(hooks=[faults.conflict(verbs=("create",)).hook()]) as cluster:
         with pytest.raises(Exception, match="has been modified"):
             await cluster.create(order())
         await cluster.settled()
 
 
-def test_a_cluster_repeats_itself() -> None:
+def test_a_cluster_is_deterministic_for_a_seed() -> None:
     async def play(cluster: Cluster) -> list[bytes]:
         async with cluster.running(make_packing(), faults=[faults.server_error(share=0.3, seed=2)]):
             for number in range(5):
@@ -359,7 +361,7 @@ def test_a_cluster_repeats_itself() -> None:
     assert once(1) != once(2)
 
 
-def test_who_waits_for_ever_beside_controllers_is_told_too() -> None:
+def test_a_test_that_hangs_beside_controllers_is_reported() -> None:
     async def never() -> None:
         async with open_cluster() as cluster, cluster.running(make_packing()):
             await asyncio.Event().wait()
@@ -369,7 +371,7 @@ def test_who_waits_for_ever_beside_controllers_is_told_too() -> None:
 
 
 @virtual
-async def test_objects_are_stamped_with_virtual_time() -> None:
+async def test_creation_timestamps_are_virtual_time() -> None:
     async with open_cluster() as cluster:
         await cluster.advance(60)
         made = await cluster.create(order())
@@ -377,15 +379,15 @@ async def test_objects_are_stamped_with_virtual_time() -> None:
 
 
 @virtual
-async def test_so_are_leases_and_events() -> None:
-    async def look(found: Order, ctx: Context) -> None:
-        ctx.record(found, "Looked", "we have looked at it")
+async def test_times_of_leases_and_events_are_virtual_time() -> None:
+    async def reconcile(found: Order, ctx: Context) -> None:
+        ctx.record(found, "Reconciled", "the order was reconciled")
 
     async with open_cluster() as cluster:
         await cluster.advance(60)
         await cluster.create(order())
         leader = LeaderElection(name="shop", namespace=cluster.namespace)
-        async with cluster.running(Controller(Order, look), leader=leader):
+        async with cluster.running(Controller(Order, reconcile), leader=leader):
             await cluster.settled()
             lease = await cluster.get(GroupVersionKind("coordination.k8s.io", "v1", "Lease"), "shop")
             [event] = await cluster.list(GroupVersionKind("events.k8s.io", "v1", "Event"), namespace=cluster.namespace)
@@ -394,17 +396,17 @@ async def test_so_are_leases_and_events() -> None:
 
 
 @virtual
-async def test_the_same_client_in_another_namespace_is_still_a_cluster() -> None:
+async def test_a_cluster_in_another_namespace_is_still_a_cluster() -> None:
     async with open_cluster() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-        other = cluster.using(namespace="other")
+        other = cluster.in_namespace("other")
         await other.create(order())
         assert (await other.until(ONE)).namespace == "other"
         assert await cluster.find(ONE) is None
         assert (await cluster.until(Ref(Order, "one", "other"))).spec == OrderSpec(items=1)
 
 
-async def test_in_real_time_nothing_jumps_and_all_else_is_the_same() -> None:
+async def test_in_real_time_only_advance_is_refused() -> None:
     async with open_cluster() as cluster:
         await cluster.create(order())
         async with cluster.running(make_packing()):

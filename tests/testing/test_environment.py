@@ -1,9 +1,9 @@
-"""Processes inside a test: how they begin, how they die, and what is left of them."""
+"""Operator processes in a test: start, stop and kill."""
 
 import pytest
 
 from levelset import Context, Controller, Ref
-from levelset.client import Answer, Call, Send
+from levelset.client import Call, Response, Send
 from levelset.errors import NotReady, Unreachable
 from levelset.testing import open_cluster, virtual
 from tests.testing.shop import Order, Parcel, make_packing, order
@@ -12,7 +12,7 @@ PARCEL = Ref(Parcel, "one")
 
 
 @virtual
-async def test_what_has_not_been_started_says_so_and_can_be_ended() -> None:
+async def test_a_process_that_was_not_started_can_be_stopped_and_killed() -> None:
     async with open_cluster() as cluster:
         process = cluster.process(make_packing(), name="late")
         with pytest.raises(NotReady, match="late has not been started"):
@@ -24,7 +24,7 @@ async def test_what_has_not_been_started_says_so_and_can_be_ended() -> None:
 
 
 @virtual
-async def test_a_process_works_until_it_is_stopped() -> None:
+async def test_a_process_runs_until_it_is_stopped() -> None:
     async with open_cluster() as cluster:
         process = cluster.process(make_packing())
         await process.start()
@@ -39,13 +39,13 @@ async def test_a_process_works_until_it_is_stopped() -> None:
 
 
 @virtual
-async def test_a_look_that_is_under_way_ends_with_its_process() -> None:
+async def test_a_running_reconcile_ends_with_its_process() -> None:
     async def write_twice(found: Order, ctx: Context) -> None:
         await ctx.client.create(Parcel.new("first", found.spec, namespace=found.namespace))
         try:
             await process.kill()
         finally:
-            with pytest.raises(Unreachable, match="this process is dead"):
+            with pytest.raises(Unreachable, match="the process was killed"):
                 await ctx.client.create(Parcel.new("second", found.spec, namespace=found.namespace))
             refused.append(True)
 
@@ -60,7 +60,7 @@ async def test_a_look_that_is_under_way_ends_with_its_process() -> None:
 
 
 @virtual
-async def test_what_still_runs_at_the_end_of_a_cluster_is_killed() -> None:
+async def test_processes_are_killed_when_the_cluster_closes() -> None:
     async with open_cluster() as cluster:
         process = cluster.process(make_packing())
         await process.start()
@@ -70,12 +70,12 @@ async def test_what_still_runs_at_the_end_of_a_cluster_is_killed() -> None:
 
 
 @virtual
-async def test_an_answer_that_comes_after_death_is_not_seen() -> None:
-    async def kill_meanwhile(call: Call, send: Send) -> Answer:
-        answer = await send(call)
+async def test_a_response_after_a_kill_is_not_seen() -> None:
+    async def kill_meanwhile(call: Call, send: Send) -> Response:
+        response = await send(call)
         if call.method == "PATCH":
             process.wire.is_cut = True
-        return answer
+        return response
 
     async with open_cluster() as cluster:
         await cluster.create(order())

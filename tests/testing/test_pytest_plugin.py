@@ -1,4 +1,4 @@
-"""The plugin in pytest runs of its own: without any other async plugin, and beside those that there are."""
+"""The pytest plugin in nested pytest runs: alone, and beside other async plugins."""
 
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 import levelset.testing.pytest_plugin
-import levelset.testing.timeline  # noqa: F401 -- or each run would import all of it anew
+import levelset.testing.timeline  # noqa: F401 -- or each nested run would import it again
 
 pytest_plugins = ["pytester"]
 
@@ -48,7 +48,7 @@ def no_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @beside
-def test_an_async_test_needs_nothing_but_the_fixture(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_an_async_test_needs_only_the_fixture(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -58,7 +58,7 @@ async def test_time_jumps(cluster: Cluster) -> None:
     await cluster.advance(3600)
     assert asyncio.get_running_loop().time() == 3600.0
 
-async def test_every_test_has_a_cluster_of_its_own(cluster: Cluster) -> None:
+async def test_every_test_has_its_own_cluster(cluster: Cluster) -> None:
     assert await cluster.find(Ref(ConfigMap, "one")) is None
 """
     )
@@ -128,7 +128,7 @@ async def test_of_the_session(session_cluster: Cluster) -> None:
 
 
 @beside
-def test_other_async_tests_are_left_to_others(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_other_async_tests_are_left_to_other_plugins(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -150,7 +150,7 @@ async def test_theirs() -> None:
 
 
 @beside
-def test_marks_of_others_do_no_harm(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_marks_of_other_plugins_are_ignored(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -186,7 +186,7 @@ async def test_with_examples(cluster: Cluster, number: int) -> None:
 
 
 @beside
-def test_the_loop_alone_puts_a_test_into_virtual_time(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_the_loop_fixture_alone_gives_virtual_time(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -199,7 +199,7 @@ async def test_alone() -> None:
     pytester.runpytest_inprocess(*options).assert_outcomes(passed=1)
 
 
-def test_a_fixture_of_the_same_name_that_is_not_ours_changes_nothing(pytester: pytest.Pytester) -> None:
+def test_a_user_fixture_named_cluster_is_not_affected(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -217,7 +217,7 @@ async def test_theirs(cluster: str) -> None:
     result.stdout.fnmatch_lines(["*'of wires' == 'of bells'*"])
 
 
-def test_a_mark_gives_options_to_the_cluster(pytester: pytest.Pytester) -> None:
+def test_a_mark_passes_options_to_the_cluster(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -238,7 +238,7 @@ async def test_in_real_time(cluster: Cluster) -> None:
     result.stdout.fnmatch_lines(["*RealTime: advance(5) needs virtual time, and time is real here*"])
 
 
-def test_a_test_that_would_wait_for_ever_fails_at_once_and_says_where(pytester: pytest.Pytester) -> None:
+def test_a_test_that_would_hang_fails_at_once_with_its_location(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -257,18 +257,18 @@ async def test_goes_on(cluster: Cluster) -> None:
     result.stdout.fnmatch_lines(["*Stuck: every task waits for something*", "*waits in forever (test_*.py:*)"])
 
 
-def test_so_does_one_that_waits_while_controllers_go_on(pytester: pytest.Pytester) -> None:
+def test_a_test_that_hangs_while_controllers_run_fails_too(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         HEAD
         + """
 from levelset import Context, Controller, requeue
 
-async def look(found: ConfigMap, ctx: Context):
+async def reconcile(found: ConfigMap, ctx: Context):
     return requeue(minutes=30)
 
 async def test_waits(cluster: Cluster) -> None:
     await cluster.create(new("one"))
-    async with cluster.running(Controller(ConfigMap, look, name="maps")):
+    async with cluster.running(Controller(ConfigMap, reconcile, name="maps")):
         await cluster.advance(3600)
         await asyncio.Event().wait()
 """
@@ -280,18 +280,18 @@ async def test_waits(cluster: Cluster) -> None:
     )
 
 
-def test_a_failed_test_shows_what_its_controllers_did(pytester: pytest.Pytester) -> None:
+def test_a_failed_test_shows_the_reconciles_of_its_controllers(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         HEAD
         + """
 from levelset import Context, Controller
 
-async def look(found: ConfigMap, ctx: Context) -> None:
+async def reconcile(found: ConfigMap, ctx: Context) -> None:
     raise ValueError("this map is upside down")
 
 async def test_fails(cluster: Cluster) -> None:
     await cluster.create(new("one"))
-    async with cluster.running(Controller(ConfigMap, look, name="maps")):
+    async with cluster.running(Controller(ConfigMap, reconcile, name="maps")):
         await cluster.settled()
         assert 1 == 2
 """
@@ -299,5 +299,5 @@ async def test_fails(cluster: Cluster) -> None:
     result = pytester.runpytest_inprocess(*ALONE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*what the controllers of `cluster` did*", "*ConfigMap/test/one: maps looked (*): failed, this map is upside*"]
+        ["*reconciles of `cluster`*", "*ConfigMap/test/one: maps reconciled (*): failed, this map is upside*"]
     )

@@ -1,4 +1,4 @@
-"""The loop in virtual time: jumps, rests, threads, refusals, and the end of those who would wait for ever."""
+"""The event loop in virtual time: jumps, idle, threads, refused I/O and hang detection."""
 
 import asyncio
 import math
@@ -31,7 +31,7 @@ async def rest() -> None:
 
 
 @virtual
-async def test_time_begins_at_nought_and_jumps_to_the_next_timer() -> None:
+async def test_time_starts_at_zero_and_jumps_to_the_next_timer() -> None:
     began, real = loop_time(), time.monotonic()
     await asyncio.sleep(86400)
     assert (began, loop_time()) == (0.0, 86400.0)
@@ -39,19 +39,19 @@ async def test_time_begins_at_nought_and_jumps_to_the_next_timer() -> None:
 
 
 @virtual
-async def test_timers_ring_in_the_order_of_their_times() -> None:
-    rung: list[tuple[float, str]] = []
+async def test_timers_fire_in_the_order_of_their_times() -> None:
+    fired: list[tuple[float, str]] = []
 
-    async def ring(name: str, after: float) -> None:
+    async def fire(name: str, after: float) -> None:
         await asyncio.sleep(after)
-        rung.append((loop_time(), name))
+        fired.append((loop_time(), name))
 
-    await asyncio.gather(ring("c", 3), ring("a", 0.1), ring("b", 0.2))
-    assert rung == [(0.1, "a"), (0.2, "b"), (3.0, "c")]
+    await asyncio.gather(fire("c", 3), fire("a", 0.1), fire("b", 0.2))
+    assert fired == [(0.1, "a"), (0.2, "b"), (3.0, "c")]
 
 
 @virtual
-async def test_idle_returns_when_nothing_can_run_and_before_time_passes() -> None:
+async def test_idle_returns_when_no_task_can_run_and_before_time_advances() -> None:
     done: list[int] = []
 
     async def work() -> None:
@@ -80,7 +80,7 @@ async def test_a_jump_goes_to_the_next_timer_and_no_further() -> None:
     assert sleeper.done()
 
 
-def test_who_waits_for_ever_is_told_at_once_and_where() -> None:
+def test_a_hang_is_reported_at_once_with_its_location() -> None:
     async def deep() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -92,7 +92,7 @@ def test_who_waits_for_ever_is_told_at_once_and_where() -> None:
         run(outer())
 
 
-def test_there_is_a_limit_for_those_who_go_round_in_circles() -> None:
+def test_an_endless_timer_loop_hits_the_limit() -> None:
     async def tick() -> None:
         for _ in range(1000):
             await asyncio.sleep(600)
@@ -101,7 +101,7 @@ def test_there_is_a_limit_for_those_who_go_round_in_circles() -> None:
         run(tick(), limit=3600)
 
 
-def test_no_task_may_be_left_behind() -> None:
+def test_a_task_that_is_left_behind_is_an_error() -> None:
     left: list[asyncio.Task[None]] = []
 
     @virtual
@@ -112,7 +112,7 @@ def test_no_task_may_be_left_behind() -> None:
         forgetful()
 
 
-def test_a_virtual_function_takes_arguments_and_gives_what_it_returns() -> None:
+def test_a_virtual_function_takes_arguments_and_returns_its_result() -> None:
     @virtual
     async def add(one: int, *, other: int) -> int:
         return one + other
@@ -129,31 +129,31 @@ async def test_no_time_passes_while_a_thread_works() -> None:
     await timer
 
 
-def test_threads_answer_in_the_order_of_asking_each_time() -> None:
-    async def ask() -> list[str]:
-        told: list[str] = []
+def test_threads_deliver_results_in_the_order_of_submission() -> None:
+    async def call() -> list[str]:
+        results: list[str] = []
 
         async def one(name: str, pause: float) -> None:
-            told.append(await asyncio.to_thread(slowly, pause, name))
+            results.append(await asyncio.to_thread(slowly, pause, name))
 
         async def other() -> None:
             for number in range(3):
-                told.append(str(number))
+                results.append(str(number))
                 await asyncio.sleep(0)
 
         await asyncio.gather(one("slow", 0.003), other(), one("fast", 0.0))
-        return told
+        return results
 
-    assert {tuple(run(ask())) for _ in range(5)} == {("0", "1", "slow", "fast", "2")}
+    assert {tuple(run(call())) for _ in range(5)} == {("0", "1", "slow", "fast", "2")}
 
 
 @virtual
-async def test_what_a_thread_raises_comes_out() -> None:
+async def test_an_exception_in_a_thread_propagates() -> None:
     with pytest.raises(ZeroDivisionError):
         await asyncio.to_thread(lambda: 1 / 0)
 
 
-def test_an_executor_of_ones_own_will_do() -> None:
+def test_a_custom_executor_is_supported() -> None:
     async def main(pool: ThreadPoolExecutor) -> float:
         return await asyncio.get_running_loop().run_in_executor(pool, math.sqrt, 4.0)
 
@@ -161,7 +161,7 @@ def test_an_executor_of_ones_own_will_do() -> None:
         assert run(main(pool)) == 2.0
 
 
-def test_a_thread_that_waits_for_the_loop_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_waits_for_the_loop_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.01)
     let_go = threading.Event()
 
@@ -189,15 +189,15 @@ def test_a_thread_that_waits_for_the_loop_is_found_out(monkeypatch: pytest.Monke
         (lambda: asyncio.get_running_loop().sock_recv(NO_SOCKET, 1), r"sock_recv\(.*: a socket"),
     ],
 )
-def test_the_world_outside_is_refused_with_an_explanation(attempt, what: str) -> None:
+def test_real_io_is_refused_with_an_explanation(attempt, what: str) -> None:
     async def main() -> None:
-        with pytest.raises(RealWork, match=what + r".* needs real time.* Either .*, or take real time"):
+        with pytest.raises(RealWork, match=what + r".* needs real time.* Either .*, or run this test in real time"):
             await attempt()
 
     run(main())
 
 
-def test_sockets_may_be_let_in() -> None:
+def test_sockets_can_be_allowed() -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall(b"hello")
     theirs.close()

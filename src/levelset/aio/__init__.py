@@ -1,8 +1,8 @@
-"""Time, tasks and streams: what every other room waits with; knows nothing of Kubernetes.
+"""Asyncio tools for all other packages: time, backoff, channels, streams and supervised tasks.
 
-`timing` says what time it is, `Backoff` how long to wait before trying again. `Channel` passes items between tasks,
-`Broadcast` passes them to many; `Stream` transforms and merges them; `Debouncer` makes one trigger of many.
-`Supervisor` owns the tasks in which all that happens.
+`timing` is the clock and its waits, `Backoff` the delays between attempts. `Channel` passes items between tasks,
+`Broadcast` to many subscribers; `Stream` transforms and merges them; `Debouncer` turns bursts of triggers into one.
+`Supervisor` owns the tasks. Nothing here knows Kubernetes.
 """
 
 from levelset.aio import timing

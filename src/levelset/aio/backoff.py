@@ -1,4 +1,4 @@
-"""How long to wait before trying again: longer after each failure, up to a limit, and never in step with others."""
+"""Exponential backoff with jitter and a cap."""
 
 import math
 import random as stdlib_random
@@ -12,11 +12,11 @@ __all__ = ["Backoff", "Delays"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """A policy of growing delays: a value to pass around and to compare; `delays()` starts a run of it.
+    """A policy of growing delays, as an immutable value; `delays()` starts a sequence of them.
 
-    The n-th failure in a row waits at most `first * factor**n` seconds, and never more than `cap`. `jitter` is the part
-    of that which is left to chance: 1.0 (full jitter) draws from the whole of it, 0.0 takes it as it is. After `quiet`
-    seconds without a failure the run starts again from `first`; None leaves that to `Delays.reset`.
+    The n-th failure in a row waits at most `first * factor**n` seconds, and never more than `cap`. `jitter` is the
+    random share of that: 1.0 (full jitter) draws from the whole range, 0.0 is exact. After `quiet` seconds without a
+    failure the sequence starts again from `first`; None leaves that to `Delays.reset`.
     """
 
     first: float = 0.8
@@ -44,18 +44,18 @@ class Backoff:
             return self.cap
 
     def delay(self, failures: int, *, random: Callable[[], float] = stdlib_random.random) -> float:
-        """One wait after so many earlier failures in a row; `random` gives numbers from 0 to 1."""
+        """A random wait after so many earlier failures in a row; `random` returns numbers from 0 to 1."""
         ceiling = self.ceiling(failures)
-        # At most the ceiling also after rounding, since the subtracted part is never negative.
+        # Never above the ceiling, also after rounding: the subtracted part is never negative.
         return ceiling - ceiling * self.jitter * random()
 
     def delays(self, *, random: Callable[[], float] = stdlib_random.random) -> "Delays":
-        """A run of delays that starts at `first`."""
+        """A sequence of delays that starts at `first`."""
         return Delays(self, random)
 
 
 class Delays(Iterator[float]):
-    """One endless run of a Backoff: remembers how many failures there were, and never looks at a clock by itself.
+    """The endless sequence of delays of a Backoff: counts failures, and gets the time as an argument.
 
     ```python
     from levelset.aio import Backoff
@@ -65,13 +65,13 @@ class Delays(Iterator[float]):
     ```
     """
 
-    __slots__ = ("_over", "_random", "backoff", "failures")
+    __slots__ = ("_random", "_wait_ends", "backoff", "failures")
 
     def __init__(self, backoff: Backoff, random: Callable[[], float]) -> None:
         self.backoff = backoff
         self.failures = 0
         self._random = random
-        self._over: float | None = None
+        self._wait_ends: float | None = None
 
     def __iter__(self) -> "Delays":
         return self
@@ -80,28 +80,28 @@ class Delays(Iterator[float]):
         return self.next_delay()
 
     def next_delay(self, now: float | None = None) -> float:
-        """The wait after a failure that happened at `now`; without a time the quiet period plays no part.
+        """The wait after a failure at `now`; without a time the quiet period is not considered.
 
-        Quiet is counted from the end of the last wait, not from the last failure: to sleep is not to work well.
+        The quiet period starts at the end of the last wait, not at the last failure: sleeping is not success.
         """
         if now is not None and self._was_quiet(now):
             self.reset()
         delay = self.backoff.delay(self.failures, random=self._random)
         self.failures += 1
-        self._over = None if now is None else now + delay
+        self._wait_ends = None if now is None else now + delay
         return delay
 
     def _was_quiet(self, now: float) -> bool:
         quiet = self.backoff.quiet
-        return quiet is not None and self._over is not None and now - self._over >= quiet
+        return quiet is not None and self._wait_ends is not None and now - self._wait_ends >= quiet
 
     def reset(self) -> None:
-        """Forgets the failures: the next wait is the first again."""
+        """Resets the failure count: the next wait is the first again."""
         self.failures = 0
-        self._over = None
+        self._wait_ends = None
 
     async def wait(self) -> float:
-        """Sleeps through the wait after a failure that happened just now, and returns how long it was."""
+        """Sleeps for the next delay after a failure that happened now, and returns how long it was."""
         delay = self.next_delay(timing.now())
         await timing.sleep(delay)
         return delay

@@ -1,4 +1,4 @@
-"""One writer, many subscribers; the writer never waits, and each subscriber says what happens if it is too slow."""
+"""One publisher, many subscribers: publishing never waits, and each subscriber chooses what happens if it is slow."""
 
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
@@ -16,27 +16,27 @@ class Slow(Enum):
     """What happens to a subscriber whose buffer is full."""
 
     DROP_OLDEST = "drop oldest"
-    """It loses the oldest item, and `Subscription.missed` tells it how many."""
+    """It loses the oldest item; `Subscription.missed` counts them."""
 
     CLOSE = "close"
     """It gets what is in its buffer, then Lagged, and its subscription is over."""
 
     GROW = "grow"
-    """Its buffer has no bound: for a subscriber that is sure to read, or a writer that is sure to end."""
+    """Its buffer is unbounded: for a subscriber that always reads, or a publisher that publishes few items."""
 
 
 class Lagged(Exception):
     """A subscription with Slow.CLOSE was too slow; `missed` items were published and never received."""
 
     def __init__(self, name: str, missed: int) -> None:
-        super().__init__(f"a subscriber of {name} was too slow and missed {missed} items; subscribe again to go on")
+        super().__init__(f"a subscriber of {name} was too slow and missed {missed} items; subscribe again to continue")
         self.missed = missed
 
 
 class Broadcast(Generic[T]):
-    """Hands each published item to everybody who is subscribed at that moment.
+    """Passes each published item to every current subscriber.
 
-    `publish` is a plain function: no subscriber can make the writer or another subscriber wait.
+    `publish` is a plain function: no subscriber can block the publisher or another subscriber.
     """
 
     def __init__(self, *, name: str = "broadcast") -> None:
@@ -55,16 +55,16 @@ class Broadcast(Generic[T]):
         return self._closed
 
     def publish(self, item: T) -> None:
-        """Gives the item to every subscriber, at once. Raises Closed after `close`."""
+        """Puts the item into the buffer of every subscriber, without waiting. Raises Closed after `close`."""
         self._refuse_if_closed()
         self._last[:] = (item,)
         for feed in self._feeds:
             feed.offer(item)
 
     def subscribe(self, *, slow: Slow, capacity: int | None = None, replay_last: bool = False) -> "Subscription[T]":
-        """A subscription to what is published from now on; with `replay_last` the newest item so far comes first.
+        """Subscribes to the items published from now on; with `replay_last` the newest item so far comes first.
 
-        It holds on to items until it is closed: use it in an `async with`, or give it to a Stream that is.
+        It buffers items until it is closed: use it in an `async with`, or in a Stream that is.
         """
         self._refuse_if_closed()
         if (capacity is None) is not (slow is Slow.GROW):
@@ -77,7 +77,7 @@ class Broadcast(Generic[T]):
         return Subscription(feed, detach=partial(self._feeds.pop, feed, None))
 
     def close(self) -> None:
-        """Ends the publishing: subscribers get what they have not yet received, then the end."""
+        """Ends publishing: subscribers get the items in their buffers, then the end."""
         self._closed = True
         self._last.clear()
         for feed in self._feeds:
@@ -90,7 +90,7 @@ class Broadcast(Generic[T]):
 
 
 class _Feed(Generic[T]):
-    """What one subscriber has yet to receive."""
+    """The buffer of one subscriber."""
 
     __slots__ = ("behind", "channel", "dropped", "slow")
 
@@ -98,7 +98,7 @@ class _Feed(Generic[T]):
         self.slow = slow
         self.channel: Channel[T] = Channel(capacity=capacity, name=name)
         self.dropped = 0  # items dropped in front of the oldest in the channel
-        self.behind = 0  # items published since the channel of a Slow.CLOSE subscription ran over
+        self.behind = 0  # items published since the channel of a Slow.CLOSE subscription overflowed
 
     def offer(self, item: T) -> None:
         if self.slow is Slow.DROP_OLDEST:
@@ -106,8 +106,8 @@ class _Feed(Generic[T]):
         elif self.behind:
             self.behind += 1
         elif self.slow is Slow.CLOSE and len(self.channel) == self.channel.capacity:
-            # What is in the buffer is still delivered: a subscriber that resumes where it stopped makes progress, even
-            # if every burst is larger than its buffer.
+            # The buffer is still delivered: a subscriber that resumes where it stopped makes progress even if every
+            # burst is larger than its buffer.
             self.behind = 1
             self.channel.close()
         else:
@@ -128,7 +128,7 @@ class Subscription(AsyncIterator[T]):
         self._detach = detach
 
     def __len__(self) -> int:
-        """The number of items that wait to be received."""
+        """The number of buffered items."""
         return len(self._feed.channel)
 
     async def receive(self) -> T:
@@ -154,13 +154,13 @@ class Subscription(AsyncIterator[T]):
             raise StopAsyncIteration from None
 
     def close(self) -> None:
-        """Ends the subscription: empties its buffer and leaves the broadcast. A waiting reader gets the end."""
+        """Ends the subscription and empties its buffer. A waiting reader sees the end."""
         self._detach()
         self._feed.channel.abandon()
         self._feed.behind = 0
 
     async def aclose(self) -> None:
-        """Closes it: what a Stream that reads from it calls when it is closed."""
+        """`close`, for a Stream that reads from it."""
         self.close()
 
     async def __aenter__(self) -> Self:

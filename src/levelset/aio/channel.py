@@ -1,8 +1,8 @@
-"""A queue between tasks that either end can close, so that nobody waits for ever on somebody who has gone.
+"""A bounded queue between tasks that either end can close, so that no task waits for a peer that is gone.
 
-`Channel` holds the items, and two lines of waiting tasks: readers for items, senders for room. A task that waits is
-given a *turn* when there is something for it, and takes it when it runs next. The item stays in the buffer until then:
-whoever is cancelled between the two loses nothing, and the turn goes to the next in line.
+A `Channel` has a buffer and two queues of waiting tasks: receivers wait for items, senders for space. A waiting task
+gets a *permit* when there is an item (space) for it, and uses it when it runs next. The item stays in the buffer until
+then, so that a task that is cancelled in between loses nothing: its permit goes to the next waiter.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ T = TypeVar("T")
 
 
 class Closed(Exception):
-    """Nothing more will pass: the other end of a channel has closed it, or this one has."""
+    """The channel is closed, by this end or the other."""
 
 
 class WouldBlock(Exception):
-    """A `..._nowait` call could not be answered at once."""
+    """A `..._nowait` call would have to wait."""
 
 
 class Channel(AsyncIterator[T]):
     """Passes items from tasks that send to tasks that receive, in order, each item to one receiver.
 
-    `capacity=None` is a channel without a bound. A `send` that returns has put its item into the channel; one that
-    raises, for whatever reason, has not. A `receive` that raises has taken nothing. Those who wait are served first
-    come, first served; the `_nowait` forms do not queue, and take only what is not promised to somebody in line.
+    `capacity=None` is an unbounded channel. A `send` that returns has put its item into the channel; one that raises,
+    for whatever reason, has not. A `receive` that raises has taken nothing. Waiting tasks are served first come, first
+    served; the `_nowait` forms do not queue, and take only what is not promised to a waiting task.
 
-    For one event loop; not for threads.
+    For one event loop; not thread-safe.
     """
 
     __slots__ = ("_abandoned", "_closed", "_items", "_limit", "_receivers", "_senders", "capacity", "name")
@@ -46,8 +46,8 @@ class Channel(AsyncIterator[T]):
         self.name = name
         self._limit = math.inf if capacity is None else capacity
         self._items: deque[T] = deque()
-        self._receivers = _Line()
-        self._senders = _Line()
+        self._receivers = _Waiters()
+        self._senders = _Waiters()
         self._closed = False
         self._abandoned = False
 
@@ -60,18 +60,18 @@ class Channel(AsyncIterator[T]):
 
     @property
     def is_closed(self) -> bool:
-        """Whether sending is over; there may still be items to receive."""
+        """Whether sending has ended; there may still be items to receive."""
         return self._closed
 
     async def send(self, item: T, *, within: float | None = None) -> None:
-        """Puts the item in, waiting for room if need be.
+        """Puts the item in, waiting for space if necessary.
 
-        Raises Closed, at once also for those already waiting, when either end closes; TimeoutError if there is no room
-        `within` so many seconds. Does not give way to other tasks when it need not wait.
+        Raises Closed as soon as either end closes, TimeoutError if there is no space `within` so many seconds. Does not
+        yield to other tasks if it need not wait.
         """
         senders = self._senders
-        if not self._closed and (len(self._items) >= self._limit or senders.given or senders.waiting):
-            await _limited(within, self._wait_room())
+        if not self._closed and (len(self._items) >= self._limit or senders.permits or senders.waiting):
+            await _limited(within, self._wait_space())
         if self._closed:
             raise self._gone()
         self._put(item)
@@ -80,12 +80,12 @@ class Channel(AsyncIterator[T]):
         """Puts the item in, or raises WouldBlock if the channel is full, Closed if it is closed."""
         if self._closed:
             raise self._gone()
-        if len(self._items) + self._senders.given >= self._limit:
-            raise WouldBlock(f"{self.name} is full ({self.capacity} items); use send to wait for room")
+        if len(self._items) + self._senders.permits >= self._limit:
+            raise WouldBlock(f"{self.name} is full ({self.capacity} items); use send to wait for space")
         self._put(item)
 
     def push(self, item: T) -> int:
-        """Puts the item in without waiting; a full channel drops its oldest. Returns how many it dropped, 0 or 1."""
+        """Puts the item in without waiting; a full channel drops its oldest. Returns how many were dropped, 0 or 1."""
         if self._closed:
             raise self._gone()
         dropped = 0
@@ -96,30 +96,30 @@ class Channel(AsyncIterator[T]):
         return dropped
 
     async def receive(self, *, within: float | None = None) -> T:
-        """Takes the oldest item, waiting for one if need be.
+        """Takes the oldest item, waiting for one if necessary.
 
-        Raises Closed when the channel is closed and empty; TimeoutError if nothing comes `within` so many seconds.
-        Does not give way to other tasks when it need not wait.
+        Raises Closed when the channel is closed and empty, TimeoutError if nothing arrives `within` so many seconds.
+        Does not yield to other tasks if it need not wait.
         """
         receivers = self._receivers
-        if not self._items or receivers.given or receivers.waiting:
+        if not self._items or receivers.permits or receivers.waiting:
             if self._items or not self._closed:
-                await _limited(within, receivers.wait_turn(self._items.__len__))
+                await _limited(within, receivers.wait(self._items.__len__))
             if not self._items:
                 raise self._gone()
         return self._take()
 
     def receive_nowait(self) -> T:
         """Takes the oldest item, or raises WouldBlock if there is none yet, Closed if there will never be one."""
-        if len(self._items) > self._receivers.given:
+        if len(self._items) > self._receivers.permits:
             return self._take()
         if self._closed and not self._items:
             raise self._gone()
-        raise WouldBlock(f"{self.name} has nothing to receive; use receive to wait for it")
+        raise WouldBlock(f"{self.name} is empty; use receive to wait for an item")
 
     def drain(self) -> list[T]:
-        """Takes everything that is there now, without waiting: a batch, perhaps empty."""
-        return [self._take() for _ in range(len(self._items) - self._receivers.given)]
+        """Takes all items that are there now, without waiting; perhaps none."""
+        return [self._take() for _ in range(len(self._items) - self._receivers.permits)]
 
     async def __anext__(self) -> T:
         try:
@@ -128,14 +128,14 @@ class Channel(AsyncIterator[T]):
             raise StopAsyncIteration from None
 
     def close(self) -> None:
-        """Ends the sending. Senders, also those waiting, get Closed; readers first get what is there, then the end."""
+        """Ends sending. Senders, also waiting ones, get Closed; receivers get the buffered items, then Closed."""
         self._closed = True
         self._senders.dismiss()
         if not self._items:
             self._receivers.dismiss()
 
     def abandon(self) -> list[T]:
-        """Ends the reading, and the sending with it: every sender gets Closed at once. Returns what nobody has read."""
+        """Ends receiving, and sending with it: every sender gets Closed at once. Returns the items left over."""
         left = list(self._items)
         self._items.clear()
         self._abandoned = not self._closed or bool(left)
@@ -143,12 +143,12 @@ class Channel(AsyncIterator[T]):
         return left
 
     async def aclose(self) -> None:
-        """Abandons the channel: what a Stream that reads from it calls when it is closed."""
+        """`abandon`, for a Stream that reads from it."""
         self.abandon()
 
     @contextmanager
     def reading(self) -> Generator[Self, None, None]:
-        """A block in which this task reads; leaving it, in whatever way, abandons the channel."""
+        """A block in which this task receives; leaving it in any way abandons the channel."""
         try:
             yield self
         finally:
@@ -156,18 +156,18 @@ class Channel(AsyncIterator[T]):
 
     @contextmanager
     def writing(self) -> Generator[Self, None, None]:
-        """A block in which this task sends; leaving it, in whatever way, closes the channel."""
+        """A block in which this task sends; leaving it in any way closes the channel."""
         try:
             yield self
         finally:
             self.close()
 
-    async def _wait_room(self) -> None:
-        await self._senders.wait_turn(self._room)
-        while not self._closed and len(self._items) >= self._limit:  # a push was faster
-            await self._senders.wait_turn(self._room)
+    async def _wait_space(self) -> None:
+        await self._senders.wait(self._space)
+        while not self._closed and len(self._items) >= self._limit:  # a `push` took the space
+            await self._senders.wait(self._space)
 
-    def _room(self) -> float:
+    def _space(self) -> float:
         return self._limit - len(self._items)
 
     def _put(self, item: T) -> None:
@@ -185,8 +185,8 @@ class Channel(AsyncIterator[T]):
 
     def _gone(self) -> Closed:
         if self._abandoned:
-            return Closed(f"{self.name} was abandoned by its reader; stop sending")
-        return Closed(f"{self.name} is closed; nothing more will pass")
+            return Closed(f"{self.name} was abandoned by its receiver; stop sending")
+        return Closed(f"{self.name} is closed")
 
 
 async def _limited(within: float | None, waiting: Coroutine[Any, Any, None]) -> None:
@@ -197,49 +197,50 @@ async def _limited(within: float | None, waiting: Coroutine[Any, Any, None]) -> 
             await waiting
 
 
-class _Line:
-    """Tasks that wait for a turn, first come, first served."""
+class _Waiters:
+    """Tasks that wait for a permit, first come, first served."""
 
-    __slots__ = ("given", "waiting")
+    __slots__ = ("permits", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[asyncio.Future[bool]] = deque()
-        self.given = 0  # turns given to tasks that have not run since
+        self.permits = 0  # permits of tasks that have not run since
 
-    async def wait_turn(self, places: Callable[[], float]) -> None:
-        """Returns when it is this task's turn, or when the line is dismissed.
+    async def wait(self, available: Callable[[], float]) -> None:
+        """Returns when this task gets a permit, or when all waiters are dismissed.
 
-        A turn that comes together with a cancellation goes to the next in line: the `places` are asked again.
+        A permit that coincides with a cancellation goes to the next waiter. `available` returns how many items (how
+        much space) there are.
         """
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.waiting.append(waiter)
-        self.admit(places())
+        self.admit(available())
         try:
-            if waiter.done():  # others have been given their turns earlier, and have yet to take them
+            if waiter.done():  # tasks with earlier permits have to run first
                 await asyncio.sleep(0)
             await waiter
         except BaseException:
             self._leave(waiter)
-            self.admit(places())
+            self.admit(available())
             raise
-        self.given -= waiter.result()
+        self.permits -= waiter.result()
 
     def _leave(self, waiter: "asyncio.Future[bool]") -> None:
         if waiter.done() and not waiter.cancelled():
-            self.given -= waiter.result()
+            self.permits -= waiter.result()
         elif waiter in self.waiting:
             self.waiting.remove(waiter)
 
-    def admit(self, places: float) -> None:
-        """Gives turns, as far as there are places for them."""
-        while self.waiting and self.given < places:
+    def admit(self, available: float) -> None:
+        """Gives permits to waiters, up to `available`."""
+        while self.waiting and self.permits < available:
             waiter = self.waiting.popleft()
-            if not waiter.done():  # cancelled, and about to leave the line
+            if not waiter.done():  # cancelled, and about to leave the queue
                 waiter.set_result(True)
-                self.given += 1
+                self.permits += 1
 
     def dismiss(self) -> None:
-        """Sends everybody home who has no turn."""
+        """Wakes all waiters without a permit."""
         while self.waiting:
             waiter = self.waiting.popleft()
             if not waiter.done():

@@ -1,7 +1,7 @@
-"""Many triggers become one: a burst is answered once, and the answer is never put off for ever.
+"""Debouncing: a burst of triggers is emitted once, and its delay is bounded.
 
-A *rule* says when a burst is answered, from the times of its first and its latest trigger. `Debouncer` applies a rule
-to any number of keys and is pure: it is told the time. `Stream.debounce` is the same thing around a stream.
+A *rule* computes when a burst is emitted, from the times of its first and latest trigger. `Debouncer` applies a rule to
+any number of keys; it is pure and gets the time as an argument. `Stream.debounce` applies it to a stream.
 """
 
 import heapq
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """The first trigger of a burst sets the time, `after` seconds later; what comes before then changes nothing.
+    """Emits a burst `after` seconds after its first trigger; later triggers change nothing.
 
-    The item of the first trigger is the one that is passed on.
+    The item of the first trigger is emitted.
     """
 
     after: float
@@ -30,15 +30,15 @@ class Leading:
         _require(0 <= self.after < math.inf, f"{self}: after must be a finite number of seconds, not below 0")
 
     def due(self, first: float, latest: float) -> float:  # noqa: ARG002 -- the signature of every rule
-        """When a burst with these first and latest triggers is answered."""
+        """When a burst with these first and latest triggers is emitted."""
         return first + self.after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trailing:
-    """A burst is answered when it has been silent for `after` seconds, but always `within` so many of its start.
+    """Emits a burst `after` seconds after its latest trigger, but always `within` seconds of its first.
 
-    The item of the latest trigger is the one that is passed on.
+    The item of the latest trigger is emitted.
     """
 
     after: float
@@ -49,12 +49,12 @@ class Trailing:
         _require(self.after <= self.within < math.inf, f"{self}: within must be finite and at least as long as after")
 
     def due(self, first: float, latest: float) -> float:
-        """When a burst with these first and latest triggers is answered."""
+        """When a burst with these first and latest triggers is emitted."""
         return min(latest + self.after, first + self.within)
 
 
 class Debouncer(Generic[K, T]):
-    """The bursts that are still unanswered, each under its key.
+    """The pending bursts, by key.
 
     ```python
     from levelset.aio import Debouncer, Leading
@@ -70,19 +70,19 @@ class Debouncer(Generic[K, T]):
     def __init__(self, rule: Leading | Trailing) -> None:
         self.rule = rule
         self._bursts: dict[K, _Burst[T]] = {}
-        # One entry per burst; its time may be too early, never too late, since a later trigger only postpones.
-        self._agenda: list[tuple[float, int, K]] = []
-        self._numbers = count()  # those due at the same time come in the order of their first triggers
+        # One entry per burst. Its time may be too early, never too late: a later trigger only postpones.
+        self._heap: list[tuple[float, int, K]] = []
+        self._numbers = count()  # ties are emitted in the order of their first triggers
 
     def __len__(self) -> int:
         return len(self._bursts)
 
     def trigger(self, key: K, item: T, *, now: float) -> bool:
-        """Adds a trigger to the burst of its key; whether that is a new burst. `now` never goes back."""
+        """Adds a trigger to the burst of its key; returns whether that is a new burst. `now` must never decrease."""
         burst = self._bursts.get(key)
         if burst is None:
             burst = self._bursts[key] = _Burst(item, due=self.rule.due(now, now), first=now, number=next(self._numbers))
-            heapq.heappush(self._agenda, (burst.due, burst.number, key))
+            heapq.heappush(self._heap, (burst.due, burst.number, key))
             return True
         if isinstance(self.rule, Trailing):
             burst.item = item
@@ -90,28 +90,28 @@ class Debouncer(Generic[K, T]):
         return False
 
     def next_due(self) -> float | None:
-        """When the next burst is to be answered; None if there is none."""
-        self._settle_head()
-        return self._agenda[0][0] if self._agenda else None
+        """When the next burst is due; None if there is none."""
+        self._fix_top()
+        return self._heap[0][0] if self._heap else None
 
     def take_due(self, now: float, *, limit: int | None = None) -> list[T]:
-        """Removes what is due, at most `limit` of it, and gives its items, the earliest first.
+        """Removes at most `limit` bursts that are due and returns their items, the earliest first.
 
-        A burst that is due and not taken still takes in the triggers of its key.
+        A due burst that is not taken yet still absorbs the triggers of its key.
         """
         taken: list[T] = []
         while len(taken) != limit and (due := self.next_due()) is not None and due <= now:
-            _, _, key = heapq.heappop(self._agenda)
+            _, _, key = heapq.heappop(self._heap)
             taken.append(self._bursts.pop(key).item)
         return taken
 
-    def _settle_head(self) -> None:
-        while self._agenda:
-            due, number, key = self._agenda[0]
+    def _fix_top(self) -> None:
+        while self._heap:
+            due, number, key = self._heap[0]
             current = self._bursts[key].due
             if current == due:
                 return
-            heapq.heapreplace(self._agenda, (current, number, key))
+            heapq.heapreplace(self._heap, (current, number, key))
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The event loop of a program that serves: a faster one if it is installed, and otherwise asyncio's own."""
+"""The event loop of servers and managers: uvloop if it is installed, otherwise asyncio's own."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -13,15 +13,15 @@ _FASTER: Final = "uvloop"
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on the fastest loop there is: the extra `fast` brings one."""
+    """Like `asyncio.run`, on uvloop if it is installed (`levelset[fast]`)."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)
 
 
 def loop_factory(module: str = _FASTER) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the loops of a module; None, which means those of asyncio, if it is not there or is of no use here."""
+    """The `new_event_loop` of a module; None, which means asyncio's, if the module is missing or unusable."""
     try:
-        made: Callable[[], asyncio.AbstractEventLoop] = import_module(module).new_event_loop
+        factory: Callable[[], asyncio.AbstractEventLoop] = import_module(module).new_event_loop
     except (ImportError, AttributeError):
         return None
-    return made
+    return factory

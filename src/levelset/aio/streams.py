@@ -3,25 +3,20 @@
 Python does not close an async generator when a loop over it is left early. A `Stream` owns its source, so that there is
 one object to close, and closing it closes everything behind it:
 
-| how the reading ends                                     | `async for` alone         | inside `async with stream` |
-|----------------------------------------------------------|---------------------------|----------------------------|
-| the source ends, or raises, or a function of a stage does | closed, then told         | closed                     |
-| the reader is cancelled while it waits for an item       | closed, then cancelled    | closed                     |
-| `aclose()` from another task, or `take_until`            | closed, then the end      | closed                     |
-| `break`, `return`, an error or cancellation in the body  | **not closed**            | closed                     |
-| nobody ever reads                                        | **not closed**            | closed                     |
+| how reading ends                                          | `async for` alone      | inside `async with stream` |
+|-----------------------------------------------------------|------------------------|----------------------------|
+| the source ends, or raises, or a function of a stage does | closed, then raised    | closed                     |
+| the reader is cancelled while it waits for an item        | closed, then cancelled | closed                     |
+| `aclose()` from another task, or `take_until`             | closed, then the end   | closed                     |
+| `break`, `return`, an error or cancellation in the body   | **not closed**         | closed                     |
+| the stream is never read                                  | **not closed**         | closed                     |
 
-"Not closed" means: as late as the garbage collector finds the stream, and with a ResourceWarning if it has tasks.
+"Not closed" means: not before the garbage collector finds the stream, with a ResourceWarning if it has tasks.
 
-Reads several sources at once, in tasks that belong to one object and end with it.
-
-A `Crew` is the set of those tasks. A `Pump` is a crew with one task per source, which hands over every item and closes
-its source at the end, in the task that has read it.
-
-The stages that streams are made of: each reads from the one before, and closes it.
-
-A stage is an async iterator with `aclose`. It leaves it to the `Stream` around it to call that exactly when the reading
-is over, for whatever reason, and never while it waits for an item.
+A stage (`Mapped`, `Merged`, ...) is an async iterator with `aclose`: it reads from the one before and closes it. The
+`Stream` around it calls `aclose` once, when reading is over, and never while the stage waits for an item. Stages that
+read several sources, or read while the reader is busy, use a `Pump`: one task per source, which passes on every item
+and closes its source at the end.
 """
 
 import asyncio
@@ -39,30 +34,30 @@ from levelset.aio.debounce import Debouncer, Leading, Trailing
 from levelset.aio.supervisor import Interruption
 
 __all__ = [
-    "Crew",
     "Debounced",
     "Filtered",
     "Flattened",
-    "Items",
+    "IterableSource",
     "Mapped",
     "Merged",
     "Pump",
     "Stream",
     "Taken",
+    "TaskSet",
     "Until",
-    "close",
+    "close_source",
     "merge",
-    "report",
+    "report_error",
 ]
 
 T = TypeVar("T")
 
 
-class Crew:
-    """Tasks that work for one object; whoever has a crew calls `stop`.
+class TaskSet:
+    """Tasks that work for one object, which calls `stop` at its end.
 
-    The tasks must not know the object, only what they need of it. Then a crew that is forgotten with tasks still
-    running can be collected: it warns, and cancels them.
+    The tasks must not reference that object, only what they need of it. Then a task set that is dropped with tasks
+    still running can be garbage collected: it warns, and cancels them.
     """
 
     def __init__(self, name: str) -> None:
@@ -70,7 +65,7 @@ class Crew:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None], ended: Callable[["asyncio.Task[None]"], None]) -> None:
-        """Starts a task; `ended` is called with it, always, and looks at its result."""
+        """Starts a task; `ended` is always called with it, and must retrieve its result."""
         task = asyncio.get_running_loop().create_task(work, name=self.name)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -91,7 +86,7 @@ class Crew:
     def __del__(self) -> None:
         left = [task for task in self.tasks if not task.done() and not task.get_loop().is_closed()]
         for task in left:
-            task.get_loop().call_soon_threadsafe(task.cancel)  # the collector may run in any thread
+            task.get_loop().call_soon_threadsafe(task.cancel)  # garbage collection may run in any thread
         if left:
             message = f"{self.name} was dropped without being closed; use it in an `async with`"
             warnings.warn(message, ResourceWarning, stacklevel=2)
@@ -99,14 +94,14 @@ class Crew:
 
 def _cancel(tasks: "set[asyncio.Task[None]]") -> None:
     for task in tasks:
-        if not task.cancelling():  # a second time would disturb its cleaning up
+        if not task.cancelling():  # a second cancellation would interrupt its cleanup
             task.cancel()
 
 
 class Pump(Generic[T]):
-    """Reads sources concurrently and gives each item to `deliver`, which may make its source wait.
+    """Reads sources concurrently and passes each item to `deliver`, which may make its source wait.
 
-    `ended` is called once, when all sources are at their end or the first has failed; the others are then cancelled.
+    `ended` is called once, when all sources have ended or the first has failed; the others are then cancelled.
     """
 
     def __init__(
@@ -117,27 +112,27 @@ class Pump(Generic[T]):
         ended: Callable[[], None],
         name: str,
     ) -> None:
-        # A task that is cancelled before its first step never runs at all, and cannot close its source.
+        # A task that is cancelled before its first step never runs, and cannot close its source: `aclose` does.
         self._unread = list(sources)
         self._deliver = deliver
-        self._crew = Crew(name)
-        self._progress = _Progress(self._crew.tasks, len(sources), ended)
+        self._tasks = TaskSet(name)
+        self._progress = _Progress(self._tasks.tasks, len(sources), ended)
         self._started = False
 
     @property
     def has_failed(self) -> bool:
-        """Whether a source has raised something; `aclose` raises it."""
+        """Whether a source has raised an error; `aclose` raises it."""
         return bool(self._progress.errors)
 
     def start(self) -> None:
-        """Begins to read; does nothing if it has begun."""
+        """Starts reading; no effect if it has started."""
         if self._started:
             return
         self._started = True
         if not self._unread:
             self._progress.ended()
         for source in tuple(self._unread):
-            self._crew.start(_read(source, self._deliver, self._unread), self._progress.task_ended)
+            self._tasks.start(_read(source, self._deliver, self._unread), self._progress.task_ended)
 
     async def aclose(self) -> None:
         """Stops reading and closes the sources; then raises the first error that one of them had, if any.
@@ -146,7 +141,7 @@ class Pump(Generic[T]):
         """
         self._progress.stopping = self._started = True
         try:
-            await self._crew.stop()
+            await self._tasks.stop()
         except asyncio.CancelledError:
             self._report_from(0)
             raise
@@ -159,16 +154,16 @@ class Pump(Generic[T]):
     async def _close_unread(self) -> None:
         async with AsyncExitStack() as opened:
             while self._unread:
-                opened.push_async_callback(close, self._unread.pop())
+                opened.push_async_callback(close_source, self._unread.pop())
 
     def _report_from(self, start: int) -> None:
         for error in self._progress.errors[start:]:
-            report(error, f"{self._crew.name}: a source failed while the stream was being closed")
+            report_error(error, f"{self._tasks.name}: a source failed while the stream was being closed")
         del self._progress.errors[start:]
 
 
 class _Progress:
-    """What a pump and its tasks share, so that the tasks need not know the pump."""
+    """The state that a pump and its tasks share, so that the tasks need not reference the pump."""
 
     def __init__(self, tasks: "set[asyncio.Task[None]]", running: int, ended: Callable[[], None]) -> None:
         self.errors: list[BaseException] = []
@@ -194,8 +189,8 @@ class _Progress:
             return task.exception()
         if self.stopping:
             return None
-        # Nobody here has asked for it: without an error, a source would vanish from the stream unseen.
-        return RuntimeError(f"a source of {task.get_name()} was cancelled by somebody else; the stream cannot go on")
+        # Not cancelled by the pump: without an error the source would silently vanish from the stream.
+        return RuntimeError(f"a source of {task.get_name()} was cancelled from outside; the stream cannot continue")
 
 
 async def _read(
@@ -209,26 +204,26 @@ async def _read(
             except Closed:
                 return
     finally:
-        await close(source)
+        await close_source(source)
 
 
-async def close(source: AsyncIterator[T]) -> None:
-    """Closes an iterator, if it is of a sort that can be closed."""
+async def close_source(source: AsyncIterator[T]) -> None:
+    """Closes an iterator, if it has `aclose`."""
     aclose: Callable[[], Coroutine[Any, Any, None]] | None = getattr(source, "aclose", None)
     if aclose is not None:
         await aclose()
 
 
-def report(error: BaseException, message: str) -> None:
-    """Hands an error that cannot be raised, because another already is, to the loop's exception handler."""
+def report_error(error: BaseException, message: str) -> None:
+    """Passes an error that cannot be raised, because another one is, to the loop's exception handler."""
     asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
 
 U = TypeVar("U")
 
 
-class Items(AsyncIterator[T]):
-    """The items of a plain iterable."""
+class IterableSource(AsyncIterator[T]):
+    """The items of a synchronous iterable."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)
@@ -258,7 +253,7 @@ class Mapped(AsyncIterator[U], Generic[T, U]):
 
     async def aclose(self) -> None:
         """Closes the source."""
-        await close(self._source)
+        await close_source(self._source)
 
 
 class Filtered(AsyncIterator[T]):
@@ -277,11 +272,11 @@ class Filtered(AsyncIterator[T]):
 
     async def aclose(self) -> None:
         """Closes the source."""
-        await close(self._source)
+        await close_source(self._source)
 
 
 class Flattened(AsyncIterator[U], Generic[T, U]):
-    """For each item the items that a function makes of it."""
+    """The items that a function returns for each item."""
 
     def __init__(self, source: AsyncIterator[T], function: Callable[[T], Iterable[U] | AsyncIterable[U]]) -> None:
         self._source = source
@@ -292,23 +287,23 @@ class Flattened(AsyncIterator[U], Generic[T, U]):
         while True:
             if self._inner is None:
                 made = self._function(await anext(self._source))
-                self._inner = aiter(made) if isinstance(made, AsyncIterable) else Items(made)
+                self._inner = aiter(made) if isinstance(made, AsyncIterable) else IterableSource(made)
             try:
                 return await anext(self._inner)
             except StopAsyncIteration:
                 inner, self._inner = self._inner, None
-                await close(inner)
+                await close_source(inner)
 
     async def aclose(self) -> None:
-        """Closes what the function made last, and the source."""
+        """Closes the current inner iterable, and the source."""
         async with AsyncExitStack() as opened:
-            opened.push_async_callback(close, self._source)
+            opened.push_async_callback(close_source, self._source)
             if self._inner is not None:
-                opened.push_async_callback(close, self._inner)
+                opened.push_async_callback(close_source, self._inner)
 
 
 class Taken(AsyncIterator[T]):
-    """The first so many items."""
+    """The first `count` items."""
 
     def __init__(self, source: AsyncIterator[T], count: int) -> None:
         if count < 0:
@@ -325,11 +320,11 @@ class Taken(AsyncIterator[T]):
 
     async def aclose(self) -> None:
         """Closes the source."""
-        await close(self._source)
+        await close_source(self._source)
 
 
 class Merged(AsyncIterator[T]):
-    """The items of several sources, as they come."""
+    """The items of several sources, as they arrive."""
 
     def __init__(self, sources: list[AsyncIterator[T]], capacity: int) -> None:
         channel: Channel[T] = Channel(capacity=capacity, name="merge")
@@ -353,7 +348,7 @@ class Merged(AsyncIterator[T]):
 
 
 async def _send(channel: Channel[T], item: T) -> None:
-    # A merge does not promise who is first, so a source need not queue behind another while there is room for both.
+    # A merge promises no order between sources, so a source need not queue behind another while there is space.
     try:
         channel.send_nowait(item)
     except WouldBlock:
@@ -382,7 +377,7 @@ class Debounced(AsyncIterator[T]):
 
 
 class _Bursts(Generic[T]):
-    """What the reading task and the reader of a debounced stream share."""
+    """The state that the pump task and the reader of a debounced stream share."""
 
     def __init__(self, rule: Leading | Trailing, key: Callable[[T], Hashable]) -> None:
         self.debouncer: Debouncer[Hashable, T] = Debouncer(rule)
@@ -403,10 +398,10 @@ class _Bursts(Generic[T]):
         self._changed.set()
 
     async def wait_change(self) -> None:
-        """Returns when a burst is due, has begun, or the source has ended."""
+        """Returns when a burst is due or has begun, or the source has ended."""
         self._changed.clear()
         due = self.debouncer.next_due()
-        # A timer of our own: a timeout would end in an exception, which keeps alive whoever it went through.
+        # Not asyncio.timeout: its exception would keep alive the frames that it passed through.
         timer = None if due is None else asyncio.get_running_loop().call_at(due, self._changed.set)
         try:
             await self._changed.wait()
@@ -420,7 +415,7 @@ def _same_key(_: object) -> Hashable:
 
 
 class Until(AsyncIterator[T]):
-    """The items until something happens."""
+    """The items until an event is set or an awaitable is done."""
 
     def __init__(
         self, source: AsyncIterator[T], stop: asyncio.Event | Awaitable[object], *, interrupt: Callable[[], None]
@@ -428,11 +423,11 @@ class Until(AsyncIterator[T]):
         self._source = source
         self._stop = stop
         self._signal = _Signal(interrupt)
-        self._crew = Crew("take_until")
-        self._watching = False
+        self._tasks = TaskSet("take_until")
+        self._is_waiting = False
 
     async def __anext__(self) -> T:
-        self._watch()
+        self._start_waiting()
         if self._is_stopped():
             self._signal.raise_error()
             raise StopAsyncIteration
@@ -443,11 +438,11 @@ class Until(AsyncIterator[T]):
             raise
 
     async def aclose(self) -> None:
-        """Ends the watching, closes the source, and raises the error of the awaitable if nobody has seen it."""
+        """Stops waiting, closes the source, and raises the error of the awaitable if it was not raised yet."""
         try:
-            await self._unwatch()
+            await self._stop_waiting()
         finally:
-            await close(self._source)
+            await close_source(self._source)
         self._signal.raise_error()
 
     def _is_stopped(self) -> bool:
@@ -459,26 +454,26 @@ class Until(AsyncIterator[T]):
             case _:
                 return self._signal.is_set
 
-    def _watch(self) -> None:
-        if self._watching:
+    def _start_waiting(self) -> None:
+        if self._is_waiting:
             return
-        self._watching = True
+        self._is_waiting = True
         match self._stop:
             case asyncio.Future() as future:
                 future.add_done_callback(self._signal.fire)
             case stop:
-                self._crew.start(_wait(stop), self._signal.fire)
+                self._tasks.start(_wait(stop), self._signal.fire)
 
-    async def _unwatch(self) -> None:
-        await self._crew.stop()
+    async def _stop_waiting(self) -> None:
+        await self._tasks.stop()
         if isinstance(self._stop, asyncio.Future):
             self._stop.remove_done_callback(self._signal.fire)
         elif inspect.iscoroutine(self._stop):
-            self._stop.close()  # it may never have been awaited, on purpose
+            self._stop.close()  # perhaps never awaited: avoids the warning
 
 
 class _Signal:
-    """Tells a stream to stop, without keeping it alive."""
+    """Stops a stream, without keeping it alive."""
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self.is_set = False
@@ -494,7 +489,7 @@ class _Signal:
             interrupt()
 
     def raise_error(self) -> None:
-        """Raises the error of what was waited for, once."""
+        """Raises the error of the awaitable, once."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -505,16 +500,16 @@ async def _wait(stop: asyncio.Event | Awaitable[object]) -> None:
 
 
 def _is_awaitable(result: Awaitable[U] | U) -> TypeGuard[Awaitable[U]]:
-    # Several times cheaper than isinstance with an abstract class, and this runs for every item.
+    # Several times cheaper than isinstance with an ABC, and this runs for every item.
     return hasattr(result, "__await__")
 
 
 class Stream(AsyncIterator[T]):
-    """Items that come with time, for one reader; a stage such as `map` makes a new stream that owns this one.
+    """Items over time, for one reader; a stage such as `map` returns a new stream that owns this one.
 
-    Functions given to stages may be plain or async; a result that can be awaited is awaited. The first error ends the
-    stream, after everything has been closed; an error while closing after an error goes to the loop's exception
-    handler. See the table at the top of this file for what is closed when.
+    Functions of stages may be plain or async; awaitable results are awaited. The first error ends the stream, after
+    everything has been closed; an error while closing after an error goes to the loop's exception handler. The table at
+    the top of this file says what is closed when.
     """
 
     def __init__(self, source: AsyncIterable[T]) -> None:
@@ -526,15 +521,15 @@ class Stream(AsyncIterator[T]):
 
     @classmethod
     def of(cls, *items: T) -> Self:
-        """A stream of these items, at once."""
-        return cls(Items(items))
+        """A stream of these items."""
+        return cls(IterableSource(items))
 
     @overload
     def map(self, function: Callable[[T], Awaitable[U]]) -> "Stream[U]": ...
     @overload
     def map(self, function: Callable[[T], U]) -> "Stream[U]": ...
     def map(self, function: Callable[[T], Awaitable[U]] | Callable[[T], U]) -> "Stream[U]":
-        """Each item replaced by what the function makes of it."""
+        """The results of the function for each item."""
         return Stream(Mapped(self, function))
 
     def where(self, predicate: Callable[[T], bool] | Callable[[T], Awaitable[bool]]) -> "Stream[T]":
@@ -542,26 +537,26 @@ class Stream(AsyncIterator[T]):
         return Stream(Filtered(self, predicate))
 
     def flat_map(self, function: Callable[[T], Iterable[U] | AsyncIterable[U]]) -> "Stream[U]":
-        """Each item replaced by all the items that the function makes of it, one after the other."""
+        """All items that the function returns for each item, in sequence."""
         return Stream(Flattened(self, function))
 
     def take(self, count: int) -> "Stream[T]":
-        """The first `count` items; then it ends, without waiting for one more."""
+        """The first `count` items; ends without waiting for one more."""
         return Stream(Taken(self, count))
 
     def take_until(self, stop: asyncio.Event | Awaitable[object]) -> "Stream[T]":
-        """The items until the event is set or the awaitable is done, also in the middle of waiting for an item.
+        """The items until the event is set or the awaitable is done, also while waiting for an item.
 
         An awaitable that raises ends the stream with its error. A coroutine is run, and cancelled at the end; a task
-        or future remains yours.
+        or future stays the caller's.
         """
         return Stream(Until(self, stop, interrupt=self._interrupt))
 
     def debounce(self, rule: Leading | Trailing, *, key: Callable[[T], Hashable] | None = None) -> "Stream[T]":
-        """One item for each burst of items with the same key, when the rule says; without a key all are the same.
+        """One item for each burst of items with the same key, at the time of the rule; without a key all are equal.
 
-        The source is read in a task, also while the reader is busy; items with keys not yet answered are kept, one for
-        each key. When the source ends, what is open is still answered in its time.
+        The source is read in a task, also while the reader is busy; one pending item is buffered per key. When the
+        source ends, pending items are still emitted at their time.
         """
         return Stream(Debounced(self, rule, key))
 
@@ -584,14 +579,14 @@ class Stream(AsyncIterator[T]):
             raise
         finally:
             self._reading.leave()
-        if self._ended:  # meanwhile, and the source has gone on all the same
+        if self._ended:  # closed meanwhile, although the source returned an item
             await self._close()
         return item
 
     async def aclose(self) -> None:
-        """Ends the stream and returns when everything behind it is closed; may be called again, and by any task.
+        """Ends the stream and returns when everything behind it is closed; may be called again, from any task.
 
-        A task that waits for an item sees the end. Raises what a source raised that nobody has seen yet.
+        A task that waits for an item sees the end. Raises an error of a source that was not raised yet.
         """
         self._interrupt()
         if self._reading.task is None:
@@ -617,7 +612,7 @@ class Stream(AsyncIterator[T]):
         try:
             await self._close()
         except Exception as another:  # noqa: BLE001 -- the first error is the one to raise
-            report(another, "a stream failed to close after it had failed")
+            report_error(another, "closing a stream failed after the stream itself had failed")
 
     async def _close(self) -> None:
         if self._closer is not None:
@@ -626,15 +621,15 @@ class Stream(AsyncIterator[T]):
             return
         self._closer = asyncio.current_task()
         try:
-            await close(self._source)
+            await close_source(self._source)
         finally:
             self._closed.set()
 
 
 def merge(*sources: AsyncIterable[T], capacity: int = 16) -> Stream[T]:
-    """The items of all sources as they come, until all have ended; the first error ends it, and is raised.
+    """The items of all sources as they arrive, until all have ended; the first error ends it, and is raised.
 
-    Every source is read in a task of its own, which also closes it. They read ahead by at most `capacity` items
-    together, and one each; what was read ahead is dropped when the reader stops early, and still comes before an error.
+    Every source is read in its own task, which also closes it. They read ahead by at most `capacity` items together,
+    and one each. Items read ahead are dropped when the reader stops early, and delivered before an error is raised.
     """
     return Stream(Merged([aiter(source) for source in sources], capacity))

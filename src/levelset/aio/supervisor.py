@@ -1,6 +1,6 @@
-"""Named tasks with an owner: it sees each of them end, and stops them politely, then firmly.
+"""Supervised tasks: a `Supervisor` owns named tasks, decides about their crashes, and stops them in two steps.
 
-Wakes a task out of what it waits for and takes the cancellation back, as `asyncio.timeout` does, for any reason.
+`Interruption` wakes a task out of a wait and takes the cancellation back, as `asyncio.timeout` does, for any reason.
 """
 
 import asyncio
@@ -17,41 +17,41 @@ __all__ = ["Crash", "Crashed", "Interruption", "Restart", "Supervisor", "Unstopp
 
 
 class Interruption:
-    """A stretch of one task's work that others may interrupt: `enter`, wait for something, `leave`.
+    """A section of one task that other tasks may interrupt: `enter`, wait for something, `leave`.
 
-    In between, `interrupt` raises CancelledError in that task. `leave` says whether that was us and nobody else; only
-    then may the task go on.
+    In between, `interrupt` raises CancelledError in that task. `leave` returns whether this interruption was its only
+    cause; only then may the task continue.
     """
 
     __slots__ = ("_cancels", "_interrupted", "task")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[object] | None = None
-        """The task that is inside; None if there is none."""
-        self._cancels = 0  # how often it had been asked to cancel when it came in
+        """The task inside the section; None if there is none."""
+        self._cancels = 0  # its pending cancellations when it entered
         self._interrupted = False
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody else has cancelled the task since it came in."""
+        """Whether the task was also cancelled from elsewhere since it entered."""
         return self.task is not None and self.task.cancelling() - self._interrupted > self._cancels
 
     def enter(self) -> None:
-        """Begins the stretch, for the current task; nobody else may be inside."""
+        """Begins the section, for the current task; no other task may be inside."""
         task = asyncio.current_task()
         if task is None:
-            raise RuntimeError("this can only be used inside a task")
+            raise RuntimeError("an Interruption can only be used inside a task")
         self.task, self._cancels = task, task.cancelling()
 
     def interrupt(self) -> None:
-        """Wakes the task that is inside; does nothing the second time, and when called by that task itself."""
+        """Wakes the task inside; no effect the second time, or when called by that task itself."""
         if self.task is None or self._interrupted or self.task is asyncio.current_task():
             return
         self._interrupted = True
         self.task.cancel()
 
     def leave(self) -> bool:
-        """Ends the stretch; whether it was interrupted, and nobody else has cancelled the task. May be repeated."""
+        """Ends the section; returns whether it was interrupted, and not cancelled from elsewhere. Repeatable."""
         task, self.task = self.task, None
         if task is None or not self._interrupted:
             return False
@@ -64,7 +64,7 @@ Work = Coroutine[Any, Any, object]
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A task has raised: which, what, and how many times a task of that name has done so by now."""
+    """A task has raised an error; `count` is how often a task of that name has done so."""
 
     name: str
     error: Exception
@@ -75,15 +75,15 @@ class Verdict(Enum):
     """What `on_crash` may decide, besides `Restart`."""
 
     STOP = auto()
-    """Stop everything, and raise the error: what happens without `on_crash`."""
+    """Stop all tasks and raise the error: the default without `on_crash`."""
 
-    GO_ON = auto()
-    """Let the others go on without it; `on_crash` has seen the error, and nobody else will."""
+    CONTINUE = auto()
+    """Let the other tasks continue; the error is not raised, only `on_crash` gets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The verdict to run the task once more, `after` so many seconds."""
+    """The verdict to run the task again, `after` so many seconds."""
 
     after: float = 0.0
 
@@ -92,30 +92,32 @@ class Crashed(ExceptionGroup[Exception]):
     """Tasks of a supervisor have crashed, or could not be stopped; a note on each error names the task."""
 
     def derive(self, excs: Sequence[Exception], /) -> "Crashed":  # type: ignore[override]
-        """The same group with other errors: what `except*` asks for."""
+        """The same group with other errors, for `except*`."""
         return Crashed(self.message, excs)
 
 
 class Unstopped(Exception):
-    """Tasks ignored their cancellation and were left running; `names` says which."""
+    """Tasks ignored their cancellation and were left running; `names` lists them."""
 
     def __init__(self, supervisor: str, names: Sequence[str], within: float) -> None:
         listed = ", ".join(names)
-        super().__init__(f"{supervisor}: still running {within} s after being cancelled: {listed}; see what they catch")
+        super().__init__(
+            f"{supervisor}: still running {within} s after being cancelled: {listed}; do they swallow CancelledError?"
+        )
         self.names = tuple(names)
 
 
 class Supervisor:
     """Owns named tasks for the length of an `async with`; leaving the block stops them.
 
-    The tasks serve the block: when it is over they are stopped (to wait for their own end instead, `await wait()`).
-    Stopping goes in two steps. `stopping` is set; tasks started with `polite=True` watch it and have `grace` seconds to
-    finish, all others are cancelled at once. Then whoever is left is cancelled, and has `firm` seconds; whoever ignores
-    that is named in an Unstopped error and waited for no longer.
+    The tasks serve the block: at its end they are stopped (`await wait()` first to wait for their own end). Stopping
+    has two steps. First `stopping` is set: tasks started with `graceful=True` watch it and have `grace` seconds to
+    finish; all others are cancelled at once. Then the remaining tasks are cancelled and have `cancel_within` seconds;
+    those that ignore it are named in an Unstopped error, and not waited for any longer.
 
-    When a task raises, `on_crash` decides; without it, everything stops: the block is cancelled, as by a TaskGroup, and
-    a Crashed group is raised with every error, the block's own included. An error of the block alone is raised as it
-    is. To be cancelled from outside is to stop; a second time, while stopping, skips the grace.
+    When a task raises, `on_crash` decides; by default everything stops: the block is cancelled, as by a TaskGroup, and
+    a Crashed group is raised with every error, including that of the block. An error of the block alone is raised as
+    it is. Cancelling the block stops the tasks; a second cancellation while stopping skips the grace period.
     """
 
     def __init__(
@@ -123,14 +125,16 @@ class Supervisor:
         *,
         name: str = "supervisor",
         grace: float = 10.0,
-        firm: float = 5.0,
+        cancel_within: float = 5.0,
         on_crash: Callable[[Crash], Verdict | Restart] | None = None,
     ) -> None:
-        if not (grace >= 0 and firm > 0):
-            raise ValueError(f"{name}: grace must be at least 0 seconds and firm more than 0, not {grace} and {firm}")
+        if not (grace >= 0 and cancel_within > 0):
+            raise ValueError(
+                f"{name}: grace must be at least 0 and cancel_within more than 0, not {grace} and {cancel_within}"
+            )
         self.name = name
         self.grace = grace
-        self.firm = firm
+        self.cancel_within = cancel_within
         self.stopping = asyncio.Event()
         self._on_crash = on_crash
         self._entries: dict[str, _Entry] = {}
@@ -145,37 +149,37 @@ class Supervisor:
         """The names of the tasks that have not ended, in the order in which they were started."""
         return tuple(self._entries)
 
-    def start(self, name: str, work: Work | Callable[[], Work], *, polite: bool = False) -> None:
+    def start(self, name: str, work: Work | Callable[[], Work], *, graceful: bool = False) -> None:
         """Starts a task under a name that no running task has.
 
-        Give the function instead of the coroutine if the task may be restarted. `polite` tasks watch `stopping`.
+        Give the function instead of the coroutine if the task may be restarted. `graceful` tasks watch `stopping`.
         """
         problem = self._problem(name)
         if problem is not None:
             if isinstance(work, Coroutine):
-                work.close()  # never awaited, on purpose
+                work.close()  # never awaited: avoids the warning
             raise RuntimeError(problem)
         if callable(work):
-            self._launch(_Entry(name, polite=polite, again=work), work())
+            self._launch(_Entry(name, graceful=graceful, again=work), work())
         else:
-            self._launch(_Entry(name, polite=polite), work)
+            self._launch(_Entry(name, graceful=graceful), work)
 
     async def wait(self, *names: str) -> None:
-        """Returns when the tasks with these names, or all tasks, have ended; a restart is not an end."""
+        """Waits until the tasks with these names, or all tasks, have ended; a restart is not an end."""
         while tasks := [entry.task for entry in self._entries.values() if not names or entry.name in names]:
             await asyncio.wait(tasks)
 
     async def stop(self, name: str | None = None) -> None:
-        """Stops everything, politely and then firmly, as leaving the block would; or cancels the task of that name.
+        """Stops all tasks in two steps, as leaving the block would; or cancels the task of that name.
 
-        Returns when they have ended, at the latest after `grace` and `firm` seconds. Raises Unstopped for a single task
-        that ignores its cancellation; all others are named when the block is left.
+        Returns when they have ended, at the latest after `grace` plus `cancel_within` seconds. Raises Unstopped for a
+        single task that ignores its cancellation; otherwise Unstopped is raised when the block is left.
         """
         if name is None:
             cancelled = await self._stop_all()
         else:
             entries = [entry for entry in self._entries.values() if entry.name == name]
-            cancelled = await self._stop_firmly(entries)
+            cancelled = await self._cancel_and_wait(entries)
             if any(entry.given_up for entry in entries):
                 _cancel_again(cancelled)
                 raise self._unstopped(entries)
@@ -184,21 +188,21 @@ class Supervisor:
 
     async def __aenter__(self) -> Self:
         if self._used:
-            raise RuntimeError(f"{self.name}: a supervisor is for one `async with`; make another")
+            raise RuntimeError(f"{self.name}: a supervisor can be entered once; make another")
         self._used = True
         self._block.enter()
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        forgiven = self._block.leave() and isinstance(error, asyncio.CancelledError)
+        was_interrupted = self._block.leave() and isinstance(error, asyncio.CancelledError)
         cancelled = await self._stop_all()
-        if forgiven:
+        if was_interrupted:
             error = None
         elif isinstance(error, asyncio.CancelledError):
             cancelled, error = error, None
-        self._raise_what_happened(error, cancelled)
+        self._raise_errors(error, cancelled)
 
-    def _raise_what_happened(self, error: BaseException | None, cancelled: asyncio.CancelledError | None) -> None:
+    def _raise_errors(self, error: BaseException | None, cancelled: asyncio.CancelledError | None) -> None:
         if self._fatal is not None:
             raise self._fatal
         if error is not None and not isinstance(error, Exception):
@@ -215,7 +219,7 @@ class Supervisor:
 
     def _problem(self, name: str) -> str | None:
         if self._block.task is None:
-            return f"{self.name}: cannot start {name!r} outside of its block; enter `async with` first"
+            return f"{self.name}: cannot start {name!r} outside of its `async with` block"
         if self.stopping.is_set():
             return f"{self.name}: cannot start {name!r}, it is stopping"
         if name in self._entries:
@@ -248,7 +252,7 @@ class Supervisor:
             return task.exception()
         if entry.is_cancelled or self.stopping.is_set() or self._block.is_cancelled:
             return None
-        # Nobody here has asked for it: the task has stumbled over something cancelled, and would vanish unseen.
+        # Not cancelled by the supervisor: it awaited something cancelled, and would silently vanish.
         return RuntimeError("the task was cancelled, but not by its supervisor")
 
     def _judge(self, entry: "_Entry", error: Exception) -> None:
@@ -256,11 +260,11 @@ class Supervisor:
         match self._verdict(Crash(entry.name, error, self._crashes[entry.name])):
             case Restart(after) if entry.again is not None:
                 self._launch(entry, _run_later(after, entry.again))
-            case Verdict.GO_ON:
+            case Verdict.CONTINUE:
                 pass
             case verdict:
                 if isinstance(verdict, Restart):
-                    error.add_note("it cannot be restarted: start it with the function, not with a coroutine")
+                    error.add_note("it cannot be restarted: start it with a function, not with a coroutine")
                 self._errors.append(error)
                 self._fail()
 
@@ -277,28 +281,28 @@ class Supervisor:
     def _fail(self) -> None:
         if not self.stopping.is_set():
             self.stopping.set()
-            _cancel(entry for entry in self._entries.values() if not entry.polite)
+            _cancel(entry for entry in self._entries.values() if not entry.graceful)
             self._block.interrupt()
 
     async def _stop_all(self) -> asyncio.CancelledError | None:
-        """Stops everything that has not been given up; gives the cancellation that came meanwhile, if any."""
+        """Stops all tasks that were not given up; returns a cancellation that arrived meanwhile, if any."""
         self.stopping.set()
         entries = [entry for entry in self._entries.values() if not entry.given_up]
-        _cancel(entry for entry in entries if not entry.polite)
-        hurry: asyncio.CancelledError | None = None
+        _cancel(entry for entry in entries if not entry.graceful)
+        second: asyncio.CancelledError | None = None
         try:
-            await _wait_ended([entry for entry in entries if entry.polite], self.grace)
+            await _wait_ended([entry for entry in entries if entry.graceful], self.grace)
         except asyncio.CancelledError as error:
-            hurry = error
-        cancelled = await self._stop_firmly(entries)
+            second = error
+        cancelled = await self._cancel_and_wait(entries)
         if any(entry.given_up for entry in entries):
             self._errors.append(self._unstopped(entries))
-        return cancelled or hurry
+        return cancelled or second
 
-    async def _stop_firmly(self, entries: "Sequence[_Entry]") -> asyncio.CancelledError | None:
+    async def _cancel_and_wait(self, entries: "Sequence[_Entry]") -> asyncio.CancelledError | None:
         _cancel(entries)
         cancelled: asyncio.CancelledError | None = None
-        deadline = timing.now() + self.firm
+        deadline = timing.now() + self.cancel_within
         while True:
             try:
                 await _wait_ended(entries, deadline - timing.now())
@@ -310,26 +314,26 @@ class Supervisor:
         return cancelled
 
     def _unstopped(self, entries: "Sequence[_Entry]") -> Unstopped:
-        return Unstopped(self.name, [entry.name for entry in entries if entry.given_up], self.firm)
+        return Unstopped(self.name, [entry.name for entry in entries if entry.given_up], self.cancel_within)
 
     def _report(self, error: BaseException) -> None:
-        context = {"message": f"{self.name}: an error that cannot be raised any more", "exception": error}
+        context = {"message": f"{self.name}: a task failed too late for its error to be raised", "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
 
 
 @dataclass(slots=True)
 class _Entry:
     name: str
-    polite: bool
+    graceful: bool
     again: Callable[[], Work] | None = None
     task: "asyncio.Task[object]" = field(init=False)
-    has_ended: bool = False  # and been seen to end, which is a moment later than task.done()
+    has_ended: bool = False  # and its callback has run, which is later than task.done()
     is_cancelled: bool = False
     given_up: bool = False
 
 
 def _cancel_again(cancelled: asyncio.CancelledError | None) -> None:
-    """Has a cancellation that gives way to an error delivered at the next `await`, instead of losing it."""
+    """Delivers a cancellation that was superseded by an error at the next `await`, instead of losing it."""
     task = asyncio.current_task()
     if cancelled is not None and task is not None:
         task.uncancel()
@@ -338,7 +342,7 @@ def _cancel_again(cancelled: asyncio.CancelledError | None) -> None:
 
 def _cancel(entries: "Iterable[_Entry]") -> None:
     for entry in entries:
-        if not entry.is_cancelled:  # a second time would disturb its cleaning up
+        if not entry.is_cancelled:  # a second cancellation would interrupt its cleanup
             entry.is_cancelled = True
             entry.task.cancel()
 

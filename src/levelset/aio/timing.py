@@ -1,7 +1,7 @@
-"""Words for time: now, later, and until when, all on the clock of the running event loop.
+"""Time on the clock of the running event loop: now, sleep, deadlines and timeouts.
 
-Everything in levelset that waits goes through here or through asyncio's own timers, and both ask the loop what time it
-is. A loop with a clock of its own (a test that skips over the waiting) therefore needs no change anywhere else.
+Everything in levelset that waits uses this module or asyncio's timers, and both use the clock of the loop. A loop with
+its own clock (virtual time in tests) therefore needs no change anywhere else.
 """
 
 import asyncio
@@ -13,15 +13,14 @@ __all__ = ["clock_of", "deadline", "now", "remaining", "sleep", "sleep_until", "
 
 
 def now() -> float:
-    """The seconds on the running loop's clock: only differences mean something."""
+    """The seconds on the clock of the running loop; only differences are meaningful."""
     return asyncio.get_running_loop().time()
 
 
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """What tells the time of a loop soonest, for those who ask at every turn.
+    """The fastest function that returns the time of a loop, for hot paths.
 
-    A loop of asyncio's passes the question on to the system's clock, and so that one is asked; a loop with a clock of
-    its own is asked itself.
+    asyncio's loops return `time.monotonic()`, so that is called directly; a loop with its own clock keeps its method.
     """
     is_plain = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
     return time.monotonic if is_plain else loop.time
@@ -35,10 +34,10 @@ async def sleep(after: float) -> None:
 async def sleep_until(when: float) -> None:
     """Returns once the loop's clock shows `when`, never earlier.
 
-    A time in the past lets the other tasks run once and returns.
+    For a time in the past it yields to other tasks once.
     """
     if math.isnan(when):
-        raise ValueError("cannot sleep until nan; give a time on the loop's clock, such as now() + 5")
+        raise ValueError("cannot sleep until NaN; give a time on the loop's clock, such as now() + 5")
     loop = asyncio.get_running_loop()
     await asyncio.sleep(0)
     # A timer may fire early by the resolution of the clock, hence the loop.
@@ -47,7 +46,7 @@ async def sleep_until(when: float) -> None:
 
 
 def deadline(within: float | None) -> float | None:
-    """The time on the loop's clock `within` seconds from now; None, which means no limit, stays None."""
+    """The time on the loop's clock `within` seconds from now; None (no limit) stays None."""
     return None if within is None else now() + within
 
 
@@ -62,19 +61,19 @@ def within(seconds: float | None) -> asyncio.Timeout:
 
 
 def until(when: float | None) -> asyncio.Timeout:
-    """A block (`async with`) that raises TimeoutError if it is not done at that time; None is no limit."""
+    """A block (`async with`) that raises TimeoutError if it is not done by that time; None is no limit."""
     return asyncio.timeout_at(when)
 
 
 async def _timer(loop: asyncio.AbstractEventLoop, when: float) -> None:
-    rung: asyncio.Future[None] = loop.create_future()
-    handle = loop.call_at(when, _ring, rung)
+    fired: asyncio.Future[None] = loop.create_future()
+    handle = loop.call_at(when, _fire, fired)
     try:
-        await rung
+        await fired
     finally:
         handle.cancel()
 
 
-def _ring(rung: "asyncio.Future[None]") -> None:
-    if not rung.done():  # cancelled in the same turn of the loop
-        rung.set_result(None)
+def _fire(fired: "asyncio.Future[None]") -> None:
+    if not fired.done():  # cancelled in the same iteration of the loop
+        fired.set_result(None)

@@ -1,32 +1,32 @@
-"""The embedded API server: it answers as a Kubernetes API server does, in what it carries."""
+"""The embedded API server: the Kubernetes API on top of a storage, over HTTPS or in the same process."""
 
-from levelset.apiserver.admission.chain import Admitter
+from levelset.apiserver.admission.chain import AdmissionPlugin
 from levelset.apiserver.audit_log import AuditLog
-from levelset.apiserver.authn.authenticator import Access, Caller
-from levelset.apiserver.kubeconfig_file import Contact, read_kubeconfig, write_kubeconfig
-from levelset.apiserver.priority_and_fairness import Shares
+from levelset.apiserver.authn.authenticator import Authenticator, User
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.request_limits import UserLimits
 from levelset.apiserver.resources.served_resource import Column, Rules, ScalePaths, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.server import ApiServer
-from levelset.apiserver.verbs.subresources.pod_logs import Asked, LogSource
-from levelset.apiserver.wire.webhook_targets import Targets
+from levelset.apiserver.verbs.subresources.pod_logs import LogRequest, LogSource
+from levelset.apiserver.wire.webhook_client import WebhookClient
 
 __all__ = [
-    "Access",
-    "Admitter",
+    "AdmissionPlugin",
     "ApiServer",
-    "Asked",
     "AuditLog",
-    "Caller",
+    "Authenticator",
     "Column",
-    "Contact",
+    "ConnectionInfo",
+    "LogRequest",
     "LogSource",
     "Rules",
     "ScalePaths",
     "ServedResource",
-    "Shares",
-    "Targets",
-    "World",
+    "ServerState",
+    "User",
+    "UserLimits",
+    "WebhookClient",
     "read_kubeconfig",
     "write_kubeconfig",
 ]

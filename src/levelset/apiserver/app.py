@@ -1,7 +1,7 @@
-"""The API server as one callable: a request goes in, and whatever happens, a proper answer comes out.
+"""The HTTP handler of the API server: authenticates, authorizes and routes a request, and renders errors as Status.
 
-`App.handle` finds out who asks, what the path means and which handler answers; it turns errors into Status objects and
-puts on the headers that every answer has. What the server can answer from memory it answers at once, without a task.
+`App.handle` never raises. It returns the response itself if that needs no waiting (the object is in memory), without
+creating a task; otherwise an awaitable. `routes.py` maps a request to its verb, `verbs/` does the work.
 """
 
 import asyncio
@@ -17,18 +17,24 @@ from msgspec.structs import replace
 
 from levelset.apiserver import routes as handlers
 from levelset.apiserver.audit_log import AuditLog
-from levelset.apiserver.authn.authenticator import is_public
-from levelset.apiserver.authn.request_attributes import attempt_at, attempt_path, forbidden_attempt
-from levelset.apiserver.authn.users import Caller
-from levelset.apiserver.eager_coroutines import Prompt, run_promptly
-from levelset.apiserver.priority_and_fairness import Flow
-from levelset.apiserver.resources.server_state import World
-from levelset.apiserver.routes import Answer, Call, Route, Routes, find_action, warning_text
+from levelset.apiserver.authn.authenticator import is_public_path
+from levelset.apiserver.authn.request_attributes import forbidden_error, non_resource_attributes, resource_attributes
+from levelset.apiserver.authn.users import User
+from levelset.apiserver.eager_coroutines import EagerResponse, run_eagerly
+from levelset.apiserver.request_limits import UserLimiter
+from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
 from levelset.apiserver.verbs.response_format import JSON_HEADERS
-from levelset.apiserver.wire.large_bodies import HEAVY, MOST_VALUES, Lightening, has_too_many, is_heavy
+from levelset.apiserver.wire.large_bodies import (
+    LARGE_YAML_BYTES,
+    MAX_JSON_VALUES,
+    YamlBodyConverter,
+    has_too_many_values,
+    is_large_yaml,
+)
 from levelset.apiserver.wire.negotiation import media_type
 from levelset.apiserver.wire.protobuf import PROTOBUF
-from levelset.apiserver.wire.request_paths import Address, read_address
+from levelset.apiserver.wire.request_paths import RequestPath, parse_request_path
 from levelset.apiserver.wire.status_errors import (
     as_api_error,
     no_such_resource,
@@ -42,238 +48,238 @@ from levelset.http import Request, Response
 
 __all__ = ["App", "Page"]
 
-Page = Callable[[Request], Answer | None]
-"""Answers paths that belong to no resource (discovery, health, ...); None if the path is not its own."""
+Page = Callable[[Request], HandlerResult | None]
+"""Serves non-resource paths (discovery, health, ...); returns None for a path of another page."""
 
 log = logging.getLogger(__name__)
 
-LARGEST_BODY: Final = 3 * 1024 * 1024
-_WORTH_PACKING: Final = 128 * 1024
-_LONG_TO_PACK: Final = 1024 * 1024
-_LONGEST: Final = 60.0
+MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+_MIN_GZIP_BYTES: Final = 128 * 1024
+_MAX_INLINE_GZIP_BYTES: Final = 1024 * 1024
+_MAX_TIMEOUT_SECONDS: Final = 60.0
 _SELF_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
 _PRIVATE_JSON: Final = (_PRIVATE, *JSON_HEADERS)
-_PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class App:
-    """Everything behind the server edge; `handle` is a `levelset.http.Handler`."""
+    """The API server without its sockets; `handle` is a `levelset.http.Handler`."""
 
-    def __init__(self, world: World, *, pages: Sequence[Page] = ()) -> None:
-        self._world = world
+    def __init__(self, state: ServerState, *, pages: Sequence[Page] = ()) -> None:
+        self._state = state
         self._pages = tuple(pages)
-        # One random half per server and a counter: as good as a UUID to find a request in a log, and much cheaper.
-        half = f"{world.random.getrandbits(80):020x}"
-        self._audit = f"{half[:8]}-{half[8:12]}-{half[12:16]}-{half[16:]}-"
-        self._numbers = count(1)
-        self.flow: Flow | None = None
-        """The shares of users; None if nobody but masters has any."""
-        self.journal: AuditLog | None = None
-        """Where it is written down who asked for what; None if nowhere."""
-        self._reading = Lightening()
-        self._routes = Routes()
-        world.catalog.listen(lambda _removed, _added: self._routes.clear())
+        # A random prefix per server and a counter: identifies a request in a log as a UUID does, and is much cheaper.
+        random_hex = f"{state.random.getrandbits(80):020x}"
+        self._audit_prefix = f"{random_hex[:8]}-{random_hex[8:12]}-{random_hex[12:16]}-{random_hex[16:]}-"
+        self._request_numbers = count(1)
+        self.user_limiter: UserLimiter | None = None
+        """The limits per user; None without RBAC, when all authenticated users are masters."""
+        self.audit_log: AuditLog | None = None
+        """The audit log of all requests; None if there is none."""
+        self._yaml_converter = YamlBodyConverter()
+        self._routes = RouteCache()
+        state.catalog.listen(lambda _removed, _added: self._routes.clear())
 
     def add_page(self, page: Page) -> None:
-        """Has paths that belong to no resource answered by this one, after those that are there."""
+        """Adds a page for non-resource paths, after the existing ones."""
         self._pages = (*self._pages, page)
 
-    def handle(self, request: Request) -> Answer:
-        """Answers at once if it can, and otherwise gives the answer to wait for; raises nothing."""
-        audit = f"{self._audit}{next(self._numbers):012x}"
-        journal, access, caller = self.journal, self._world.access, None
+    def handle(self, request: Request) -> HandlerResult:
+        """Returns the response, or an awaitable of it if the request has to wait; never raises."""
+        audit_id = f"{self._audit_prefix}{next(self._request_numbers):012x}"
+        audit_log, authenticator, user = self.audit_log, self._state.authenticator, None
         began = None
-        if journal is not None:
-            began = journal.now()
+        if audit_log is not None:
+            began = audit_log.now()
             request = replace(request, remarks={})
         try:
-            caller = None if access is None else access.caller(request)
-            flow = self.flow
-            if flow is None or caller is None or caller.is_master or is_public(request.path):
-                answer = self._answer(request, caller)
+            user = None if authenticator is None else authenticator.authenticate(request)
+            user_limiter = self.user_limiter
+            if user_limiter is None or user is None or user.is_master or is_public_path(request.path):
+                outcome = self._dispatch(request, user)
             else:
-                # No lambda: names that one holds on to cost every request, also where there is no flow.
-                answer = flow.run(caller, partial(self._answer, request, caller))
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the client gets a Status and never a traceback
-            answer = _failure(error, request, audit)
-        made: Answer
-        if isinstance(answer, Response):
-            made = _finish(request, answer, audit)
-        elif isinstance(answer, Prompt) and "timeout" not in request.query:  # which interrupts a task, and so needs one
-            made = run_promptly(self._later(request, answer.coroutine, audit))
+                # No lambda: its closure would turn these names into cells, which every request pays for.
+                outcome = user_limiter.run(user, partial(self._dispatch, request, user))
+        except Exception as error:  # noqa: BLE001 - the client gets a Status, never a traceback
+            outcome = _failure(error, request, audit_id)
+        result: HandlerResult
+        if isinstance(outcome, Response):
+            result = _finish(request, outcome, audit_id)
+        elif isinstance(outcome, EagerResponse) and "timeout" not in request.query:  # a timeout needs a task to cancel
+            result = run_eagerly(self._later(request, outcome.coroutine, audit_id))
         else:
-            made = self._later(request, answer, audit)
-        if journal is None or began is None:
-            return made
-        if caller is None and access is not None:
-            caller = access.sender(request)  # somebody who may not speak for whom they name
-        return journal.observe(request, caller, audit, began, made)
+            result = self._later(request, outcome, audit_id)
+        if audit_log is None or began is None:
+            return result
+        if user is None and authenticator is not None:
+            user = authenticator.credentials_user(request)  # the real user of a rejected impersonation
+        return audit_log.observe(request, user, audit_id, began, result)
 
-    async def _later(self, request: Request, answer: Awaitable[Response], audit: str) -> Response:
-        seconds = _timeout(request)  # was read before, when it could be refused
+    async def _later(self, request: Request, outcome: Awaitable[Response], audit_id: str) -> Response:
+        seconds = _timeout(request)  # validated before: an invalid one was rejected with 400
         try:
             if seconds is None:
-                response = await answer
+                response = await outcome
             else:
                 async with asyncio.timeout(seconds):
-                    response = await answer
+                    response = await outcome
         except TimeoutError:
             text = f"the server did not finish within the timeout of the request, {seconds:g} s; it may still do so"
             response = status_response(ServerFailed(text, code=504, reason="Timeout"))
         except Exception as error:  # noqa: BLE001 - as above
-            response = _failure(error, request, audit)
-        finished = _finish(request, response, audit)
+            response = _failure(error, request, audit_id)
+        finished = _finish(request, response, audit_id)
         return finished if isinstance(finished, Response) else await finished
 
-    def _answer(self, request: Request, caller: Caller | None) -> Answer:
+    def _dispatch(self, request: Request, user: User | None) -> HandlerResult:
         routes = self._routes
-        route = routes.known.get((request.method, request.path)) or routes.find_alike(request.method, request.path)
-        if route is None or len(request.body) > HEAVY:
-            return self._answer_with_care(request, caller, route)
-        if caller is not None and not caller.is_master:
-            self._authorize(request, route.address, caller)
+        route = routes.exact.get((request.method, request.path)) or routes.find_similar(request.method, request.path)
+        if route is None or len(request.body) > LARGE_YAML_BYTES:
+            return self._dispatch_uncached(request, user, route)
+        if user is not None and not user.is_master:
+            self._authorize(request, route.path, user)
         if "timeout" in request.query:
             _timeout(request)
         served = route.served
-        call = Call(self._world, served, route.address, request)
-        answer = (route.action or find_action(call))(call)
-        return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
+        call = Call(self._state, served, route.path, request)
+        outcome = (route.action or find_action(call))(call)
+        return outcome if served.deprecation is None else _deprecated(outcome, served.deprecation)
 
-    def _answer_with_care(self, request: Request, caller: Caller | None, route: Route | None) -> Answer:
-        """As `_answer`, for a path that is not known yet, or a body that may be too much."""
-        world, routes = self._world, self._routes
-        address = read_address(request.segments) if route is None else route.address
-        if address is None:
-            return self._page(request, caller)
-        if caller is not None and not caller.is_master:
-            self._authorize(request, address, caller)
-        if len(request.body) > LARGEST_BODY:
-            raise too_large(LARGEST_BODY)
+    def _dispatch_uncached(self, request: Request, user: User | None, route: Route | None) -> HandlerResult:
+        """As `_dispatch`, for a path that is not in the route cache, or a body that may be too large."""
+        state, routes = self._state, self._routes
+        path = parse_request_path(request.segments) if route is None else route.path
+        if path is None:
+            return self._page(request, user)
+        if user is not None and not user.is_master:
+            self._authorize(request, path, user)
+        if len(request.body) > MAX_BODY_BYTES:
+            raise too_large(MAX_BODY_BYTES)
         if request.query and "timeout" in request.query:
             _timeout(request)
-        if len(request.body) > HEAVY:
-            if is_heavy(request):
-                return self._answer_lighter(request, caller)
-            if has_too_many(request.body) and media_type(request) != PROTOBUF:
-                raise too_many_values(MOST_VALUES)
-        served = world.catalog.find(address.group, address.version, address.plural) if route is None else route.served
+        if len(request.body) > LARGE_YAML_BYTES:
+            if is_large_yaml(request):
+                return self._dispatch_large_yaml(request, user)
+            if has_too_many_values(request.body) and media_type(request) != PROTOBUF:
+                raise too_many_values(MAX_JSON_VALUES)
+        served = state.catalog.find(path.group, path.version, path.plural) if route is None else route.served
         if served is None:
-            return self._missing(address)
-        call = Call(world, served, address, request)
+            return self._missing(path)
+        call = Call(state, served, path, request)
         if route is None:
-            # What is done at a collection depends on the query too: a list may be a watch.
-            action = None if request.method == "GET" and address.name is None else find_action(call)
-            route = routes.keep(request.method, request.path, Route(address, served, action))
-        answer = (route.action or find_action(call))(call)
-        return answer if served.deprecation is None else _deprecated(answer, served.deprecation)
+            # The action of a GET of a collection depends on the query: with `watch` it is a watch, otherwise a list.
+            action = None if request.method == "GET" and path.name is None else find_action(call)
+            route = routes.add(request.method, request.path, Route(path, served, action))
+        outcome = (route.action or find_action(call))(call)
+        return outcome if served.deprecation is None else _deprecated(outcome, served.deprecation)
 
-    async def _answer_lighter(self, request: Request, caller: Caller | None) -> Response:
-        answer = self._answer(await self._reading.lighten(request), caller)
-        return answer if isinstance(answer, Response) else await answer
+    async def _dispatch_large_yaml(self, request: Request, user: User | None) -> Response:
+        outcome = self._dispatch(await self._yaml_converter.convert(request), user)
+        return outcome if isinstance(outcome, Response) else await outcome
 
-    def _authorize(self, request: Request, address: Address, caller: Caller) -> None:
-        """Raises Forbidden unless the caller may do this, before anything else is told about what is there."""
-        attempt = attempt_at(address, request, handlers.verb_of(address, request))
-        if self._world.rbac is not None:
-            self._world.rbac.check(caller, attempt)
-        elif not _is_about_self(address):
-            raise forbidden_attempt(caller, attempt)
+    def _authorize(self, request: Request, path: RequestPath, user: User) -> None:
+        """Raises Forbidden unless the user may do this, before the response reveals whether the object exists."""
+        attributes = resource_attributes(path, request, handlers.verb_of(path, request))
+        if self._state.rbac is not None:
+            self._state.rbac.check(user, attributes)
+        elif not _is_self_review(path):
+            raise forbidden_error(user, attributes)
 
-    def _page(self, request: Request, caller: Caller | None) -> Answer:
-        if caller is not None and not caller.is_master:
-            if self._world.rbac is not None:
-                self._world.rbac.check(caller, attempt_path(request))
+    def _page(self, request: Request, user: User | None) -> HandlerResult:
+        if user is not None and not user.is_master:
+            if self._state.rbac is not None:
+                self._state.rbac.check(user, non_resource_attributes(request))
             elif request.method != "GET":
-                raise forbidden_attempt(caller, attempt_path(request))
+                raise forbidden_error(user, non_resource_attributes(request))
         for page in self._pages:
-            answer = page(request)
-            if answer is not None:
-                return answer
+            outcome = page(request)
+            if outcome is not None:
+                return outcome
         return page_not_found()
 
-    def _missing(self, address: Address) -> Response:
-        if self._world.catalog.resources(address.group, address.version):
+    def _missing(self, path: RequestPath) -> Response:
+        if self._state.catalog.resources(path.group, path.version):
             raise no_such_resource()
         return page_not_found()
 
 
-def _is_about_self(address: Address) -> bool:
-    """Whether it is a question about the caller's own rights, which everybody who is known may ask."""
-    return address.plural.startswith("selfsubject") and address.group in _SELF_GROUPS
+def _is_self_review(path: RequestPath) -> bool:
+    """Whether this is a review of the user's own permissions, which every authenticated user may create."""
+    return path.plural.startswith("selfsubject") and path.group in _SELF_GROUPS
 
 
-def _failure(error: Exception, request: Request, audit: str) -> Response:
-    """The Status for an error; one that nobody foresaw is logged, and the client is told where to look."""
+def _failure(error: Exception, request: Request, audit_id: str) -> Response:
+    """Returns the Status for an error; an unexpected one is logged, and the client gets its audit ID."""
     known = as_api_error(error)
     if known is None:
-        fields = {"audit_id": audit, "method": request.method, "path": request.path}
+        fields = {"audit_id": audit_id, "method": request.method, "path": request.path}
         log.error("request failed", exc_info=error, extra=fields)
-        known = ServerFailed(f"Internal error occurred: the server's log has more under Audit-Id {audit}")
-    return status_response(_complete(known))
+        known = ServerFailed(f"Internal error occurred: the server's log has more under Audit-Id {audit_id}")
+    return status_response(_with_valid_code(known))
 
 
-def _complete(error: ApiError) -> ApiError:
-    """The same error, with a code that is one: an HTTP answer needs one between 400 and 599."""
+def _with_valid_code(error: ApiError) -> ApiError:
+    """Returns the error with a valid HTTP status: a code outside of 400 to 599 becomes 500."""
     if not 400 <= error.code <= 599:
         error.code = 500
     return error
 
 
-def _finish(request: Request, response: Response, audit: str) -> Answer:
-    """Puts on the headers of every answer, and packs large ones for those who can unpack them."""
+def _finish(request: Request, response: Response, audit_id: str) -> HandlerResult:
+    """Adds the headers of every response, and compresses large bodies if the client accepts gzip."""
     headers = response.headers
     body = response.body
-    if headers is JSON_HEADERS and isinstance(body, bytes) and len(body) <= _WORTH_PACKING:  # most answers
-        return Response(response.status, (("Audit-Id", audit), *_PRIVATE_JSON), body, response.upgrade)
+    if headers is JSON_HEADERS and isinstance(body, bytes) and len(body) <= _MIN_GZIP_BYTES:  # most responses
+        return Response(response.status, (("Audit-Id", audit_id), *_PRIVATE_JSON), body, response.upgrade)
     if all(name != "Cache-Control" for name, _ in headers):
-        headers = (("Audit-Id", audit), _PRIVATE, *headers)
+        headers = (("Audit-Id", audit_id), _PRIVATE, *headers)
     else:
-        headers = (("Audit-Id", audit), *headers)
-    if isinstance(body, bytes) and len(body) > _WORTH_PACKING and _can_unpack(request, headers):
+        headers = (("Audit-Id", audit_id), *headers)
+    if isinstance(body, bytes) and len(body) > _MIN_GZIP_BYTES and _accepts_gzip(request, headers):
         headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
-        if len(body) > _LONG_TO_PACK:
-            return _packed_later(response.status, headers, body)
+        if len(body) > _MAX_INLINE_GZIP_BYTES:
+            return _compressed_later(response.status, headers, body)
         return Response(response.status, headers, gzip.compress(body, 1, mtime=0))
     return Response(response.status, headers, body, response.upgrade)
 
 
-async def _packed_later(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Response:
-    """Packs in a thread what would hold up everybody else for too long."""
+async def _compressed_later(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Response:
+    """Compresses in a thread, because a large body would block the event loop for too long."""
     return Response(status, headers, await asyncio.to_thread(gzip.compress, body, 1, mtime=0))
 
 
-def _can_unpack(request: Request, headers: tuple[tuple[str, str], ...]) -> bool:
+def _accepts_gzip(request: Request, headers: tuple[tuple[str, str], ...]) -> bool:
     accepted = request.headers.find("accept-encoding")
     if accepted is None or any(name == "Content-Encoding" for name, _ in headers):
         return False
     return any(part.partition(";")[0].strip() == "gzip" for part in accepted.split(","))
 
 
-def _deprecated(answer: Answer, text: str) -> Answer:
-    if isinstance(answer, Response):
-        headers = (*answer.headers, ("Warning", warning_text(text)))
-        return Response(answer.status, headers, answer.body, answer.upgrade)
-    return _deprecated_later(answer, text)
+def _deprecated(outcome: HandlerResult, text: str) -> HandlerResult:
+    if isinstance(outcome, Response):
+        headers = (*outcome.headers, ("Warning", warning_text(text)))
+        return Response(outcome.status, headers, outcome.body, outcome.upgrade)
+    return _deprecated_later(outcome, text)
 
 
-async def _deprecated_later(answer: Awaitable[Response], text: str) -> Response:
-    response = await answer
+async def _deprecated_later(outcome: Awaitable[Response], text: str) -> Response:
+    response = await outcome
     headers = (*response.headers, ("Warning", warning_text(text)))
     return Response(response.status, headers, response.body, response.upgrade)
 
 
 def _timeout(request: Request) -> float | None:
-    """The seconds that the request gives the server; None if it does not say. Raises BadRequest."""
+    """Returns the `timeout` parameter in seconds, at most 60; None if there is none. Raises BadRequest."""
     text = request.parameter("timeout") if request.query else None
     if not text:
         return None
     seconds, position = 0.0, 0
-    # Only where the last one ended: a search for the next one would try every place of a long text.
-    while part := _PARTS.match(text, position):
+    # `match` at the end of the last part: `search` would try every position of a long invalid text.
+    while part := _DURATION_PART.match(text, position):
         seconds += float(part[1]) * _UNITS[part[2]]
         position = part.end()
     if position != len(text) and text != "0":
         raise BadRequest(f"invalid timeout specified in the request URL: {text[:40]!r}; write it as 30s or 1m30s")
-    return min(seconds or _LONGEST, _LONGEST)
+    return min(seconds or _MAX_TIMEOUT_SECONDS, _MAX_TIMEOUT_SECONDS)

@@ -1,10 +1,8 @@
-"""The audit log: who asked for what, when, and how it ended, as one line of JSON for each request.
+"""The audit log: one line of JSON per request with the user, the verb, the object, the time and the status.
 
-A line has the form of an `audit.k8s.io/v1` Event at the level of metadata: no bodies, no queries, no credentials. The
-requests never wait for it: a thread writes what a bounded queue holds, and if that cannot keep up, lines are dropped,
-counted, and the count is written down.
-
-A file of lines that only its owner may read, and that gives way to a new one before it grows too large.
+A line is an `audit.k8s.io/v1` Event at the level Metadata: no bodies, no queries, no credentials. Requests never wait
+for the log: a thread writes the lines of a bounded queue. If it cannot keep up, lines are dropped and counted, and the
+count is written to the log.
 """
 
 import enum
@@ -23,20 +21,186 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver.authn.request_attributes import attempt_at, attempt_path
-from levelset.apiserver.authn.users import Caller, user_info
-from levelset.apiserver.registry.metadata import time_text
+from levelset.apiserver.authn.request_attributes import non_resource_attributes, resource_attributes
+from levelset.apiserver.authn.users import User, user_info
+from levelset.apiserver.registry.metadata import format_timestamp
 from levelset.apiserver.resources.server_state import utc_now
 from levelset.apiserver.routes import verb_of
-from levelset.apiserver.wire.request_paths import read_address
+from levelset.apiserver.wire.request_paths import parse_request_path
 from levelset.errors import ApiError, ConfigError
 from levelset.http import Failure, Request, Response
 
-__all__ = ["AuditLog", "LineFile"]
+__all__ = ["AuditLog", "RotatingFile"]
 
 
-class LineFile:
-    """Appends to a file with mode 0600; at `max_bytes` it becomes `file.1`, the one before `file.2`, and so on.
+log = logging.getLogger(__name__)
+
+_MAX_QUEUED: Final = 10_000
+_BATCH: Final = 256
+_MAX_TEXT_LENGTH: Final = 1024
+_MAX_ANNOTATION_LENGTH: Final = 10 * 1024
+_MAX_ANNOTATIONS: Final = 64
+_MEBI: Final = 1024 * 1024
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    """The data of one audit line until it is written; small, because thousands may be queued."""
+
+    audit_id: str
+    began: datetime
+    ended: datetime
+    method: str
+    path: str
+    query: str
+    agent: str
+    user: User | None
+    status: int
+    is_stream: bool
+    remarks: dict[str, str] | None
+
+
+class _Command(enum.Enum):
+    """Commands to the writer thread, in the same queue as the entries."""
+
+    REOPEN = enum.auto()
+    END = enum.auto()
+
+
+class AuditLog:
+    """Writes the log to a file, or to standard output if the path is `-`.
+
+    The file has mode 0600. At `max_bytes` it becomes `path.1`, and so on up to `backups`. `reopen` (which `levelset
+    serve` calls on SIGHUP) continues in a new file after an external log rotation moved the old one away.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_bytes: int = 100 * _MEBI,
+        backups: int = 3,
+        max_queued: int = _MAX_QUEUED,
+    ) -> None:
+        self._path = path
+        self._file = None if str(path) == "-" else RotatingFile(path, max_bytes=max_bytes, backups=backups)
+        self._queue: queue.Queue[_Entry | _Command] = queue.Queue(max_queued)
+        self._reopen_requested = False
+        self._thread: threading.Thread | None = None
+        self._reported_drops = 0
+        self.dropped = 0
+        """The number of lines that were dropped."""
+        self.now: Callable[[], datetime] = utc_now
+
+    def open(self) -> None:
+        """Opens the file and starts the writer thread; raises ConfigError if the file cannot be opened. Blocks."""
+        if self._thread is not None:
+            return
+        try:
+            if self._file is not None:
+                self._file.open()
+        except OSError as error:
+            raise ConfigError(f"The audit log {self._path} cannot be written: {error.strerror or error}.") from error
+        self._thread = threading.Thread(target=self._run, name="audit log", daemon=True)
+        self._thread.start()
+
+    def reopen(self) -> None:
+        """Continues in a new file of the same name, after the old one was moved away."""
+        self._reopen_requested = True
+        with suppress(queue.Full):  # then the thread is busy, and checks the flag soon anyway
+            self._queue.put_nowait(_Command.REOPEN)
+
+    def close(self) -> None:
+        """Writes the queued lines and stops; blocks for at most 10 s."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(_Command.END)
+            thread.join(10)
+        if self._file is not None:
+            self._file.close()
+
+    def observe(
+        self,
+        request: Request,
+        user: User | None,
+        audit_id: str,
+        began: datetime,
+        result: Response | Awaitable[Response],
+    ) -> Response | Awaitable[Response]:
+        """Returns the same result, and logs it when it is available."""
+        if isinstance(result, Response):
+            self._enqueue(request, user, audit_id, began, result)
+            return result
+        return self._later(request, user, audit_id, began, result)
+
+    def observe_rejected(self, failure: Failure, result: Response) -> Response:
+        """Logs the rejection of input that is not a valid HTTP request, and returns the same response."""
+        if failure.request is None or failure.cause is None:
+            request = failure.request or Request("", "")
+            self._enqueue(request, None, "", self.now(), result)
+        return result
+
+    async def _later(
+        self, request: Request, user: User | None, audit_id: str, began: datetime, result: Awaitable[Response]
+    ) -> Response:
+        try:
+            response = await result
+        except BaseException:  # disconnected or shutting down: a write may still have been committed
+            self._enqueue(request, user, audit_id, began, Response(499))
+            raise
+        self._enqueue(request, user, audit_id, began, response)
+        return response
+
+    def _enqueue(self, request: Request, user: User | None, audit_id: str, began: datetime, response: Response) -> None:
+        agent = (request.headers.find("user-agent") or "")[:_MAX_TEXT_LENGTH]
+        is_stream = not isinstance(response.body, bytes) or response.upgrade is not None
+        path, query = request.path[:_MAX_TEXT_LENGTH], request.query[: 2 * _MAX_TEXT_LENGTH]
+        status, remarks = response.status, _bounded(request.remarks)
+        entry = _Entry(
+            audit_id, began, self.now(), request.method, path, query, agent, user, status, is_stream, remarks
+        )
+        try:
+            self._queue.put_nowait(entry)
+        except queue.Full:
+            self.dropped += 1
+
+    def _run(self) -> None:
+        is_over = False
+        while not is_over:
+            waiting = [self._queue.get()]
+            while len(waiting) < _BATCH and not self._queue.empty():
+                waiting.append(self._queue.get_nowait())
+            is_over = _Command.END in waiting
+            entries = [one for one in waiting if isinstance(one, _Entry)]
+            try:
+                if self._reopen_requested and self._file is not None:
+                    self._reopen_requested = False
+                    self._file.open()
+                self._write([*map(_line, entries), *self._drop_report()])
+            except OSError as error:
+                self.dropped += len(entries)
+                log.warning("audit log cannot be written", extra={"path": str(self._path), "error": str(error)})
+
+    def _drop_report(self) -> list[bytes]:
+        """Returns a line with the number of lines dropped since the last one, if any."""
+        missing, self._reported_drops = self.dropped - self._reported_drops, self.dropped
+        if not missing:
+            return []
+        log.warning("audit log lines dropped", extra={"count": missing})
+        tree = {"kind": "Dropped", "apiVersion": "levelset/v1", "count": missing}
+        return [msgspec.json.encode({**tree, "stageTimestamp": _time(self.now())}) + b"\n"]
+
+    def _write(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        if self._file is not None:
+            self._file.write(b"".join(lines))
+        else:
+            sys.stdout.buffer.write(b"".join(lines))
+            sys.stdout.buffer.flush()
+
+
+class RotatingFile:
+    """Appends to a file with mode 0600 and rotates it at `max_bytes`: `file.1` is the previous one, `file.2` older.
 
     All methods block, and raise OSError.
     """
@@ -49,23 +213,23 @@ class LineFile:
         self._size = 0
 
     def open(self) -> None:
-        """Opens the file, or makes it; one that others could read, or that is no ordinary file, is not used as it is.
+        """Opens or creates the file; makes it private if others can read it, and rejects what is not a regular file.
 
-        Nothing is written through a symbolic link: in a folder that others may write to, it could lead anywhere.
+        Symbolic links are not followed: in a directory that others can write to, one could point anywhere.
         """
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK
         descriptor = os.open(self._path, flags, 0o600)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             os.close(descriptor)
-            raise OSError(0, "it is no ordinary file", str(self._path))
+            raise OSError(0, "it is not a regular file", str(self._path))
         if stat.S_IMODE(found.st_mode) & 0o077:
             os.fchmod(descriptor, 0o600)
         self.close()
         self._descriptor, self._size = descriptor, found.st_size
 
     def write(self, data: bytes) -> None:
-        """Adds whole lines, in a new file if they would make this one too large."""
+        """Appends whole lines; rotates first if the file would exceed `max_bytes`."""
         if self._max_bytes and self._size and self._size + len(data) > self._max_bytes:
             self._rotate()
         if self._descriptor < 0:
@@ -96,180 +260,16 @@ class LineFile:
         return self._path.with_name(f"{self._path.name}.{number}")
 
 
-log = logging.getLogger(__name__)
-
-_MOST_WAITING: Final = 10_000
-_BATCH: Final = 256
-_LONGEST: Final = 1024
-_LONGEST_REMARK: Final = 10 * 1024
-_MOST_REMARKS: Final = 64
-_MEBI: Final = 1024 * 1024
-
-
-class _Entry(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of a request until its line is written; small, because thousands may wait."""
-
-    audit: str
-    began: datetime
-    ended: datetime
-    method: str
-    path: str
-    query: str
-    agent: str
-    caller: Caller | None
-    status: int
-    is_stream: bool
-    remarks: dict[str, str] | None
-
-
-class _Word(enum.Enum):
-    """What the thread is told besides."""
-
-    REOPEN = enum.auto()
-    END = enum.auto()
-
-
-class AuditLog:
-    """Writes the log to a file, or to standard output if the path is `-`.
-
-    The file is the owner's alone. At `max_bytes` it becomes `path.1`, and so on up to `backups`; after `reopen` (which
-    `levelset serve` calls on SIGHUP) it goes on in a new file, if somebody has moved the old one away.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        max_bytes: int = 100 * _MEBI,
-        backups: int = 3,
-        most_waiting: int = _MOST_WAITING,
-    ) -> None:
-        self._path = path
-        self._file = None if str(path) == "-" else LineFile(path, max_bytes=max_bytes, backups=backups)
-        self._queue: queue.Queue[_Entry | _Word] = queue.Queue(most_waiting)
-        self._wants_new = False
-        self._thread: threading.Thread | None = None
-        self._told = 0
-        self.dropped = 0
-        """How many lines there was no room for."""
-        self.now: Callable[[], datetime] = utc_now
-
-    def open(self) -> None:
-        """Opens the file and begins to write; raises ConfigError if there cannot be such a file."""
-        if self._thread is not None:
-            return
-        try:
-            if self._file is not None:
-                self._file.open()
-        except OSError as error:
-            raise ConfigError(f"The audit log {self._path} cannot be written: {error.strerror or error}.") from error
-        self._thread = threading.Thread(target=self._run, name="audit log", daemon=True)
-        self._thread.start()
-
-    def reopen(self) -> None:
-        """Goes on in a new file of the same name, after somebody has moved the old one away."""
-        self._wants_new = True
-        with suppress(queue.Full):  # then the thread is busy, and looks soon enough
-            self._queue.put_nowait(_Word.REOPEN)
-
-    def close(self) -> None:
-        """Writes what waits, and ends; blocks meanwhile."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._queue.put(_Word.END)
-            thread.join(10)
-        if self._file is not None:
-            self._file.close()
-
-    def observe(
-        self,
-        request: Request,
-        caller: Caller | None,
-        audit: str,
-        began: datetime,
-        answer: Response | Awaitable[Response],
-    ) -> Response | Awaitable[Response]:
-        """The same answer, with a line about it as soon as it is known."""
-        if isinstance(answer, Response):
-            self._note(request, caller, audit, began, answer)
-            return answer
-        return self._later(request, caller, audit, began, answer)
-
-    def refuse(self, failure: Failure, answer: Response) -> Response:
-        """The same answer to what was no request, or too much of one, with a line about it."""
-        if failure.request is None or failure.cause is None:
-            request = failure.request or Request("", "")
-            self._note(request, None, "", self.now(), answer)
-        return answer
-
-    async def _later(
-        self, request: Request, caller: Caller | None, audit: str, began: datetime, answer: Awaitable[Response]
-    ) -> Response:
-        try:
-            response = await answer
-        except BaseException:  # the client left, or the server stops: a write may have happened all the same
-            self._note(request, caller, audit, began, Response(499))
-            raise
-        self._note(request, caller, audit, began, response)
-        return response
-
-    def _note(self, request: Request, caller: Caller | None, audit: str, began: datetime, response: Response) -> None:
-        agent = (request.headers.find("user-agent") or "")[:_LONGEST]
-        is_stream = not isinstance(response.body, bytes) or response.upgrade is not None
-        path, query = request.path[:_LONGEST], request.query[: 2 * _LONGEST]
-        status, remarks = response.status, _bounded(request.remarks)
-        entry = _Entry(audit, began, self.now(), request.method, path, query, agent, caller, status, is_stream, remarks)
-        try:
-            self._queue.put_nowait(entry)
-        except queue.Full:
-            self.dropped += 1
-
-    def _run(self) -> None:
-        is_over = False
-        while not is_over:
-            waiting = [self._queue.get()]
-            while len(waiting) < _BATCH and not self._queue.empty():
-                waiting.append(self._queue.get_nowait())
-            is_over = _Word.END in waiting
-            entries = [one for one in waiting if isinstance(one, _Entry)]
-            try:
-                if self._wants_new and self._file is not None:
-                    self._wants_new = False
-                    self._file.open()
-                self._write([*map(_line, entries), *self._drops()])
-            except OSError as error:
-                self.dropped += len(entries)
-                log.warning("the audit log cannot be written", extra={"path": str(self._path), "error": str(error)})
-
-    def _drops(self) -> list[bytes]:
-        """A line that says how many are missing, if any are."""
-        missing, self._told = self.dropped - self._told, self.dropped
-        if not missing:
-            return []
-        log.warning("audit lines were dropped", extra={"count": missing})
-        tree = {"kind": "Dropped", "apiVersion": "levelset/v1", "count": missing}
-        return [msgspec.json.encode({**tree, "stageTimestamp": _time(self.now())}) + b"\n"]
-
-    def _write(self, lines: list[bytes]) -> None:
-        if not lines:
-            return
-        if self._file is not None:
-            self._file.write(b"".join(lines))
-        else:
-            sys.stdout.buffer.write(b"".join(lines))
-            sys.stdout.buffer.flush()
-
-
 def _line(entry: _Entry) -> bytes:
     tree: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        "auditID": entry.audit,
+        "auditID": entry.audit_id,
         "stage": "ResponseStarted" if entry.is_stream else "ResponseComplete",
         "requestURI": entry.path,
-        **_deed(entry),
-        **_who(entry.caller),
+        **_verb_and_object(entry),
+        **_users(entry.user),
         "userAgent": entry.agent,
         "responseStatus": {"code": entry.status},
         "requestReceivedTimestamp": _time(entry.began),
@@ -280,44 +280,47 @@ def _line(entry: _Entry) -> bytes:
         tree["annotations"] = {**(entry.remarks or {}), **decision}
     try:
         return msgspec.json.encode(tree) + b"\n"
-    except UnicodeEncodeError:  # a path or a name with half a character in it
+    except UnicodeEncodeError:  # a path or a name with a lone surrogate
         return json.dumps(tree).encode("ascii") + b"\n"
 
 
 def _bounded(remarks: dict[str, str] | None) -> dict[str, str] | None:
-    """What policies and webhooks want to have noted, as far as a queue of thousands has room for it."""
+    """Returns the audit annotations of policies and webhooks, truncated because thousands may be queued."""
     if not remarks:
         return None
-    return {key[:_LONGEST]: value[:_LONGEST_REMARK] for key, value in list(remarks.items())[:_MOST_REMARKS]}
+    return {
+        key[:_MAX_TEXT_LENGTH]: value[:_MAX_ANNOTATION_LENGTH]
+        for key, value in list(remarks.items())[:_MAX_ANNOTATIONS]
+    }
 
 
-def _who(caller: Caller | None) -> dict[str, Any]:
-    if caller is None:
+def _users(user: User | None) -> dict[str, Any]:
+    if user is None:
         return {"user": {}}
-    if caller.by is None:
-        return {"user": user_info(caller)}
-    return {"user": user_info(caller.by), "impersonatedUser": user_info(caller)}
+    if user.impersonated_by is None:
+        return {"user": user_info(user)}
+    return {"user": user_info(user.impersonated_by), "impersonatedUser": user_info(user)}
 
 
-def _deed(entry: _Entry) -> dict[str, Any]:
+def _verb_and_object(entry: _Entry) -> dict[str, Any]:
     request = Request(entry.method, entry.path, entry.query)
     try:
-        address = read_address(request.segments)
+        path = parse_request_path(request.segments)
     except ApiError:
         return {"verb": entry.method.lower()}
-    if address is None:
-        return {"verb": attempt_path(request).verb}
-    attempt = attempt_at(address, request, verb_of(address, request))
+    if path is None:
+        return {"verb": non_resource_attributes(request).verb}
+    attributes = resource_attributes(path, request, verb_of(path, request))
     found = {
-        "resource": attempt.resource,
-        "namespace": attempt.namespace,
-        "name": attempt.name,
-        "apiGroup": attempt.group,
-        "apiVersion": address.version,
-        "subresource": attempt.subresource,
+        "resource": attributes.resource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "apiGroup": attributes.group,
+        "apiVersion": path.version,
+        "subresource": attributes.subresource,
     }
-    return {"verb": attempt.verb, "objectRef": {word: value for word, value in found.items() if value}}
+    return {"verb": attributes.verb, "objectRef": {word: value for word, value in found.items() if value}}
 
 
 def _time(moment: datetime) -> str:
-    return f"{time_text(moment)[:-1]}.{moment.microsecond:06d}Z"
+    return f"{format_timestamp(moment)[:-1]}.{moment.microsecond:06d}Z"

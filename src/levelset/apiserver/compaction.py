@@ -1,8 +1,8 @@
-"""A request of the server's own: `POST /levelset/compact` makes it forget the history of changes."""
+"""`POST /levelset/compact`: discards the watch history of the storage up to now."""
 
 from collections.abc import Awaitable
 
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.http import Request, Response
 from levelset.objects import encode_tree
@@ -13,13 +13,13 @@ PATH = "/levelset/compact"
 
 
 class Compaction:
-    """Answers the request; watches from before are told to list again, and the file of the storage becomes smaller."""
+    """Serves the compaction endpoint; older watches expire and relist, and the database file shrinks."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def page(self, request: Request) -> Awaitable[Response] | None:
-        """The answer if the path is this one; None if it is not."""
+        """Returns the response, or None if the path is another one."""
         if request.path.rstrip("/") != PATH:
             return None
         if request.method != "POST":
@@ -27,8 +27,8 @@ class Compaction:
         return self._compact()
 
     async def _compact(self) -> Response:
-        storage = self._world.storage
+        storage = self._state.storage
         before = storage.compacted
         await storage.compact(storage.revision)
-        told = {"revision": storage.revision, "compacted": storage.compacted, "forgotten": storage.compacted - before}
-        return Response(200, (("Content-Type", "application/json"),), encode_tree(told))
+        result = {"revision": storage.revision, "compacted": storage.compacted, "forgotten": storage.compacted - before}
+        return Response(200, (("Content-Type", "application/json"),), encode_tree(result))

@@ -1,6 +1,7 @@
-"""Where a server of one's own keeps its objects, and the secrets that must outlive it with them.
+"""The persistent data of a local server: its storage, and the token and certificate authority files beside it.
 
-The server's certificate authority in a file, so that clients go on trusting a server that was restarted.
+With `memory` nothing outlives the process. With a database file, `<file>.token` and `<file>.authority` (both 0600) make
+clients survive a restart.
 """
 
 import os
@@ -10,74 +11,77 @@ from pathlib import Path
 from typing import Final
 
 from levelset.apiserver.authn.token_file import load_users, new_token
-from levelset.apiserver.authn.users import OWNER, Caller
+from levelset.apiserver.authn.users import ADMIN, User
 from levelset.errors import ConfigError
-from levelset.http import Authority, Identity, write_private
+from levelset.http import CertificateAuthority, Identity, write_private
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
 
-__all__ = ["MEMORY", "check_data", "load_authority", "open_data", "secrets_of"]
-
-_BETWEEN = b"-----BEGIN CERTIFICATE-----"
+__all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "open_storage"]
 
 
-def load_authority(path: str | os.PathLike[str]) -> Authority:
-    """The authority in the file, key and certificate as PEM; makes both if there is no file yet. Raises ConfigError."""
+_CERTIFICATE_START = b"-----BEGIN CERTIFICATE-----"
+MEMORY: Final = "memory"
+_MILLISECONDS_TO_2020: Final = 1_577_836_800_000
+
+
+def check_data_path(data: str) -> None:
+    """Raises ConfigError if the path cannot be a database file; creates and changes nothing."""
+    if data != MEMORY and Path(data).is_dir():
+        example = shlex.quote(str(Path(data, "levelset.db")))
+        raise ConfigError(f"{data} is a directory, but --data needs a database file: try --data {example}")
+
+
+async def open_storage(data: str) -> Storage:
+    """Opens the storage in memory, or in this database file."""
+    if data == MEMORY:
+        return MemoryStorage(after=_first_revision())
+    return await SqliteStorage.open(data)
+
+
+def load_secrets(data: str, token_file: Path | None = None) -> tuple[dict[str, User], CertificateAuthority | None]:
+    """Loads the users by token, and the certificate authority; None in memory, where the server creates its own.
+
+    With a database file both are stored beside it, so that clients survive a restart.
+    """
+    if data == MEMORY:
+        return {new_token(): ADMIN} if token_file is None else load_users(token_file), None
+    return load_users(token_file or f"{data}.token"), load_authority(f"{data}.authority")
+
+
+def load_authority(path: str | os.PathLike[str]) -> CertificateAuthority:
+    """Reads the CA key and certificate (PEM) from the file, or creates the file with new ones. Raises ConfigError."""
     target = Path(path)
     try:
         content = target.read_bytes()
     except FileNotFoundError:
-        return _make(target)
+        return _create_authority(target)
     except OSError as error:
-        raise ConfigError(f"The authority file {target} cannot be read: {error.strerror or error}.") from error
-    key, begin, certificate = content.partition(_BETWEEN)
+        raise ConfigError(
+            f"The certificate authority file {target} cannot be read: {error.strerror or error}."
+        ) from error
+    key, begin, certificate = content.partition(_CERTIFICATE_START)
     if b"PRIVATE KEY" not in key or not begin:
-        raise ConfigError(f"The file {target} holds no authority: restore it, or remove it to have a new one made.")
-    return Authority(Identity(begin + certificate, key))
+        raise ConfigError(
+            f"The file {target} has no CA key and certificate: restore it, or remove it to generate new ones."
+        )
+    return CertificateAuthority(Identity(begin + certificate, key))
 
 
-def _make(target: Path) -> Authority:
-    authority = Authority.create("levelset")
+def _create_authority(target: Path) -> CertificateAuthority:
+    authority = CertificateAuthority.create("levelset")
     try:
         write_private(target, authority.identity.key + authority.identity.certificate)
     except OSError as error:
-        raise ConfigError(f"The authority file {target} cannot be written: {error.strerror or error}.") from error
+        raise ConfigError(
+            f"The certificate authority file {target} cannot be written: {error.strerror or error}."
+        ) from error
     return authority
 
 
-MEMORY: Final = "memory"
+def _first_revision() -> int:
+    """Returns a first revision above those of any earlier process: the milliseconds since 2020.
 
-_MILLISECONDS_TO_2020: Final = 1_577_836_800_000
-
-
-def check_data(data: str) -> None:
-    """ConfigError if objects cannot be kept there; nothing is made or changed."""
-    if data != MEMORY and Path(data).is_dir():
-        example = shlex.quote(str(Path(data, "levelset.db")))
-        raise ConfigError(f"{data} is a directory, and the objects are kept in a file: try --data {example}")
-
-
-async def open_data(data: str) -> Storage:
-    """The storage in memory, or in this file."""
-    if data == MEMORY:
-        return MemoryStorage(after=_revisions_before())
-    # A large file takes a while to read.
-    return await SqliteStorage.open(data)
-
-
-def secrets_of(data: str, token_file: Path | None = None) -> tuple[dict[str, Caller], Authority | None]:
-    """Who is known by which token, and the authority.
-
-    With data in a file they stay beside it, so that clients survive a restart.
-    """
-    if data == MEMORY:
-        return {new_token(): OWNER} if token_file is None else load_users(token_file), None
-    return load_users(token_file or f"{data}.token"), load_authority(f"{data}.authority")
-
-
-def _revisions_before() -> int:
-    """More than a process before this one has used, unless it wrote a thousand times a second all its life.
-
-    Clients that come back with one of those are told to list again; a store that began at 1 would let them wait for a
-    future that has nothing to do with what they have seen.
+    Revisions of an earlier process (at most 1,000 writes per second on average) are then too old, and their clients
+    relist. If revisions began at 1, such a client would wait for a revision that has nothing to do with what it saw.
     """
     return time.time_ns() // 1_000_000 - _MILLISECONDS_TO_2020

@@ -1,7 +1,8 @@
-"""Coroutines that need no task: run to their end by an ordinary call, or on from the moment a write has landed.
+"""Runs coroutines without a task: to their end in a plain call, or resumed by the commit of a write.
 
-The write path is written for storages that must be awaited. On one that must not it never pauses, and its answer is
-there at once. On one that is told of a landing it pauses once; a task would take three turns of the loop for that.
+The write path is written for storages that must be awaited. On a synchronous storage it never suspends, and its result
+is available at once. On a storage with group commit it suspends once; a task would need three event loop iterations
+for that.
 """
 
 import asyncio
@@ -9,15 +10,15 @@ from collections.abc import Coroutine, Generator
 from typing import Any, TypeVar
 
 from levelset.http import Deferred, Response
-from levelset.storage import Landing
+from levelset.storage import PendingWrite
 
-__all__ = ["Prompt", "run_at_once", "run_promptly"]
+__all__ = ["EagerResponse", "run_eagerly", "run_sync"]
 
 T = TypeVar("T")
 
 
-class Prompt:
-    """An answer to be awaited that may as well be run promptly: it never asks which task it runs in."""
+class EagerResponse:
+    """A pending response whose coroutine may run without a task, because it does not depend on the current task."""
 
     __slots__ = ("coroutine",)
 
@@ -28,21 +29,21 @@ class Prompt:
         return self.coroutine.__await__()
 
 
-def run_at_once(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns or raises; RuntimeError if it turns out to wait for something."""
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Returns or raises what the coroutine does; RuntimeError if it suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
     coroutine.close()
-    raise RuntimeError(f"{coroutine!r} waited, although all it needs is in memory")
+    raise RuntimeError(f"{coroutine!r} suspended, although the storage is synchronous")
 
 
-def run_promptly(coroutine: Coroutine[Any, Any, Response]) -> Response | Deferred:
-    """Begins now; the response if it is there at once, and otherwise where it will be.
+def run_eagerly(coroutine: Coroutine[Any, Any, Response]) -> Response | Deferred:
+    """Starts the coroutine now; returns its response if it does not suspend, otherwise a deferred response.
 
-    The coroutine may await futures and `sleep(0)`. It is not cancelled with whoever awaits it.
+    The coroutine may await futures and `sleep(0)`. Cancelling the awaiter of the result does not cancel it.
     """
     try:
         waited = coroutine.send(None)
@@ -53,32 +54,32 @@ def run_promptly(coroutine: Coroutine[Any, Any, Response]) -> Response | Deferre
 
 
 class _Running(Deferred):
-    """The answer of a coroutine that has begun."""
+    """The response of a coroutine that has started and suspended."""
 
     __slots__ = ("_coroutine",)
 
     def __init__(self, coroutine: Coroutine[Any, Any, Response], waited: Any) -> None:
         super().__init__()
         self._coroutine = coroutine
-        if waited.__class__ is Landing:  # all but always
-            waited.when_landed(self._go_on)
+        if waited.__class__ is PendingWrite:  # almost always
+            waited.when_done(self._resume)
         else:
             self._wait_for(waited)
 
     def _wait_for(self, waited: Any) -> None:
-        if isinstance(waited, Landing):
-            waited.when_landed(self._go_on)
+        if isinstance(waited, PendingWrite):
+            waited.when_done(self._resume)
         elif waited is None:
-            self.get_loop().call_soon(self._go_on)
+            self.get_loop().call_soon(self._resume)
         else:
-            waited.add_done_callback(self._go_on)
+            waited.add_done_callback(self._resume)
 
-    def _go_on(self, _: object = None) -> None:
+    def _resume(self, _: object = None) -> None:
         try:
             waited = self._coroutine.send(None)
         except StopIteration as end:
             self.settle(end.value)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is for whoever waits for the answer
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - raised in the awaiter
             self.fail(error)
         else:
             self._wait_for(waited)

@@ -1,4 +1,4 @@
-"""Whether the server is alive and ready, in the plain text that probes and people read."""
+"""The health endpoints of the server, `/healthz`, `/livez` and `/readyz`, in the text format of Kubernetes."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -13,14 +13,14 @@ _TEXT: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-
 
 
 class Health:
-    """Answers /healthz, /livez and /readyz from a few named checks; `ready` ones count for /readyz alone."""
+    """Serves /healthz, /livez and /readyz from named checks; those of `ready` count for /readyz only."""
 
     def __init__(self, *, live: Mapping[str, Check] | None = None, ready: Mapping[str, Check] | None = None) -> None:
         self.live: dict[str, Check] = {"ping": lambda: True, **(live or {})}
         self.ready: dict[str, Check] = dict(ready or {})
 
     def page(self, request: Request) -> Response | None:
-        """The answer if the path is one of health; None if it is not."""
+        """Returns the response, or None if the path is not a health endpoint."""
         segments = request.segments
         checks = self._checks(segments[0]) if segments else None
         if checks is None:
@@ -44,7 +44,7 @@ def _all(name: str, checks: Mapping[str, Check], request: Request) -> Response:
     excluded = set(request.parameters.get("exclude", ()))
     results = {check: check in excluded or test() for check, test in checks.items()}
     lines = [_line(check, passed=passed, excluded=check in excluded) for check, passed in results.items()]
-    # Unknown names are told, so that a misspelt one is not taken for a check that passed.
+    # As upstream: report unknown names, so that a misspelt exclusion does not go unnoticed.
     unknown = sorted(excluded - checks.keys())
     lines += [f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}"] if unknown else []
     if not all(results.values()):

@@ -1,6 +1,6 @@
-"""The file that tells kubectl where the server is, what to trust and which secret to show.
+"""Reads and writes the kubeconfig of an embedded server (0600).
 
-It is private, written whole or not at all, and never over a kubeconfig that somebody else wrote.
+The file is written atomically, and never over a kubeconfig that levelset did not write.
 """
 
 import base64
@@ -17,41 +17,41 @@ from levelset.http import write_private
 from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.yaml_codec import read_yaml
 
-__all__ = ["Contact", "check_kubeconfig", "read_kubeconfig", "write_kubeconfig"]
+__all__ = ["ConnectionInfo", "check_kubeconfig", "read_kubeconfig", "write_kubeconfig"]
 
 _NAME: Final = "levelset"
-_PATIENCE: Final = 2.0
+_CONNECT_TIMEOUT_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Contact:
-    """How to reach a server: its URL, the owner's token and, with TLS, the certificate to trust."""
+class ConnectionInfo:
+    """How to reach a server: its URL, the owner's token and, with TLS, the CA certificate (PEM)."""
 
     url: str
     token: str
     ca: bytes | None = None
 
     def __repr__(self) -> str:
-        # The generated one would put the token into logs.
-        return f"Contact({self.url!r})"
+        # The generated repr would put the token into logs.
+        return f"ConnectionInfo({self.url!r})"
 
-    def is_answered(self) -> bool:
-        """Whether somebody listens there. Blocks."""
+    def is_reachable(self) -> bool:
+        """Whether a server accepts connections there; blocks for at most 2 s."""
         parts = urlsplit(self.url)
         try:
-            with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 443), _PATIENCE):
+            with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 443), _CONNECT_TIMEOUT_SECONDS):
                 return True
         except OSError:
             return False
 
 
-def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
-    """Writes the file with mode 0600; raises ConfigError if there is a file that levelset did not write."""
+def write_kubeconfig(path: str | os.PathLike[str], connection: ConnectionInfo) -> None:
+    """Writes the file with mode 0600; raises ConfigError if levelset did not write the existing file."""
     target = Path(path)
     _require_ours(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_private(target, _text(contact).encode())
+        write_private(target, _text(connection).encode())
     except OSError as error:
         text = (
             f"The kubeconfig {target} cannot be written: {error.strerror or error}. Choose another with --kubeconfig."
@@ -60,23 +60,23 @@ def write_kubeconfig(path: str | os.PathLike[str], contact: Contact) -> None:
 
 
 def check_kubeconfig(path: str | os.PathLike[str]) -> None:
-    """Makes sure that the file may be written: there is none, or it is ours, and nobody needs it; raises ConfigError.
+    """Raises ConfigError if the file must not be overwritten: it is not ours, or its server is still running.
 
-    It asks whether the server that the file leads to is still there, so a coroutine calls it with `asyncio.to_thread`.
+    Blocks, because it connects to that server: a coroutine calls it with `asyncio.to_thread`.
     """
     _require_ours(Path(path))
     try:
         known = read_kubeconfig(path)
     except ConfigError:
-        return  # not there, or damaged and of no use to anybody
-    if known.is_answered():
+        return  # missing or damaged: nothing to preserve
+    if known.is_reachable():
         raise ConfigError(
-            f"{path} leads to a server that runs ({known.url}): choose another file with --kubeconfig, or stop it."
+            f"{path} belongs to a running server ({known.url}): choose another file with --kubeconfig, or stop it."
         )
 
 
-def read_kubeconfig(path: str | os.PathLike[str]) -> Contact:
-    """The server that a kubeconfig of ours leads to; raises ConfigError if it is none."""
+def read_kubeconfig(path: str | os.PathLike[str]) -> ConnectionInfo:
+    """Returns the connection in a kubeconfig that levelset wrote; raises ConfigError for any other file."""
     target = Path(path)
     tree = _read(target)
     if tree is None:
@@ -87,21 +87,21 @@ def read_kubeconfig(path: str | os.PathLike[str]) -> Contact:
         cluster = tree["clusters"][0]["cluster"]
         encoded = cluster.get("certificate-authority-data")
         ca = None if encoded is None else base64.b64decode(encoded, validate=True)
-        return Contact(str(cluster["server"]), str(tree["users"][0]["user"]["token"]), ca)
+        return ConnectionInfo(str(cluster["server"]), str(tree["users"][0]["user"]["token"]), ca)
     except (KeyError, IndexError, TypeError, AttributeError, binascii.Error) as error:
-        raise ConfigError(f"{target} is damaged: start `levelset serve` again to have it written anew.") from error
+        raise ConfigError(f"{target} is damaged: start `levelset serve` again to rewrite it.") from error
 
 
 def _require_ours(path: Path) -> None:
     tree = _read(path)
     if tree is not None and not _is_ours(tree):
         raise ConfigError(
-            f"{path} is a file of somebody else's and stays as it is: choose another with --kubeconfig, or remove it."
+            f"{path} was not written by levelset and is left alone: choose another with --kubeconfig, or remove it."
         )
 
 
 def _read(path: Path) -> Any:
-    """The content of the file; None if there is none, or nothing in it."""
+    """Returns the parsed file; None if it is missing or empty."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -111,12 +111,12 @@ def _read(path: Path) -> Any:
     try:
         documents = read_yaml(text)
     except BadObject:
-        return ""  # something, but no kubeconfig
+        return ""  # not empty, but not a kubeconfig
     return documents[0] if documents else None
 
 
 def _is_ours(tree: Any) -> bool:
-    """Whether every cluster, user and context in it is the one that we write."""
+    """Whether its only cluster, user and context are those that levelset writes."""
     if not is_map(tree):
         return False
     for part in ("clusters", "users", "contexts"):
@@ -126,24 +126,24 @@ def _is_ours(tree: Any) -> bool:
     return True
 
 
-def _text(contact: Contact) -> str:
+def _text(connection: ConnectionInfo) -> str:
     lines = [
-        f"# Written by `{_NAME} serve`, anew with every start: changes in here are lost.",
+        f"# Written by `{_NAME} serve` at every start: changes are lost.",
         "apiVersion: v1",
         "kind: Config",
         f"current-context: {_NAME}",
         "clusters:",
         f"- name: {_NAME}",
         "  cluster:",
-        f"    server: {contact.url}",
+        f"    server: {connection.url}",
     ]
-    if contact.ca is not None:
-        lines.append(f"    certificate-authority-data: {base64.b64encode(contact.ca).decode()}")
+    if connection.ca is not None:
+        lines.append(f"    certificate-authority-data: {base64.b64encode(connection.ca).decode()}")
     lines += [
         "users:",
         f"- name: {_NAME}",
         "  user:",
-        f"    token: {_quoted(contact.token)}",
+        f"    token: {_quoted(connection.token)}",
         "contexts:",
         f"- name: {_NAME}",
         "  context:",

@@ -1,4 +1,4 @@
-"""Reads the package's data files once in a process, so that no request ever waits for the disk."""
+"""Loads the package's data files once per process, so that no request waits for the disk."""
 
 import asyncio
 from functools import cache
@@ -9,12 +9,12 @@ from levelset.apiserver.wire import protobuf
 from levelset.patch import builtin_shape
 from levelset.re2 import unicode_data
 
-__all__ = ["read_data", "wait_data"]
+__all__ = ["load_package_data", "wait_package_data"]
 
 
 @cache
-def read_data() -> None:
-    """Reads the schemas and shapes of the built-in kinds, and the characters; they are still decoded on demand."""
+def load_package_data() -> None:
+    """Reads the schemas and shapes of the built-in kinds and the Unicode tables; they are decoded on demand."""
     preload()
     protobuf.preload()
     openapi_protobuf.preload()
@@ -22,7 +22,7 @@ def read_data() -> None:
     builtin_shape("", "v1", "ConfigMap")
 
 
-async def wait_data() -> None:
-    """Has the files read in a thread, unless they are read already."""
-    if not read_data.cache_info().currsize:
-        await asyncio.to_thread(read_data)
+async def wait_package_data() -> None:
+    """Loads the files in a thread, unless they are loaded already."""
+    if not load_package_data.cache_info().currsize:
+        await asyncio.to_thread(load_package_data)

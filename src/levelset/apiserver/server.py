@@ -1,13 +1,12 @@
-"""The API server as one object: give it a storage, start it, and there is Kubernetes to talk to.
+"""The API server as one object: `ApiServer` builds, starts and stops its components on top of a storage.
 
 ```python
 async with ApiServer() as server:
     print(server.url, server.token)
 ```
 
-All kinds of one server, put together: the catalog with the built-in kinds, and what keeps it up to date.
-
-Puts the parts of the server together: what is served, who answers, and what works in the background.
+`Kinds` is the catalog with the built-in kinds and the CRD registry that updates it. `build_components` wires the state,
+the HTTP handler (`app.py`) and the controllers (`controllers/`) together.
 """
 
 import asyncio
@@ -20,182 +19,46 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from levelset.apiserver.admission.chain import Admitter, Chain
-from levelset.apiserver.admission.policies.policy_index import Policies
-from levelset.apiserver.admission.webhooks import RemoteHooks
+from levelset.apiserver.admission.chain import AdmissionChain, AdmissionPlugin
+from levelset.apiserver.admission.policies.policy_index import PolicyIndex
+from levelset.apiserver.admission.webhooks import WebhookIndex
 from levelset.apiserver.app import App
 from levelset.apiserver.audit_log import AuditLog
-from levelset.apiserver.authn.authenticator import Access
-from levelset.apiserver.authn.service_account_tokens import Accounts
-from levelset.apiserver.authn.users import MASTERS, OWNER, Caller
-from levelset.apiserver.authz.rbac import Rbac
+from levelset.apiserver.authn.authenticator import Authenticator
+from levelset.apiserver.authn.service_account_tokens import ServiceAccountTokens
+from levelset.apiserver.authn.users import ADMIN, MASTERS, User
+from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.compaction import Compaction
-from levelset.apiserver.controllers.bootstrap_roles import restore_roles
-from levelset.apiserver.controllers.crd_cleanup import Cleanup
-from levelset.apiserver.controllers.event_expiry import EventExpiry
+from levelset.apiserver.controllers.bootstrap_roles import reconcile_bootstrap_roles
+from levelset.apiserver.controllers.crd_cleanup import CrdCleanup
+from levelset.apiserver.controllers.event_expiry import EventExpiryController
 from levelset.apiserver.controllers.garbage_collector import GarbageCollector
-from levelset.apiserver.controllers.namespaces import Namespaces
-from levelset.apiserver.controllers.policy_status import PolicyStatus
-from levelset.apiserver.controllers.role_aggregation import RoleAggregation
+from levelset.apiserver.controllers.namespaces import NamespaceController
+from levelset.apiserver.controllers.policy_status import PolicyStatusController
+from levelset.apiserver.controllers.role_aggregation import RoleAggregationController
 from levelset.apiserver.discovery import DiscoveryPages
 from levelset.apiserver.health import Health
-from levelset.apiserver.openapi.endpoint import OpenApiPages
-from levelset.apiserver.package_data import wait_data
-from levelset.apiserver.priority_and_fairness import Flow, InFlight, Shares
+from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
+from levelset.apiserver.package_data import wait_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
-from levelset.apiserver.registry.builtin.services import RANGE, Services
-from levelset.apiserver.registry.conversion_webhook import RemoteConversion
+from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
+from levelset.apiserver.registry.conversion_webhook import WebhookConverter
 from levelset.apiserver.registry.crd import definitions
-from levelset.apiserver.registry.crd.definitions import Definitions
+from levelset.apiserver.registry.crd.definitions import CrdRegistry
+from levelset.apiserver.request_limits import InFlightLimiter, UserLimiter, UserLimits
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.server_state import Tree, World, utc_now
+from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.namespace_finalize import finalize
-from levelset.apiserver.verbs.subresources.pod_logs import LogSource, answer_logs, refuse_logs
+from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
 from levelset.apiserver.verbs.subresources.token_request import TokenRequests
-from levelset.apiserver.verbs.watch_feeds import feeds_of
-from levelset.apiserver.wire.webhook_targets import Targets
+from levelset.apiserver.verbs.watch import feeds_of
+from levelset.apiserver.wire.webhook_client import WebhookClient
 from levelset.errors import ConfigError
-from levelset.http import Authority, Failure, Handler, Limits, Peer, Request, Response, Server, to_status
+from levelset.http import CertificateAuthority, Failure, Handler, Limits, Peer, Request, Response, Server, to_status
 from levelset.storage import MemoryStorage, Storage
 
-__all__ = ["ApiServer", "Kinds", "Parts", "assemble"]
-
-
-class Kinds:
-    """The catalog of a server with its definitions and services; `load` once, before the first request."""
-
-    def __init__(self, *, now: Callable[[], datetime] = utc_now, service_addresses: str = RANGE) -> None:
-        self.services = Services(service_addresses)
-        self.definitions = Definitions(now=now)
-        special = {
-            ("", "Service"): self.services.rules,
-            (definitions.GROUP, definitions.KIND): self.definitions.rules,
-        }
-        self.catalog = Catalog(builtin_kinds(special))
-
-    def serve_logs(self, group: str, kind: str, handler: Callable[..., Any]) -> None:
-        """Has the `log` subresource of a kind answered by `handler(world, served, namespace, name, request)`."""
-        served = self.catalog.kinds(group, kind)
-        if served is None or served.custom:
-            self.definitions.serve_logs(group, kind, handler)
-        else:
-            self.catalog.change(remove=[served], add=[replace(served, logs=handler)])
-
-    async def load(self, world: World) -> None:
-        """Takes in what is stored, and from then on follows every write to this world."""
-        await self.services.load(world)
-        await self.definitions.load(world)
-
-
-@dataclass(slots=True, eq=False)
-class Parts:
-    """The parts of a server that are not its edge."""
-
-    world: World
-    app: App
-    health: Health
-    kinds: Kinds
-    garbage: GarbageCollector
-    namespaces: Namespaces
-    expiry: EventExpiry
-    accounts: Accounts
-    webhooks: RemoteHooks
-    policies: Policies
-    policy_status: PolicyStatus
-    rbac: Rbac | None = None
-    aggregation: RoleAggregation | None = None
-    cleanup: Cleanup | None = field(default=None, init=False)
-    _cleaning: asyncio.Task[None] | None = field(default=None, init=False)
-
-    async def start(self) -> None:
-        """Takes in what is stored, and brings to life what works in the background."""
-        await wait_data()
-        await self.kinds.load(self.world)
-        self.cleanup = Cleanup(self.world, self.kinds.definitions)
-        self._cleaning = asyncio.create_task(self.cleanup.run(), name="cleanup of definitions")
-        await self.garbage.start()
-        await self.namespaces.start()
-        await self.expiry.start()
-        await self.accounts.load()
-        await self.webhooks.start()
-        await self.policies.start()
-        self.policy_status.start()
-        if self.rbac is not None and self.aggregation is not None:
-            await self.rbac.load(self.world)
-            await restore_roles(self.world)
-            self.aggregation.start()
-
-    async def stop(self) -> None:
-        """Ends what works in the background."""
-        if self.aggregation is not None:
-            await self.aggregation.stop()
-        await self.policy_status.stop()
-        await self.expiry.stop()
-        await self.namespaces.stop()
-        await self.garbage.stop()
-        if self._cleaning is not None:
-            self._cleaning.cancel()
-            await asyncio.gather(self._cleaning, return_exceptions=True)
-            self._cleaning = None
-        self.webhooks.targets.close()
-
-    async def wait_idle(self) -> None:
-        """Waits until nothing in the background has anything left to do."""
-        roles = () if self.aggregation is None else (self.aggregation.worker,)
-        workers = (self.garbage.worker, self.namespaces.worker, self.expiry.worker, self.policy_status.worker, *roles)
-        while True:
-            if self.cleanup is not None:
-                await self.cleanup.settle()
-            busy = [worker for worker in workers if not worker.is_idle]
-            if not busy:
-                return
-            for worker in busy:
-                await worker.wait_idle()
-
-
-def assemble(
-    storage: Storage,
-    *,
-    access: Access,
-    now: Callable[[], datetime],
-    random: Random,
-    rbac: bool = False,
-    targets: Targets | None = None,
-    service_addresses: str = RANGE,
-) -> Parts:
-    """A server's inside on top of a storage; with `rbac`, roles decide what those may do who are not masters."""
-    kinds, called = Kinds(now=now, service_addresses=service_addresses), targets or Targets()
-    kinds.serve_logs("", "Pod", refuse_logs)
-    kinds.definitions.remote = lambda webhook: RemoteConversion(webhook, called, random)
-    world = World(storage, kinds.catalog, access=access, now=now, random=random)
-    world.special["", "namespaces", "finalize"] = finalize
-    world.accounts = accounts = Accounts(world)
-    access.accounts = accounts.caller
-    world.special["", "serviceaccounts", "token"] = TokenRequests(accounts).answer
-    world.special["", "pods", "eviction"] = Evictions().answer
-    if rbac:
-        world.rbac = Rbac()
-        access.allows, access.admits_anonymous = world.rbac.allows, True
-    health = Health()
-    discovery, openapi, compaction = DiscoveryPages(world.catalog), OpenApiPages(world.catalog), Compaction(world)
-    app = App(world, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
-    world.policies = policies = Policies(world)
-    return Parts(
-        world=world,
-        app=app,
-        health=health,
-        kinds=kinds,
-        garbage=GarbageCollector(world),
-        namespaces=Namespaces(world),
-        expiry=EventExpiry(world),
-        accounts=accounts,
-        webhooks=RemoteHooks(world, called),
-        policies=policies,
-        policy_status=PolicyStatus(world, policies),
-        rbac=world.rbac,
-        aggregation=None if world.rbac is None else RoleAggregation(world, world.rbac),
-    )
+__all__ = ["ApiServer", "Kinds", "ServerComponents", "build_components"]
 
 
 _IN_FLIGHT: Final = 400
@@ -204,24 +67,21 @@ _IN_FLIGHT: Final = 400
 class ApiServer:
     """An embedded Kubernetes API server, over loopback or without any socket.
 
-    Without a storage everything is in memory and gone at the end; a storage that is given stays the caller's to close.
-    `token` is the secret of the owner, made up if there is none; `tokens` are more of them. With `tls` (the default,
-    and what kubectl needs to send a token) the server makes its own authority, whose certificate is `ca`.
-
-    Requests in the same process go to `handle`; they are the owner's if their `peer` is `ApiServer.owner`. Those over
-    the network are answered with 429 while `in_flight` others wait.
-
-    With `rbac` roles and bindings decide what others may do than the owner: users of `tokens` (a mapping from tokens to
-    callers), holders of certificates, service accounts, and anybody. `shares` bounds what each of them has under way;
-    the owner has no bound then. `audit` is the log of all requests, opened and closed with the server.
-
-    `admission` are those who are asked before a client's write, in this order; `admit` adds more of them. The webhooks
-    that configurations name are asked after them; `targets` says which addresses may be called, and where Services are.
-    Services get their addresses from the range `service_addresses`.
+    - `storage`: by default everything is in memory and lost at the end. The caller closes a storage that it passes.
+    - `token` is the bearer token of the owner (generated by default), `tokens` are further ones. With `tls` (the
+      default, and what kubectl needs to send a token) the server creates its own certificate authority, see `ca`.
+    - `handle` serves requests of the same process; with the `peer` `ApiServer.owner` they are the owner's. Requests
+      over the network get 429 while `in_flight` others are in flight.
+    - `rbac` authorizes all users but the owner: those of `tokens` (a mapping from tokens to users), of client
+      certificates, service accounts and anonymous ones. `user_limits` limits each of them; the owner has no limit then.
+    - `audit_log` logs all requests; the server opens and closes it.
+    - `admission` are in-process admission plugins, called in this order; `admit` adds more. Configured webhooks are
+      called after them; `webhook_client` restricts their addresses and resolves their Services.
+    - `service_addresses` is the range of ClusterIPs.
     """
 
-    owner: Final = Peer(OWNER.name, (MASTERS,))
-    """Who a request in the same process comes from, if nobody is to be asked for a token."""
+    owner: Final = Peer(ADMIN.name, (MASTERS,))
+    """The peer of in-process requests that need no token."""
 
     def __init__(
         self,
@@ -231,40 +91,40 @@ class ApiServer:
         port: int = 0,
         tls: bool = True,
         token: str | None = None,
-        tokens: Iterable[str] | Mapping[str, Caller] = (),
-        authority: Authority | None = None,
+        tokens: Iterable[str] | Mapping[str, User] = (),
+        authority: CertificateAuthority | None = None,
         limits: Limits | None = None,
         in_flight: int = _IN_FLIGHT,
         rbac: bool = False,
-        shares: Shares | None = None,
-        audit: AuditLog | None = None,
+        user_limits: UserLimits | None = None,
+        audit_log: AuditLog | None = None,
         now: Callable[[], datetime] = utc_now,
         random: Random | None = None,
-        admission: Iterable[Admitter] = (),
-        targets: Targets | None = None,
-        service_addresses: str = RANGE,
+        admission: Iterable[AdmissionPlugin] = (),
+        webhook_client: WebhookClient | None = None,
+        service_addresses: str = DEFAULT_SERVICE_CIDR,
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
         self.token = token or secrets.token_urlsafe(32)
-        access = Access({**_callers(tokens), self.token: OWNER})
-        random = random or Random()  # noqa: S311 - for what must differ, see World; the token above is the secret
-        self._parts: Parts = assemble(
+        authenticator = Authenticator({**_users_by_token(tokens), self.token: ADMIN})
+        random = random or Random()  # noqa: S311 - names must be unique, not secret, see ServerState
+        self._components: ServerComponents = build_components(
             self._storage,
-            access=access,
+            authenticator=authenticator,
             now=now,
             random=random,
             rbac=rbac,
-            targets=targets,
+            webhook_client=webhook_client,
             service_addresses=service_addresses,
         )
-        self._parts.health.ready["shutdown"] = lambda: not self._is_stopping
+        self._components.health.ready["shutdown"] = lambda: not self._is_stopping
         self.admit(*admission)
-        self._app: App = self._parts.app
-        # With roles there are users to be fair to, and the owner is never asked to wait for them.
-        self._app.flow = Flow(shares or Shares(in_flight=in_flight)) if rbac else None
-        self._handler: Handler = self._app.handle if rbac else InFlight(self._app.handle, in_flight).handle
-        self._audit = audit
+        self._app: App = self._components.app
+        # With RBAC there are users to limit, and the owner is never limited.
+        self._app.user_limiter = UserLimiter(user_limits or UserLimits(in_flight=in_flight)) if rbac else None
+        self._handler: Handler = self._app.handle if rbac else InFlightLimiter(self._app.handle, in_flight).handle
+        self._audit_log = audit_log
         self._is_started = self._is_stopping = False
         self.authority = authority
         self._is_secure = tls
@@ -272,74 +132,74 @@ class ApiServer:
         self._server: Server | None = None
 
     @property
-    def world(self) -> World:
-        """What the parts of the server share: storage, catalog, clock, validators, listeners."""
-        return self._parts.world
+    def state(self) -> ServerState:
+        """The shared state: storage, catalog, clock, validators, listeners."""
+        return self._components.state
 
     @property
     def url(self) -> str:
-        """Where to reach the server; raises ConfigError before it is started."""
+        """The base URL of the server; raises ConfigError before it listens."""
         if self._server is None:
-            raise ConfigError("The server has no address yet: start it first.")
+            raise ConfigError("The server has no URL yet: start it first.")
         return self._server.url
 
     @property
     def ca(self) -> bytes | None:
-        """The certificate that clients have to trust, as PEM; None without TLS, and before the start."""
+        """The CA certificate that clients have to trust, as PEM; None without TLS and before the start."""
         return self.authority.certificate if self.authority is not None and self._is_secure else None
 
     def handle(self, request: Request) -> Response | Awaitable[Response]:
-        """Answers a request: at once if it can, otherwise with something to wait for."""
+        """Returns the response to a request, or an awaitable of it; never raises."""
         return self._app.handle(request)
 
-    def admit(self, *admitters: Admitter) -> Callable[[], None]:
-        """Asks these before every write of a client that they are for; gives the function that ends it.
+    def admit(self, *plugins: AdmissionPlugin) -> Callable[[], None]:
+        """Adds admission plugins, which review the client writes that they match; returns a function that removes them.
 
-        What the server does on its own behalf, such as collecting garbage, is nobody else's business.
+        Writes of the server itself, such as garbage collection, are not reviewed.
         """
-        world = self._parts.world
-        chain = Chain(() if world.admission is None else world.admission.admitters)
-        world.admission = chain.with_more(admitters).or_none()
+        state = self._components.state
+        chain = AdmissionChain(() if state.admission is None else state.admission.plugins)
+        state.admission = chain.with_plugins(plugins).or_none()
 
         def end() -> None:
-            if world.admission is not None:
-                world.admission = world.admission.without(admitters).or_none()
+            if state.admission is not None:
+                state.admission = state.admission.without_plugins(plugins).or_none()
 
         return end
 
     def convert_with(self, group: str, kind: str, convert: Callable[[Tree, str], Tree]) -> Callable[[], None]:
-        """Has the versions of a custom kind converted by this function, which is pure; gives the one that ends it.
+        """Converts the versions of a custom kind with a pure function; returns a function that removes it.
 
-        It gets an object and the apiVersion that is wanted, whatever strategy the definition names. What it raises is
-        answered with 500, and of the metadata it may change the labels and the annotations only.
+        It gets an object and the desired apiVersion, and replaces the conversion strategy of the definition. If it
+        raises, the request gets 500. Of the metadata, it may change only labels and annotations.
         """
-        return self._parts.kinds.definitions.convert_with(group, kind, convert)
+        return self._components.kinds.definitions.set_converter(group, kind, convert)
 
     def serve_logs(self, group: str, kind: str, source: LogSource) -> None:
-        """Has the `log` subresource of a kind answered by this source, now and whenever the kind is defined."""
-        self._parts.kinds.serve_logs(group, kind, answer_logs(source))
+        """Serves the `log` subresource of a kind from this source, also if its CRD is created later."""
+        self._components.kinds.serve_logs(group, kind, log_handler(source))
 
     def serve_page(self, page: Callable[[Request], Response | Awaitable[Response] | None]) -> None:
-        """Has paths that belong to no resource answered by `page`, which gives None for those that are not its own.
+        """Serves non-resource paths with `page`, which returns None for paths that it does not serve.
 
-        Whoever is not known is refused before; who is known, and is not the owner, may only GET.
+        Unauthenticated requests are rejected before; without RBAC, users other than the owner may only GET.
         """
         self._app.add_page(page)
 
     async def start(self, *, listen: bool = True) -> None:
-        """Brings the objects and controllers to life, and begins to accept connections (unless told not to).
+        """Loads the objects, starts the controllers and, with `listen`, accepts connections.
 
-        Raises ConfigError if the address cannot be had.
+        Raises ConfigError if the address is not available.
         """
         if self._is_stopping:
-            raise ConfigError("A server that was stopped stays so: make a new one on the same storage.")
+            raise ConfigError("A stopped server cannot be started again: create a new one on the same storage.")
         if self._is_started:
             return
         self._is_started = True
         try:
-            if self._audit is not None:
-                await self._open_log(self._audit)
-            await self._parts.start()
+            if self._audit_log is not None:
+                await self._open_log(self._audit_log)
+            await self._components.start()
             if listen:
                 await self._listen()
         except BaseException:
@@ -347,26 +207,26 @@ class ApiServer:
             raise
 
     async def stop(self, *, within: float = 10.0) -> None:
-        """Is no longer ready, ends watches, answers what is under way, and leaves nothing behind."""
+        """Fails readiness, ends watches, finishes requests for up to `within` seconds, and stops the controllers."""
         if not self._is_started:
             return
         self._is_stopping = True
-        feeds_of(self.world).close()
+        feeds_of(self.state).close()
         try:
             if self._server is not None:
                 await self._server.stop(within=within)
         finally:
             self._is_started = False
-            await self._parts.stop()
+            await self._components.stop()
             if self._owns_storage:
                 await self._storage.close()
-            if self._audit is not None:
-                self._app.journal = None
-                await asyncio.to_thread(self._audit.close)
+            if self._audit_log is not None:
+                self._app.audit_log = None
+                await asyncio.to_thread(self._audit_log.close)
 
     async def idle(self) -> None:
-        """Waits until the garbage collector and the namespaces have nothing left to do."""
-        await self._parts.wait_idle()
+        """Waits until the controllers of the server, such as the garbage collector, have nothing left to do."""
+        await self._components.wait_idle()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -378,7 +238,7 @@ class ApiServer:
         await self.stop()
 
     async def _listen(self) -> None:
-        # Making certificates takes a while and reads files: not on the loop.
+        # Generating certificates takes time and reads files: not on the event loop.
         context = await asyncio.to_thread(self._context) if self._is_secure else None
         self._server = Server(
             self._handler,
@@ -386,32 +246,169 @@ class ApiServer:
             port=self._port,
             tls=context,
             limits=self._limits,
-            on_error=self._refuse,
+            on_error=self._reject,
         )
         await self._server.start()
 
-    async def _open_log(self, audit: AuditLog) -> None:
-        audit.now = self.world.now
-        await asyncio.to_thread(audit.open)
-        self._app.journal = audit
+    async def _open_log(self, audit_log: AuditLog) -> None:
+        audit_log.now = self.state.now
+        await asyncio.to_thread(audit_log.open)
+        self._app.audit_log = audit_log
 
-    def _refuse(self, failure: Failure) -> Response:
-        """What somebody is told whose request never came as far as to be one."""
-        answer = to_status(failure)
-        return answer if self._audit is None else self._audit.refuse(failure, answer)
+    def _reject(self, failure: Failure) -> Response:
+        """Returns the response to input that is not a valid HTTP request."""
+        response = to_status(failure)
+        return response if self._audit_log is None else self._audit_log.observe_rejected(failure, response)
 
     def _context(self) -> ssl.SSLContext:
-        self.authority = authority = self.authority or Authority.create("levelset")
+        self.authority = authority = self.authority or CertificateAuthority.create("levelset")
         host = self._host
         names = ["localhost"] if _is_address(host) else ["localhost", host]
         addresses = {"127.0.0.1", "::1", *([host] if _is_address(host) else [])}
         return authority.server_context(authority.issue_server(names, sorted(addresses)))
 
 
-def _callers(tokens: Iterable[str] | Mapping[str, Caller]) -> dict[str, Caller]:
+class Kinds:
+    """The catalog of a server with its CRD registry and service strategy; `load` once, before the first request."""
+
+    def __init__(self, *, now: Callable[[], datetime] = utc_now, service_addresses: str = DEFAULT_SERVICE_CIDR) -> None:
+        self.services = ServiceStrategy(service_addresses)
+        self.definitions = CrdRegistry(now=now)
+        rules = {
+            ("", "Service"): self.services.rules,
+            (definitions.GROUP, definitions.KIND): self.definitions.rules,
+        }
+        self.catalog = Catalog(builtin_kinds(rules))
+
+    def serve_logs(self, group: str, kind: str, handler: Callable[..., Any]) -> None:
+        """Serves the `log` subresource of a kind with `handler(state, served, namespace, name, request)`."""
+        served = self.catalog.kinds(group, kind)
+        if served is None or served.custom:
+            self.definitions.serve_logs(group, kind, handler)
+        else:
+            self.catalog.change(remove=[served], add=[replace(served, logs=handler)])
+
+    async def load(self, state: ServerState) -> None:
+        """Loads the stored services and definitions, and listens to their writes from then on."""
+        await self.services.load(state)
+        await self.definitions.load(state)
+
+
+@dataclass(slots=True, eq=False)
+class ServerComponents:
+    """The components of a server behind its HTTP listener."""
+
+    state: ServerState
+    app: App
+    health: Health
+    kinds: Kinds
+    garbage_collector: GarbageCollector
+    namespaces: NamespaceController
+    event_expiry: EventExpiryController
+    service_account_tokens: ServiceAccountTokens
+    webhooks: WebhookIndex
+    policies: PolicyIndex
+    policy_status: PolicyStatusController
+    rbac: RbacAuthorizer | None = None
+    role_aggregation: RoleAggregationController | None = None
+    crd_cleanup: CrdCleanup | None = field(default=None, init=False)
+    _crd_cleanup_task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    async def start(self) -> None:
+        """Loads the stored objects and starts the controllers."""
+        await wait_package_data()
+        await self.kinds.load(self.state)
+        self.crd_cleanup = CrdCleanup(self.state, self.kinds.definitions)
+        self._crd_cleanup_task = asyncio.create_task(self.crd_cleanup.run(), name="crd cleanup")
+        await self.garbage_collector.start()
+        await self.namespaces.start()
+        await self.event_expiry.start()
+        await self.service_account_tokens.load()
+        await self.webhooks.start()
+        await self.policies.start()
+        self.policy_status.start()
+        if self.rbac is not None and self.role_aggregation is not None:
+            await self.rbac.load(self.state)
+            await reconcile_bootstrap_roles(self.state)
+            self.role_aggregation.start()
+
+    async def stop(self) -> None:
+        """Stops the controllers."""
+        if self.role_aggregation is not None:
+            await self.role_aggregation.stop()
+        await self.policy_status.stop()
+        await self.event_expiry.stop()
+        await self.namespaces.stop()
+        await self.garbage_collector.stop()
+        if self._crd_cleanup_task is not None:
+            self._crd_cleanup_task.cancel()
+            await asyncio.gather(self._crd_cleanup_task, return_exceptions=True)
+            self._crd_cleanup_task = None
+        self.webhooks.client.close()
+
+    async def wait_idle(self) -> None:
+        """Waits until the queues of all controllers are empty."""
+        role_queues = () if self.role_aggregation is None else (self.role_aggregation.queue,)
+        controllers = (self.garbage_collector, self.namespaces, self.event_expiry, self.policy_status)
+        queues = (*(controller.queue for controller in controllers), *role_queues)
+        while True:
+            if self.crd_cleanup is not None:
+                await self.crd_cleanup.settle()
+            busy = [queue for queue in queues if not queue.is_idle]
+            if not busy:
+                return
+            for queue in busy:
+                await queue.wait_idle()
+
+
+def build_components(
+    storage: Storage,
+    *,
+    authenticator: Authenticator,
+    now: Callable[[], datetime],
+    random: Random,
+    rbac: bool = False,
+    webhook_client: WebhookClient | None = None,
+    service_addresses: str = DEFAULT_SERVICE_CIDR,
+) -> ServerComponents:
+    """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
+    kinds, client = Kinds(now=now, service_addresses=service_addresses), webhook_client or WebhookClient()
+    kinds.serve_logs("", "Pod", reject_logs)
+    kinds.definitions.webhook_converter = lambda webhook: WebhookConverter(webhook, client, random)
+    state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
+    state.subresource_handlers["", "namespaces", "finalize"] = finalize
+    state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
+    authenticator.service_account_user = service_account_tokens.authenticate
+    state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle
+    state.subresource_handlers["", "pods", "eviction"] = Evictions().handle
+    if rbac:
+        state.rbac = RbacAuthorizer()
+        authenticator.may_impersonate, authenticator.allow_anonymous = state.rbac.allows, True
+    health = Health()
+    discovery, openapi, compaction = DiscoveryPages(state.catalog), OpenApiEndpoint(state.catalog), Compaction(state)
+    app = App(state, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
+    state.policies = policies = PolicyIndex(state)
+    return ServerComponents(
+        state=state,
+        app=app,
+        health=health,
+        kinds=kinds,
+        garbage_collector=GarbageCollector(state),
+        namespaces=NamespaceController(state),
+        event_expiry=EventExpiryController(state),
+        service_account_tokens=service_account_tokens,
+        webhooks=WebhookIndex(state, client),
+        policies=policies,
+        policy_status=PolicyStatusController(state, policies),
+        rbac=state.rbac,
+        role_aggregation=None if state.rbac is None else RoleAggregationController(state, state.rbac),
+    )
+
+
+def _users_by_token(tokens: Iterable[str] | Mapping[str, User]) -> dict[str, User]:
     if isinstance(tokens, Mapping):
-        return dict(cast("Mapping[str, Caller]", tokens))
-    return dict.fromkeys(tokens, OWNER)
+        return dict(cast("Mapping[str, User]", tokens))
+    return dict.fromkeys(tokens, ADMIN)
 
 
 def _is_address(host: str) -> bool:

@@ -5,13 +5,12 @@ program = compile_rule("self.replicas <= self.max", Declarations({"self": declar
 program({"self": {"replicas": 3, "max": 5}})  # True
 ```
 
-`compile_rules` does so for all rules of a schema (x-kubernetes-validations).
+`compile_rules` compiles all rules of a schema (x-kubernetes-validations).
 """
 
 from levelset.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
-from levelset.cel.json_values import plain_value
-from levelset.cel.lexer import RESERVED
 from levelset.cel.library.authorizer import Authorizer, Decide, Decision, PathCheck, ResourceCheck
+from levelset.cel.parser import RESERVED
 from levelset.cel.policy_environment import APPLIED, PATCHES, policy_declarations
 from levelset.cel.program import CALL_LIMIT, OBJECT_LIMIT, Budget, Declarations, Program, compile_rule
 from levelset.cel.schema_types import declared_type, escape
@@ -34,7 +33,7 @@ from levelset.cel.types import (
     optional_of,
 )
 from levelset.cel.validation_rules import OMITTED, Finding, Rules, compile_rules
-from levelset.cel.values import Made
+from levelset.cel.values import Made, plain_value
 
 __all__ = [
     "APPLIED",

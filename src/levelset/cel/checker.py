@@ -1,8 +1,6 @@
-"""Types found and checked: every part of an expression gets its type, every call the variants it may stand for.
+"""The type checker of CEL: assigns a type to every sub-expression and resolves the overloads of every call.
 
-Types made to fit: what the open types of a signature or an empty list turn out to be.
-
-Texts that must be something else: patterns, times and durations that are written out are checked beforehand.
+Messages are those of cel-go. Also checks literal patterns, timestamps and durations at compile time (`check_literals`).
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +9,6 @@ from typing import Any
 
 from levelset.cel.errors import BadProgram, CompileError, EvaluationError, Issue
 from levelset.cel.library.regexes import compile_pattern
-from levelset.cel.overloads import Overload
 from levelset.cel.syntax_tree import (
     Bind,
     Call,
@@ -28,7 +25,6 @@ from levelset.cel.syntax_tree import (
     Struct,
     walk,
 )
-from levelset.cel.timestamps import parse_duration, parse_timestamp
 from levelset.cel.types import (
     BOOL,
     BYTES,
@@ -39,6 +35,7 @@ from levelset.cel.types import (
     STRING,
     TYPE_NAMES,
     UINT,
+    Overload,
     Type,
     list_of,
     map_of,
@@ -46,7 +43,7 @@ from levelset.cel.types import (
     param,
     type_of,
 )
-from levelset.cel.values import MAX_TIME, MIN_TIME, Uint
+from levelset.cel.values import MAX_TIME, MIN_TIME, Uint, parse_duration, parse_timestamp
 from levelset.re2 import BadRegex
 
 __all__ = ["Bindings", "check", "check_literals", "qualified"]
@@ -55,33 +52,33 @@ _NULLABLE = frozenset(("null_type", "object", "opaque", "timestamp", "duration",
 
 
 class Bindings:
-    """What each open type stands for so far."""
+    """The substitution of type parameters found so far (unification)."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}
         self._count = 0
 
     def fresh(self) -> Type:
-        """An open type of its own."""
+        """A new, unbound type variable."""
         self._count += 1
         return param(f"@{self._count}")
 
     def snapshot(self) -> dict[str, Type]:
-        """The state to come back to."""
+        """The current substitution, for `restore`."""
         return dict(self._bound)
 
     def restore(self, state: dict[str, Type]) -> None:
-        """Forgets what was found since."""
+        """Discards the bindings made since the snapshot was taken."""
         self._bound = dict(state)
 
     def find(self, kind: Type) -> Type:
-        """What a type stands for, one level deep."""
+        """The type that a type variable is bound to, resolved one level deep."""
         while kind.kind == "param" and kind.name in self._bound:
             kind = self._bound[kind.name]
         return kind
 
     def final(self, kind: Type) -> Type:
-        """The type with everything open replaced, by dyn at last."""
+        """The type with all type variables substituted; unbound ones become dyn."""
         found = self.find(kind)
         if found.kind == "param":
             return DYN
@@ -91,7 +88,7 @@ class Bindings:
         return found if all(map(_is, params, found.params)) else replace(found, params=params)
 
     def applied(self, overload: Overload, types: list[Type]) -> Type | None:
-        """The result of this variant for arguments of these types; None if they do not fit."""
+        """The result type of this overload for arguments of these types; None if they do not match."""
         if len(overload.params) != len(types):
             return None
         params, result = overload.params, overload.result
@@ -113,7 +110,7 @@ class Bindings:
         return replace(kind, params=tuple(self._renamed(each, names) for each in kind.params))
 
     def assign(self, to: Type, value: Type) -> bool:
-        """Whether a value of the second type may stand where the first is wanted; open types are bound on the way."""
+        """Whether a value of the second type is assignable to the first; binds type variables as needed."""
         to, value = self.find(to), self.find(value)
         if to.kind == "param":
             return self._bind(to, value)
@@ -164,7 +161,7 @@ _LITERALS: Mapping[type, Type] = {
 
 
 def check(text: str, tree: Node, variables: Mapping[str, Type], functions: Functions, structs: Structs) -> Type:
-    """The type of this expression; its tree is filled with types. Raises CompileError with all that does not fit."""
+    """The type of this expression; annotates its tree with types. Raises CompileError with all type errors."""
     checker = _Checker(variables, functions, structs)
     checker.visit(tree)
     if checker.issues:
@@ -175,7 +172,7 @@ def check(text: str, tree: Node, variables: Mapping[str, Type], functions: Funct
 
 
 def qualified(node: Node) -> str | None:
-    """The name with dots that a chain of fields spells, as in `google.protobuf.Timestamp`."""
+    """The qualified name that a chain of field selections spells, such as `google.protobuf.Timestamp`."""
     names: list[str] = []
     while isinstance(node, Select) and not node.test and not node.optional:
         names.append(node.field)
@@ -191,7 +188,7 @@ class _Checker:
         self._scopes: list[Mapping[str, Type]] = [variables]
         self._functions = functions
         self._structs = structs
-        self._lenient = 0  # inside some calls, lists may hold anything
+        self._lenient = 0  # the arguments of some calls may be lists with elements of mixed types
 
     def visit(self, node: Node) -> Type:
         found = _VISITS[type(node)](self, node)
@@ -267,7 +264,7 @@ class _Checker:
         return self._resolve(node, types, [each for each in overloads if each.is_method == (node.target is not None)])
 
     def _resolve(self, node: Call, types: list[Type], overloads: list[Overload]) -> Type:
-        """The result of the only variant that fits, or dyn if several do that give different types."""
+        """The result type of the only matching overload; dyn if several match with different result types."""
         results: list[Type] = []
         before = self.bindings.snapshot()
         after: Any = None
@@ -340,7 +337,7 @@ class _Checker:
         return DYN if self.bindings.find(found).kind == "dyn" else inner
 
     def _joined(self, position: int, one: Type | None, two: Type) -> Type:
-        """The type of elements so far; all must be of one type, or dyn."""
+        """The common type of the elements so far; all must have one type, or be dyn."""
         if one is None:
             return two
         first, second = self.bindings.find(one), self.bindings.find(two)
@@ -433,7 +430,7 @@ _PATTERNS = frozenset(("matches", "find", "findAll"))
 
 
 def check_literals(text: str, tree: Node) -> None:
-    """Raises CompileError for a pattern, time or duration that is written out and is none."""
+    """Raises CompileError for an invalid pattern, timestamp or duration that is written as a literal."""
     found = [issue for node in walk(tree) if isinstance(node, Call) for issue in _issues(text, node)]
     if found:
         raise CompileError(text, found)

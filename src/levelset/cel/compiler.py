@@ -1,11 +1,10 @@
-"""Typed trees turned into Python: statements for what may fail, plain expressions for all else.
+"""Compiles type-checked CEL expressions to Python functions.
 
-No text of an expression becomes code: names of variables are made up here, and texts, numbers and names of fields
-stand as literals that `repr` wrote, or as constants beside the code.
+Sub-expressions that may fail become statements, all others plain Python expressions. Calls are inlined where the types
+are known and dispatched by value where they are not; macros become loops, and each iteration is charged to the budget.
 
-Calls written as Python: in place where the types are known, by looking at the values where they are not.
-
-Macros that walk over a range, written as loops; each round takes its steps from the budget.
+No text of an expression becomes code: variable names are generated, and strings, numbers and field names are literals
+written by `repr`, or constants in the namespace.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +12,9 @@ from collections.abc import Generator as Generated
 from contextlib import contextmanager
 from typing import Any
 
-from levelset.cel import runtime
+from levelset.cel import dynamic_operators
 from levelset.cel.errors import CostExceeded, EvaluationError
 from levelset.cel.library.regexes import compile_pattern
-from levelset.cel.overloads import Overload
 from levelset.cel.runtime_cost import CHARGES
 from levelset.cel.syntax_tree import (
     Bind,
@@ -32,7 +30,7 @@ from levelset.cel.syntax_tree import (
     Select,
     Struct,
 )
-from levelset.cel.types import Type
+from levelset.cel.types import Overload, Type
 from levelset.cel.values import (
     MAX_INT,
     MIN_INT,
@@ -52,15 +50,15 @@ from levelset.cel.values import (
 __all__ = ["FAILURES", "Generator", "boolean", "call", "emitter", "fold"]
 
 FAILURES = (EvaluationError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
-_MAX_BLOCKS = 10  # of Python's limit of 20 for each function
-_MAX_TEXT = 400  # characters of a plain expression, so that brackets do not nest without end
+_MAX_BLOCKS = 10  # Python allows 20 nested blocks in each function
+_MAX_TEXT = 400  # characters of a plain expression; longer ones become statements
 
 Emit = Callable[["Generator", Any], str]
 _EMITS: dict[type, Emit] = {}
 
 
 def emitter(kind: type) -> Callable[[Emit], Emit]:
-    """Says that a function writes the code of trees of this kind."""
+    """Registers a function that writes the code of nodes of this class."""
 
     def register(function: Emit) -> Emit:
         _EMITS[kind] = function
@@ -70,9 +68,9 @@ def emitter(kind: type) -> Callable[[Emit], Emit]:
 
 
 class Generator:
-    """The code of one expression while it is written.
+    """The code generator of one expression.
 
-    `risky` says whether something that was written since it was last reset may fail; `weight` counts the steps.
+    `risky` is set if code written since it was last reset may fail; `weight` counts the steps.
     """
 
     def __init__(self, variables: Mapping[str, Type]) -> None:
@@ -89,7 +87,7 @@ class Generator:
         self._parameters = [made for _, made in self._scope]
 
     def function(self, tree: Node) -> Callable[..., Any]:
-        """The function that evaluates this tree, of a budget and the variables in their order."""
+        """The function that evaluates this tree; its parameters are a budget and the variables, in order."""
         result = self.emit(tree)
         self.line(f"return {result}")
         head = f"def run({', '.join(['b', *self._parameters])}):"
@@ -99,10 +97,10 @@ class Generator:
         made: Callable[..., Any] = names["run"]
         return made
 
-    # Writing.
+    # Emitting code.
 
     def emit(self, node: Node) -> str:
-        """Python that gives the value of a tree, once the statements written on the way have run."""
+        """A Python expression for the value of a tree; the statements that it depends on are written first."""
         if self._blocks >= _MAX_BLOCKS and node.height > 2:
             return self._outlined(node)
         text = _EMITS[type(node)](self, node)
@@ -113,29 +111,29 @@ class Generator:
         self._lines.append(" " * self._indent + text)
 
     def name(self, prefix: str = "t") -> str:
-        """A name that nothing else has."""
+        """An unused name."""
         self._count += 1
         return f"{prefix}{self._count}"
 
     def stored(self, text: str, into: str | None = None) -> str:
-        """The name of a variable that holds this value."""
+        """Stores the value in a variable; returns its name."""
         made = into or self.name()
         self.line(f"{made} = {text}")
         return made
 
     def atom(self, text: str) -> str:
-        """The value as something that may be written twice."""
+        """The value as a name or literal, which may be used twice without evaluating it twice."""
         return text if text.isidentifier() else self.stored(text)
 
     def constant(self, value: Any) -> str:
-        """The name of a value that is known now."""
+        """The name of a constant in the namespace that holds this value."""
         made = self.name("k")
         self.constants[made] = value
         return made
 
     @contextmanager
     def block(self, head: str) -> Generated[None, None, None]:
-        """The statements under a head such as `if x:`."""
+        """The statements under a header such as `if x:`."""
         counts = not head.startswith(("if", "else", "elif"))
         self.line(head)
         self._indent += 1
@@ -149,41 +147,41 @@ class Generator:
 
     @contextmanager
     def bound(self, names: Mapping[str, str]) -> Generated[None, None, None]:
-        """Names of the expression that stand for variables of the code."""
+        """Binds names of the expression to variables of the generated code."""
         self._scope.extend(names.items())
         yield
         del self._scope[-len(names) :]
 
     def variable(self, name: str) -> str:
-        """The variable of the code that a name stands for."""
+        """The variable of the generated code that a name is bound to."""
         return next(made for known, made in reversed(self._scope) if known == name)
 
     def _outlined(self, node: Node) -> str:
-        """A call of a function of its own, as Python's blocks do not nest without limit."""
-        kept = self._lines, self._indent, self._blocks
+        """A call of a separate function that holds the code, because Python limits how deeply blocks nest."""
+        saved = self._lines, self._indent, self._blocks
         self._lines, self._indent, self._blocks = [], 1, 0
         result = _EMITS[type(node)](self, node)
         self.line(f"return {result}")
         made = self.name("f")
         parameters = ", ".join(dict.fromkeys(["b", *(known for _, known in self._scope)]))
         self._functions.append("\n".join([f"def {made}({parameters}):", *self._lines]))
-        self._lines, self._indent, self._blocks = kept
+        self._lines, self._indent, self._blocks = saved
         self.risky = True
         return f"{made}({parameters})"
 
     def mark(self) -> int:
-        """A place to write something into later."""
+        """A position in the code at which a statement can be inserted later."""
         self._lines.append("")
         return len(self._lines) - 1
 
     def charge_at(self, place: int, steps: int) -> None:
-        """Writes, at a place marked before, that so many steps are taken from the budget, if it has them."""
+        """Inserts, at a marked position, a statement that charges so many steps to the budget."""
         indent = " " * self._indent
         self._lines[place] = f"{indent}b.left -= {steps}\n{indent}if b.left < 0: raise CostExceeded()"
 
     @contextmanager
     def branch(self, head: str) -> Generated[None, None, None]:
-        """A block that may not be reached: inside loops its steps count when it is, elsewhere they are too few."""
+        """A conditional block: inside loops its steps are charged when it runs; elsewhere they are too few to count."""
         before = self.weight
         with self.block(head):
             place = self.mark()
@@ -192,11 +190,11 @@ class Generator:
                 self._lines[place] = f"{' ' * self._indent}b.left -= {self.weight - before}"
         self.weight = before
 
-    # Trying.
+    # Handling of failures.
 
     def attempt(self, node: Node, into: str, on_failure: list[str]) -> None:
-        """Writes a tree, as a bool, into a variable; if it may fail, with what is to be done then."""
-        kept, was_risky = self._lines, self.risky
+        """Assigns a tree, as a bool, to a variable; if it may fail, `on_failure` are the lines of the handler."""
+        saved, was_risky = self._lines, self.risky
         self._lines, self.risky = [], False
         self._indent += 1
         self._blocks += 1
@@ -204,7 +202,7 @@ class Generator:
         self._indent -= 1
         self._blocks -= 1
         lines, risky = self._lines, self.risky
-        self._lines, self.risky = kept, was_risky or risky
+        self._lines, self.risky = saved, was_risky or risky
         if not risky:
             self._lines.extend(line[1:] for each in lines for line in each.split("\n"))
             return
@@ -216,12 +214,12 @@ class Generator:
 
 
 def boolean(node: Node) -> Callable[[str], str]:
-    """What turns the value of this tree into a bool: nothing, if it is one for certain."""
+    """The function that turns the source of this tree's value into that of a bool; unchanged if it always is one."""
     return str if node.type.kind == "bool" else lambda text: f"as_bool({text})"
 
 
 _HELPERS: Mapping[str, Any] = {
-    **{name: getattr(runtime, name) for name in runtime.__all__},
+    **{name: getattr(dynamic_operators, name) for name in dynamic_operators.__all__},
     **{f"charge_{name}": charge for name, charge in CHARGES.items()},
     "FAILURES": FAILURES,
     "NONE": NONE,
@@ -288,7 +286,7 @@ def _presence(g: Generator, operand: str, key: str, kind: Type, *, is_nullable: 
 
 @emitter(Logic)
 def _logic(g: Generator, node: Logic) -> str:
-    """`&&` and `||`: an operand that fails does not matter if another one decides."""
+    """`&&` and `||`: an operand that fails is ignored if another one determines the result."""
     is_and = node.operator == "&&"
     if all(map(_is_simple, node.operands)):
         return f"({(' and ' if is_and else ' or ').join(map(g.emit, node.operands))})"
@@ -308,10 +306,10 @@ def _logic(g: Generator, node: Logic) -> str:
 
 
 def _is_simple(node: Node) -> bool:
-    """Whether a tree is surely a plain expression that cannot fail."""
+    """Whether a tree is certainly a plain expression that cannot fail."""
     if isinstance(node, Select):
-        is_kept = node.operand.type.kind in ("object", "map")
-        return node.test and is_kept and isinstance(node.operand, Ident) and node.operand.named is None
+        is_unchanged = node.operand.type.kind in ("object", "map")
+        return node.test and is_unchanged and isinstance(node.operand, Ident) and node.operand.named is None
     return isinstance(node, Literal | Ident) and node.type.kind == "bool"
 
 
@@ -351,7 +349,7 @@ def _map(g: Generator, node: MapOf) -> str:
 @emitter(Struct)
 def _struct(g: Generator, node: Struct) -> str:
     g.weight += 40
-    # What the schema of the object will be is known only later: the name is checked then.
+    # The schema of the object is only known at evaluation: the name is checked then.
     found = g.stored(f"Made({node.name!r})" if node.type.kind == "dyn" else "{}")
     for entry in node.entries:
         value = g.atom(g.emit(entry.value))
@@ -384,19 +382,19 @@ def _opt_map(g: Generator, node: OptMap) -> str:
     return found
 
 
-_SMALL = frozenset(("traverse", "compare", "both", "prefix"))  # charges of calls that are quick: counted in loops only
+_SMALL = frozenset(("traverse", "compare", "both", "prefix"))  # charges of cheap calls: counted in loops only
 _FOLDED = frozenset(("timestamp", "duration", "quantity", "ip", "cidr", "semver", "url"))
 _PLAIN = frozenset(("int", "uint", "string", "bytes", "bool", "timestamp", "duration", "null_type"))
 
 
 @emitter(Call)
 def call(g: Generator, node: Call) -> str:
-    """Python that gives the result of a call."""
+    """A Python expression for the result of a call."""
     if node.function == "_?_:_":
         return _conditional(g, node)
     if node.function in ("or", "orValue") and node.target is not None:
         return _otherwise(g, node, node.target)
-    known = _known(node)
+    known = _constant_result(node)
     if known is not None:
         return g.constant(known[0])
     nodes = [*([node.target] if node.target is not None else []), *node.arguments]
@@ -422,7 +420,7 @@ def _plain(g: Generator, node: Call, nodes: list[Node]) -> str:
 
 
 def _is_brief(overload: Overload, nodes: list[Node]) -> bool:
-    """Whether a call looks at no more than a literal has."""
+    """Whether a call reads no more characters than a literal has."""
     return overload.charge == "prefix" and isinstance(nodes[-1], Literal)
 
 
@@ -445,12 +443,12 @@ def _is_atom(text: str) -> bool:
 
 
 def _fits(wanted: Type, node: Node) -> bool:
-    """Whether a value of this tree is surely of the type that a variant takes."""
+    """Whether the values of this tree certainly have the type that an overload takes."""
     return node.type.kind not in ("dyn", "param") or wanted.kind in ("dyn", "param")
 
 
-def _known(node: Call) -> tuple[Any] | None:
-    """The result of a call that always gives the same, such as duration('1h')."""
+def _constant_result(node: Call) -> tuple[Any] | None:
+    """The result of a call with constant arguments, such as duration('1h')."""
     if node.target is not None or len(node.overloads) != 1:
         return None
     is_named = node.function.startswith("format.") and not node.arguments
@@ -475,7 +473,7 @@ def _conditional(g: Generator, node: Call) -> str:
 
 
 def _otherwise(g: Generator, node: Call, target: Node) -> str:
-    """`or` and `orValue`: the other value is only looked at if it is needed."""
+    """`or` and `orValue`: the alternative is only evaluated if it is needed."""
     one = g.atom(g.emit(target))
     g.weight += 1
     found = g.name()
@@ -488,7 +486,7 @@ def _otherwise(g: Generator, node: Call, target: Node) -> str:
 
 
 def _equals(g: Generator, node: Call, nodes: list[Node]) -> str | None:
-    """Equality of values whose types Python compares as CEL does."""
+    """Equality of values of types that Python compares as CEL does."""
     if not all(_is_plain(each.type) for each in nodes):
         return None
     is_long = nodes[0].type.kind in ("list", "map", "string", "bytes")
@@ -521,7 +519,7 @@ def _within(g: Generator, _: Call, nodes: list[Node]) -> str | None:
 
 
 def _regex(g: Generator, node: Call, nodes: list[Node]) -> str | None:
-    """A regular expression that is known: compiled once."""
+    """A constant regular expression: compiled once."""
     text, pattern, *more = nodes
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or text.type.kind != "string":
         return None
@@ -555,7 +553,7 @@ _SPECIALS: Mapping[str, Callable[[Generator, Call, list[Node]], str | None]] = {
 
 
 class _Dispatch:
-    """A call whose variant is chosen by the values."""
+    """A call whose overload is chosen at runtime, by the types of the values."""
 
     __slots__ = ("_choices",)
 
@@ -589,7 +587,7 @@ _CLASSES: Mapping[str, type] = {
 
 
 def _test(wanted: Type) -> Callable[[Any], bool]:
-    """Whether a value is of this type, as far as the outside shows."""
+    """A check of the outer type of a value; types of elements are not checked."""
     if wanted.kind in _CLASSES:
         kind = _CLASSES[wanted.kind]
         return lambda value: type(value) is kind
@@ -646,7 +644,7 @@ def _range(g: Generator, node: Fold) -> str:
 
 
 def _decide(g: Generator, node: Fold, found: str, error: str) -> None:
-    """One round of all or exists: a failure is kept, in case a later round decides."""
+    """One iteration of all or exists: a failure is stored, in case a later iteration determines the result."""
     value = g.name()
     g.attempt(node.body, value, [f"{error} = {error} or x", "continue"])
     with g.block(f"if not {value}:" if node.macro == "all" else f"if {value}:"):
@@ -658,7 +656,7 @@ def _count(g: Generator, node: Fold, found: str, _: str) -> None:
     g.line(f"if {_loop_test(g, node.body)}: {found} += 1")
 
 
-def _keep(g: Generator, node: Fold, found: str, _: str) -> None:
+def _filter(g: Generator, node: Fold, found: str, _: str) -> None:
     test = _loop_test(g, node.body)
     g.line(f"if {test}: {found}.append({g.variable(node.names[0])})")
 
@@ -684,7 +682,7 @@ _BODIES = {
     "exists": _decide,
     "exists_one": _count,
     "map": _append,
-    "filter": _keep,
+    "filter": _filter,
     "transformMap": _put,
     "transformMapEntry": _merge,
 }

@@ -1,10 +1,7 @@
-"""What an expression may cost at most, found from the sizes that its schema allows before any value is seen.
+"""Static cost estimation of CEL expressions, with the cost model and figures of Kubernetes.
 
-A number known only by its bounds, as sizes and costs are; the largest stands for having no bound.
-
-What an estimate knows of a part of an expression before any value is seen.
-
-What calls may cost at most, and how large their results may be: the figures of Kubernetes.
+The worst case is computed from the size limits in the schema, before any value is known. Sizes and costs are ranges
+(`SizeRange`); LARGEST stands for unbounded. `Estimate` is the estimate for one sub-expression.
 """
 
 import math
@@ -28,40 +25,40 @@ from levelset.cel.syntax_tree import (
 )
 from levelset.cel.types import Type
 
-__all__ = ["LARGEST", "UNKNOWN", "ZERO", "Cost", "Part", "Span", "call_cost", "estimate", "fixed"]
+__all__ = ["LARGEST", "UNKNOWN", "ZERO", "Cost", "Estimate", "SizeRange", "call_cost", "estimate", "fixed"]
 
 LARGEST = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Everything from `least` to `most`."""
+class SizeRange:
+    """The range from `least` to `most`, both included."""
 
     least: int
     most: int
 
-    def __add__(self, other: "Span") -> "Span":
-        return Span(min(self.least + other.least, LARGEST), min(self.most + other.most, LARGEST))
+    def __add__(self, other: "SizeRange") -> "SizeRange":
+        return SizeRange(min(self.least + other.least, LARGEST), min(self.most + other.most, LARGEST))
 
-    def __mul__(self, other: "Span") -> "Span":
-        return Span(min(self.least * other.least, LARGEST), min(self.most * other.most, LARGEST))
+    def __mul__(self, other: "SizeRange") -> "SizeRange":
+        return SizeRange(min(self.least * other.least, LARGEST), min(self.most * other.most, LARGEST))
 
-    def scaled(self, factor: float) -> "Span":
+    def scaled(self, factor: float) -> "SizeRange":
         """Both bounds times a factor, rounded up."""
-        return Span(_scaled(self.least, factor), _scaled(self.most, factor))
+        return SizeRange(_scaled(self.least, factor), _scaled(self.most, factor))
 
 
 def _scaled(number: int, factor: float) -> int:
     return min(math.ceil(float(number) * factor), LARGEST) if number < LARGEST or factor < 1 else LARGEST
 
 
-def fixed(number: int) -> Span:
-    """Exactly this number."""
-    return Span(number, number)
+def fixed(number: int) -> SizeRange:
+    """The range of exactly this number."""
+    return SizeRange(number, number)
 
 
 ZERO = fixed(0)
-UNKNOWN = Span(0, LARGEST)
+UNKNOWN = SizeRange(0, LARGEST)
 
 
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn"))
@@ -69,24 +66,24 @@ _SCALARS = frozenset(("bool", "int", "uint", "double", "timestamp", "duration"))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is known of a part of an expression: steps, size, sizes of what it holds, and its place in a schema."""
+class Estimate:
+    """The estimate for a sub-expression: cost, size, sizes of its elements, and its declared schema type."""
 
-    cost: Span = ZERO
-    size: Span | None = None
-    key: Span | None = None
-    value: Span | None = None
+    cost: SizeRange = ZERO
+    size: SizeRange | None = None
+    key: SizeRange | None = None
+    value: SizeRange | None = None
     declared: Type | None = None
     kind: Type | None = None
     literal: Any = None
 
     @property
-    def span(self) -> Span:
-        """The size, as far as anything tells it."""
+    def span(self) -> SizeRange:
+        """The size, if it is known; otherwise the bound from the schema or UNKNOWN."""
         if self.size is not None:
             return self.size
         if self.declared is not None and self.declared.max_elements is not None:
-            return Span(0, self.declared.max_elements)
+            return SizeRange(0, self.declared.max_elements)
         if self.declared is not None and self.declared.kind not in _SIZED:
             return ZERO
         if self.kind is not None and self.kind.kind == "type":
@@ -95,30 +92,30 @@ class Part:
             return fixed(1)
         return UNKNOWN
 
-    def inside(self, place: int) -> "Part":
-        """An item (or key, for place 0 of a map) of this part."""
+    def inside(self, place: int) -> "Estimate":
+        """The estimate for an item of a list, or for a key (place 0) or a value of a map."""
         kind = self.kind
         known = self.declared.params if self.declared is not None else ()
         declared = known[place] if len(known) > place else None
         inner = kind.params[place] if kind is not None and len(kind.params) > place else None
         is_key = kind is not None and kind.kind == "map" and place == 0
-        return Part(size=self.key if is_key else self.value, declared=declared, kind=inner)
+        return Estimate(size=self.key if is_key else self.value, declared=declared, kind=inner)
 
 
 _TENTH = 0.1
 _ONE = fixed(1)
 
 
-def call_cost(function: str, parts: list[Part]) -> Part:
-    """The cost of a call itself, with the size of its result; the parts are the receiver, if any, and the arguments."""
+def call_cost(function: str, parts: list[Estimate]) -> Estimate:
+    """The cost of a call itself and the size of its result; the parts are the receiver, if any, and the arguments."""
     known = _COSTS.get(function)
     found = known(parts) if known is not None and parts else None
-    return found if found is not None else Part(_ONE)
+    return found if found is not None else Estimate(_ONE)
 
 
-def _dyn(parts: list[Part]) -> Part:
+def _dyn(parts: list[Estimate]) -> Estimate:
     only = parts[0]
-    return Part(
+    return Estimate(
         _ONE,
         only.span if only.size is not None or only.declared is not None else None,
         only.key,
@@ -127,105 +124,105 @@ def _dyn(parts: list[Part]) -> Part:
     )
 
 
-def _index(parts: list[Part]) -> Part:
+def _index(parts: list[Estimate]) -> Estimate:
     over = parts[0]
     place = 1 if over.kind is not None and over.kind.kind == "map" else 0
     inner = over.inside(place)
-    return Part(_ONE, inner.size, declared=inner.declared)
+    return Estimate(_ONE, inner.size, declared=inner.declared)
 
 
-def _compared(parts: list[Part]) -> Part | None:
-    """Equality, and the order of texts: as much as the smaller one has."""
+def _compared(parts: list[Estimate]) -> Estimate | None:
+    """Equality, and the order of strings: proportional to the smaller operand."""
     kinds = [part.kind.kind if part.kind is not None else "dyn" for part in parts]
     if kinds[0] == kinds[1] == "opaque":
-        return Part(_ONE)
+        return Estimate(_ONE)
     most = min(part.span.most for part in parts)
-    return Part(Span(1 if most > 0 else 0, most).scaled(_TENTH))
+    return Estimate(SizeRange(1 if most > 0 else 0, most).scaled(_TENTH))
 
 
-def _ordered(parts: list[Part]) -> Part | None:
+def _ordered(parts: list[Estimate]) -> Estimate | None:
     kinds = {part.kind.kind if part.kind is not None else "dyn" for part in parts}
     return _compared(parts) if kinds <= {"string", "bytes", "dyn"} else None
 
 
-def _added(parts: list[Part]) -> Part | None:
+def _added(parts: list[Estimate]) -> Estimate | None:
     kind = parts[0].kind.kind if parts[0].kind is not None else "dyn"
     if kind not in ("string", "bytes", "list"):
         return None
     size = parts[0].span + parts[1].span
     one, two = parts[0].value, parts[1].value
-    value = Span(min(one.least, two.least), max(one.most, two.most)) if one and two else None
+    value = SizeRange(min(one.least, two.least), max(one.most, two.most)) if one and two else None
     cost = _ONE if kind == "list" else size.scaled(_TENTH)
-    return Part(cost, size, fixed(1) if value else None, value)
+    return Estimate(cost, size, fixed(1) if value else None, value)
 
 
-def _in(parts: list[Part]) -> Part | None:
+def _in(parts: list[Estimate]) -> Estimate | None:
     is_map = parts[1].kind is not None and parts[1].kind.kind == "map"
-    return None if is_map else Part(parts[1].span)
+    return None if is_map else Estimate(parts[1].span)
 
 
-def _prefix(parts: list[Part]) -> Part:
-    return Part(parts[1].span.scaled(_TENTH))
+def _prefix(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[1].span.scaled(_TENTH))
 
 
-def _contained(parts: list[Part]) -> Part:
-    return Part(parts[0].span.scaled(_TENTH) * parts[1].span.scaled(_TENTH))
+def _contained(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[0].span.scaled(_TENTH) * parts[1].span.scaled(_TENTH))
 
 
-def _regex(parts: list[Part]) -> Part:
+def _regex(parts: list[Estimate]) -> Estimate:
     text = (parts[0].span + _ONE).scaled(_TENTH)
-    return Part(text * parts[1].span.scaled(0.25), Span(0, parts[0].span.most))
+    return Estimate(text * parts[1].span.scaled(0.25), SizeRange(0, parts[0].span.most))
 
 
-def _matches(parts: list[Part]) -> Part:
-    return Part(_regex(parts).cost)
+def _matches(parts: list[Estimate]) -> Estimate:
+    return Estimate(_regex(parts).cost)
 
 
-def _walked(parts: list[Part]) -> Part:
-    """Sums, extremes and places: one for each item, and its characters if it is a text."""
+def _walked(parts: list[Estimate]) -> Estimate:
+    """Sums, extremes and indexes: one step for each item, and the characters of items that are strings."""
     over = parts[0]
     if over.kind is None or over.kind.kind != "list":
-        return Part(over.span.scaled(_TENTH))
+        return Estimate(over.span.scaled(_TENTH))
     item = over.kind.params[0]
     each = _ONE
     if item.kind in ("string", "bytes"):
-        each = _ONE + Part(declared=over.inside(0).declared, kind=item).span.scaled(_TENTH)
-    return Part(over.span * each)
+        each = _ONE + Estimate(declared=over.inside(0).declared, kind=item).span.scaled(_TENTH)
+    return Estimate(over.span * each)
 
 
-def _traversed(parts: list[Part]) -> Part:
-    return Part(parts[0].span.scaled(_TENTH), parts[0].span)
+def _traversed(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[0].span.scaled(_TENTH), parts[0].span)
 
 
-def _parsed(parts: list[Part]) -> Part:
-    return Part(parts[0].span.scaled(_TENTH))
+def _parsed(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[0].span.scaled(_TENTH))
 
 
-def _ip(parts: list[Part]) -> Part:
+def _ip(parts: list[Estimate]) -> Estimate:
     is_cidr = parts[0].kind is not None and parts[0].kind.kind == "opaque"
-    return Part(_ONE) if is_cidr else _parsed(parts)
+    return Estimate(_ONE) if is_cidr else _parsed(parts)
 
 
-def _parsed_twice(parts: list[Part]) -> Part:
-    return Part(parts[0].span.scaled(2 * _TENTH))
+def _parsed_twice(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[0].span.scaled(2 * _TENTH))
 
 
-def _split(parts: list[Part]) -> Part:
+def _split(parts: list[Estimate]) -> Estimate:
     size = parts[0].span
     limit = parts[2].literal if len(parts) > 2 else None
     most = limit if isinstance(limit, int) and limit >= 0 else size.most
-    return Part(size.scaled(2 * _TENTH), Span(0, most))
+    return Estimate(size.scaled(2 * _TENTH), SizeRange(0, most))
 
 
-def _replaced(parts: list[Part]) -> Part:
+def _replaced(parts: list[Estimate]) -> Estimate:
     size, old, new = (part.span for part in parts[:3])
     least = _replacements(size.least, old.most, new.least, shrinks=True)
     most = _replacements(size.most, old.least, new.most, shrinks=False)
-    return Part(size.scaled(2 * _TENTH), Span(min(least, LARGEST), min(most, LARGEST)))
+    return Estimate(size.scaled(2 * _TENTH), SizeRange(min(least, LARGEST), min(most, LARGEST)))
 
 
 def _replacements(size: int, old: int, new: int, *, shrinks: bool) -> int:
-    """The size of a text in which parts of one size are replaced by those of another."""
+    """The size of a string in which parts of one size are replaced by parts of another."""
     if old == 0:
         return (size + 1) * new + size
     if (old <= new) if shrinks else (new <= old):
@@ -233,75 +230,75 @@ def _replacements(size: int, old: int, new: int, *, shrinks: bool) -> int:
     return -(-size // old) * new
 
 
-def _joined(parts: list[Part]) -> Part:
+def _joined(parts: list[Estimate]) -> Estimate:
     over = parts[0]
     inner = over.inside(0)
-    size = over.span * Part(declared=inner.declared, kind=inner.kind).span
+    size = over.span * Estimate(declared=inner.declared, kind=inner.kind).span
     if len(parts) > 1:
-        gaps = Span(max(over.span.least - 1, 0), max(over.span.most - 1, 0))
+        gaps = SizeRange(max(over.span.least - 1, 0), max(over.span.most - 1, 0))
         size = size + parts[1].span * gaps
-    return Part(size.scaled(_TENTH), size)
+    return Estimate(size.scaled(_TENTH), size)
 
 
-def _contains_ip(parts: list[Part]) -> Part:
-    cost = Span(8, 32).scaled(_TENTH)
-    return Part(cost + _as_text(parts[1]))
+def _contains_ip(parts: list[Estimate]) -> Estimate:
+    cost = SizeRange(8, 32).scaled(_TENTH)
+    return Estimate(cost + _as_text(parts[1]))
 
 
-def _contains_cidr(parts: list[Part]) -> Part:
-    cost = Span(8, 32).scaled(_TENTH) + Span(4, 16).scaled(_TENTH) + _ONE
-    return Part(cost + _as_text(parts[1]))
+def _contains_cidr(parts: list[Estimate]) -> Estimate:
+    cost = SizeRange(8, 32).scaled(_TENTH) + SizeRange(4, 16).scaled(_TENTH) + _ONE
+    return Estimate(cost + _as_text(parts[1]))
 
 
-def _as_text(part: Part) -> Span:
+def _as_text(part: Estimate) -> SizeRange:
     is_text = part.kind is not None and part.kind.kind == "string"
     return part.span.scaled(_TENTH) if is_text else fixed(0)
 
 
-def _validated(parts: list[Part]) -> Part:
-    return Part(parts[1].span.scaled(_TENTH).scaled(32))
+def _validated(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[1].span.scaled(_TENTH).scaled(32))
 
 
-def _selector(parts: list[Part]) -> Part:
+def _selector(parts: list[Estimate]) -> Estimate:
     size = parts[1].span
-    return Part(fixed(10) + size.scaled(_TENTH) + size.scaled(0.5).scaled(50))
+    return Estimate(fixed(10) + size.scaled(_TENTH) + size.scaled(0.5).scaled(50))
 
 
-def _checked(_: list[Part]) -> Part:
-    return Part(fixed(350_000))
+def _checked(_: list[Estimate]) -> Estimate:
+    return Estimate(fixed(350_000))
 
 
-def _product(parts: list[Part]) -> Part:
-    return Part(parts[0].span * parts[1].span + _ONE)
+def _product(parts: list[Estimate]) -> Estimate:
+    return Estimate(parts[0].span * parts[1].span + _ONE)
 
 
-def _twice_product(parts: list[Part]) -> Part:
-    return Part((parts[0].span * parts[1].span).scaled(2) + _ONE)
+def _twice_product(parts: list[Estimate]) -> Estimate:
+    return Estimate((parts[0].span * parts[1].span).scaled(2) + _ONE)
 
 
-def _list_call(parts: list[Part]) -> Part:
+def _list_call(parts: list[Estimate]) -> Estimate:
     size = parts[0].span
-    return Part(size + fixed(11), size, parts[0].key, parts[0].value)
+    return Estimate(size + fixed(11), size, parts[0].key, parts[0].value)
 
 
-def _square(parts: list[Part]) -> Part:
+def _square(parts: list[Estimate]) -> Estimate:
     size = parts[0].span
-    return Part((size * size).scaled(2) + fixed(11), size, parts[0].key, parts[0].value)
+    return Estimate((size * size).scaled(2) + fixed(11), size, parts[0].key, parts[0].value)
 
 
-def _range(parts: list[Part]) -> Part:
+def _range(parts: list[Estimate]) -> Estimate:
     limit = parts[0].literal
     size = fixed(limit) if isinstance(limit, int) and limit >= 0 else UNKNOWN
-    return Part(size + fixed(11), size)
+    return Estimate(size + fixed(11), size)
 
 
-def _converted(parts: list[Part]) -> Part | None:
+def _converted(parts: list[Estimate]) -> Estimate | None:
     kind = parts[0].kind.kind if parts[0].kind is not None else ""
     size = parts[0].span
-    return Part(size.scaled(_TENTH), Span(size.least, size.most)) if kind in ("string", "bytes") else None
+    return Estimate(size.scaled(_TENTH), SizeRange(size.least, size.most)) if kind in ("string", "bytes") else None
 
 
-_COSTS: Mapping[str, Callable[[list[Part]], Part | None]] = {
+_COSTS: Mapping[str, Callable[[list[Estimate]], Estimate | None]] = {
     "dyn": _dyn,
     "_[_]": _index,
     "_==_": _compared,
@@ -345,59 +342,59 @@ _COSTS: Mapping[str, Callable[[list[Part]], Part | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The fewest and the most steps."""
+    """The minimum and the maximum number of steps."""
 
     least: int
     most: int
 
 
 def estimate(tree: Node, variables: Mapping[str, Type]) -> Cost:
-    """The cost of a checked expression whose variables are of these types."""
-    scope = {name: Part(declared=kind, kind=kind) for name, kind in variables.items()}
+    """The cost of a checked expression, given the types of its variables."""
+    scope = {name: Estimate(declared=kind, kind=kind) for name, kind in variables.items()}
     found = _Estimator(scope).visit(tree).cost
     return Cost(found.least, found.most)
 
 
 class _Estimator:
-    def __init__(self, scope: dict[str, Part]) -> None:
+    def __init__(self, scope: dict[str, Estimate]) -> None:
         self._scope = scope
 
-    def visit(self, node: Node) -> Part:
+    def visit(self, node: Node) -> Estimate:
         return replace(_VISITS[type(node)](self, node), kind=node.type)
 
-    def _inside(self, names: Mapping[str, Part], node: Node | None) -> Part:
+    def _inside(self, names: Mapping[str, Estimate], node: Node | None) -> Estimate:
         if node is None:
-            return Part()
-        kept = self._scope
-        self._scope = {**kept, **names}
+            return Estimate()
+        outer = self._scope
+        self._scope = {**outer, **names}
         found = self.visit(node)
-        self._scope = kept
+        self._scope = outer
         return found
 
-    def literal(self, node: Literal) -> Part:
+    def literal(self, node: Literal) -> Estimate:
         size = len(node.value) if isinstance(node.value, str | bytes) else 1
-        return Part(size=fixed(size), literal=node.value)
+        return Estimate(size=fixed(size), literal=node.value)
 
-    def ident(self, node: Ident) -> Part:
-        return replace(self._scope.get(node.name, Part()), cost=fixed(1))
+    def ident(self, node: Ident) -> Estimate:
+        return replace(self._scope.get(node.name, Estimate()), cost=fixed(1))
 
-    def select(self, node: Select) -> Part:
+    def select(self, node: Select) -> Estimate:
         if node.named is not None:
-            return Part(fixed(1))
+            return Estimate(fixed(1))
         if node.variable:
             return replace(self._scope[node.variable], cost=fixed(1))
         operand = self.visit(node.operand)
         if node.test:
-            return Part(operand.cost)
+            return Estimate(operand.cost)
         cost = operand.cost + fixed(1 if node.operand.type.kind in ("map", "object", "dyn") else 0)
         declared = operand.declared
         if declared is None:
-            return Part(cost)
+            return Estimate(cost)
         if declared.kind == "map":
-            return Part(cost, declared=declared.params[1])
-        return Part(cost, declared=declared.fields.get(node.field))
+            return Estimate(cost, declared=declared.params[1])
+        return Estimate(cost, declared=declared.fields.get(node.field))
 
-    def call(self, node: Call) -> Part:
+    def call(self, node: Call) -> Estimate:
         arguments = [self.visit(argument) for argument in node.arguments]
         if node.target is not None:
             arguments.insert(0, self.visit(node.target))
@@ -407,39 +404,39 @@ class _Estimator:
         found = call_cost(node.function, arguments)
         return replace(found, cost=cost + found.cost)
 
-    def logic(self, node: Logic) -> Part:
+    def logic(self, node: Logic) -> Estimate:
         parts = [self.visit(operand).cost for operand in node.operands]
-        return Part(Span(parts[0].least, sum(parts, ZERO).most))
+        return Estimate(SizeRange(parts[0].least, sum(parts, ZERO).most))
 
-    def list_of(self, node: ListOf) -> Part:
+    def list_of(self, node: ListOf) -> Estimate:
         parts = [self.visit(element) for element in node.elements]
         value = _union([part.span for part in parts])
         cost = sum((part.cost for part in parts), fixed(10))
-        return Part(cost, fixed(len(parts)), fixed(1), value)
+        return Estimate(cost, fixed(len(parts)), fixed(1), value)
 
-    def map_of(self, node: MapOf) -> Part:
+    def map_of(self, node: MapOf) -> Estimate:
         keys = [self.visit(entry.key) for entry in node.entries]
         values = [self.visit(entry.value) for entry in node.entries]
         cost = sum((part.cost for part in [*keys, *values]), fixed(30))
-        return Part(
+        return Estimate(
             cost, fixed(len(keys)), _union([part.span for part in keys]), _union([part.span for part in values])
         )
 
-    def struct(self, node: Struct) -> Part:
-        return Part(sum((self.visit(entry.value).cost for entry in node.entries), fixed(40)))
+    def struct(self, node: Struct) -> Estimate:
+        return Estimate(sum((self.visit(entry.value).cost for entry in node.entries), fixed(40)))
 
-    def bind(self, node: Bind) -> Part:
+    def bind(self, node: Bind) -> Estimate:
         value = self.visit(node.value)
         body = self._inside({node.name: value}, node.body)
         return replace(body, cost=fixed(10) + value.cost + body.cost)
 
-    def opt_map(self, node: OptMap) -> Part:
+    def opt_map(self, node: OptMap) -> Estimate:
         target = self.visit(node.target)
-        body = self._inside({node.name: Part(declared=target.declared)}, node.body)
-        present = target.cost + body.cost + fixed(11 if node.flat else 12)  # upstream looks at the target twice
-        return Part(target.cost + fixed(1) + _union([present, fixed(1)]))
+        body = self._inside({node.name: Estimate(declared=target.declared)}, node.body)
+        present = target.cost + body.cost + fixed(11 if node.flat else 12)  # upstream evaluates the target twice
+        return Estimate(target.cost + fixed(1) + _union([present, fixed(1)]))
 
-    def fold(self, node: Fold) -> Part:
+    def fold(self, node: Fold) -> Estimate:
         over = self.visit(node.over)
         names = self._names(node, over)
         when = self._inside(names, node.when)
@@ -447,21 +444,21 @@ class _Estimator:
         start, around, end = _ROUNDS[node.macro]
         most = when.cost + body.cost + fixed(around)
         least = around if node.macro in ("all", "exists") else body.cost.least + 1
-        rounds = over.span * Span(min(least, most.most), most.most)
+        rounds = over.span * SizeRange(min(least, most.most), most.most)
         size = fixed(1) if node.macro in ("all", "exists", "exists_one") else over.span
-        kept = body.span if node.macro != "filter" else names[node.names[0]].span
-        value = Span(0, kept.most) if start >= 10 else None
-        return Part(over.cost + fixed(start + end) + rounds, size, fixed(1) if value else None, value)
+        selected = body.span if node.macro != "filter" else names[node.names[0]].span
+        value = SizeRange(0, selected.most) if start >= 10 else None
+        return Estimate(over.cost + fixed(start + end) + rounds, size, fixed(1) if value else None, value)
 
-    def _names(self, node: Fold, over: Part) -> dict[str, Part]:
+    def _names(self, node: Fold, over: Estimate) -> dict[str, Estimate]:
         is_map = node.over.type.kind == "map"
         if len(node.names) == 1:
             return {node.names[0]: over.inside(0)}
-        first = over.inside(0) if is_map else Part(size=fixed(1))
+        first = over.inside(0) if is_map else Estimate(size=fixed(1))
         return {node.names[0]: first, node.names[1]: over.inside(1 if is_map else 0)}
 
 
-# Of each macro: the steps before the first round, of each round beside condition and body, and at the end.
+# For each macro: the steps before the first iteration, of each iteration besides condition and body, and at the end.
 _ROUNDS = {
     "all": (0, 3, 1),
     "exists": (0, 4, 1),
@@ -473,19 +470,19 @@ _ROUNDS = {
 }
 
 
-def _union(spans: list[Span]) -> Span:
+def _union(spans: list[SizeRange]) -> SizeRange:
     if not spans:
         return ZERO
-    return Span(min(span.least for span in spans), max(span.most for span in spans))
+    return SizeRange(min(span.least for span in spans), max(span.most for span in spans))
 
 
-def _conditional(condition: Part, yes: Part, no: Part) -> Part:
+def _conditional(condition: Estimate, yes: Estimate, no: Estimate) -> Estimate:
     size = _union([yes.span, no.span])
     value = _union([yes.value, no.value]) if yes.value and no.value else None
-    return Part(condition.cost + _union([yes.cost, no.cost]), size, yes.key, value)
+    return Estimate(condition.cost + _union([yes.cost, no.cost]), size, yes.key, value)
 
 
-_VISITS: Mapping[type, Callable[[_Estimator, Any], Part]] = {
+_VISITS: Mapping[type, Callable[[_Estimator, Any], Estimate]] = {
     Literal: _Estimator.literal,
     Ident: _Estimator.ident,
     Select: _Estimator.select,

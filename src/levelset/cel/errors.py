@@ -1,4 +1,4 @@
-"""What can go wrong with an expression: it does not compile, or it does not evaluate."""
+"""The errors of CEL: compilation errors with positions, evaluation errors, and an exceeded cost limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ __all__ = ["BadProgram", "CompileError", "CostExceeded", "EvaluationError", "Iss
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with an expression, and the offset of the character where."""
+    """One error in an expression, and its character offset."""
 
     position: int
     message: str
 
 
 class CompileError(Malformed):
-    """An expression that is no CEL, or not of the types it needs; the message shows each place with a mark under it."""
+    """An expression that is not valid CEL or has type errors; the message shows each position with a caret under it."""
 
     def __init__(self, text: str, issues: Sequence[Issue]) -> None:
         self.text = text
@@ -26,7 +26,7 @@ class CompileError(Malformed):
 
 
 class BadProgram(CompileError):
-    """An expression that is CEL, but holds something that no program can be made of, such as a broken pattern."""
+    """A valid expression that cannot be compiled, for example because of an invalid pattern."""
 
     def __init__(self, text: str, position: int, message: str) -> None:
         super().__init__(text, [Issue(position, message)])
@@ -37,11 +37,11 @@ class BadProgram(CompileError):
 
 
 class EvaluationError(LevelsetError):
-    """An expression that has no value for these variables: a missing key, an overflow, a wrong type."""
+    """An expression without a result for these variables: a missing key, an overflow, a wrong type."""
 
 
 class CostExceeded(LevelsetError):
-    """An expression that took more steps than it may; `&&` and `||` do not swallow this."""
+    """The expression exceeded its cost limit; unlike other errors, `&&` and `||` do not absorb this one."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")

@@ -1,15 +1,335 @@
-"""Expressions read: text to tree, with the place of everything, and a bound on how deep a tree may be."""
+"""The CEL parser: lexer, syntax tree with positions, and macro expansion (has, all, map, cel.bind, ...).
 
-from levelset.cel import macros
+The nesting depth is limited, so that no expression exhausts the stack.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from levelset.cel.errors import CompileError, Issue
-from levelset.cel.lexer import RESERVED, Token, tokenize
-from levelset.cel.syntax_tree import Call, Entry, Ident, ListOf, Literal, Logic, MapOf, Node, Select, Struct
-from levelset.cel.values import MAX_INT
+from levelset.cel.syntax_tree import (
+    Bind,
+    Call,
+    Entry,
+    Fold,
+    Ident,
+    ListOf,
+    Literal,
+    Logic,
+    MapOf,
+    Node,
+    OptMap,
+    Select,
+    Struct,
+)
+from levelset.cel.values import MAX_INT, MAX_UINT, Uint
 
-__all__ = ["MAX_LENGTH", "parse"]
+__all__ = ["MAX_LENGTH", "RESERVED", "Token", "expand", "parse", "tokenize"]
+
+RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: its kind (name, quoted, literal, sign, end), its value and its position."""
+
+    sort: str
+    value: Any
+    position: int
+
+
+_WORD = re.compile(
+    r"""(?P<space>(?:[ \t\r\n\f]+|//[^\n]*)+)
+    |(?P<text>[rR][bB]?(?=["'])|[bB][rR]?(?=["'])|(?=["']))
+    |(?P<float>(?:[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?))
+    |(?P<hex>0[xX][0-9a-fA-F]+[uU]?)
+    |(?P<int>[0-9]+[uU]?)
+    |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)
+    |(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]{}])""",
+    re.VERBOSE,
+)
+_RAW = {quote: re.compile(rf"{quote}((?:(?!{quote}).)*){quote}", re.DOTALL) for quote in ('"""', "'''")} | {
+    quote: re.compile(rf"{quote}([^{quote}\r\n]*){quote}") for quote in ('"', "'")
+}
+_PLAIN = {quote: re.compile(rf"{quote}((?:\\.|(?!{quote})[^\\])*){quote}", re.DOTALL) for quote in ('"""', "'''")} | {
+    quote: re.compile(rf"{quote}((?:\\.|[^\\{quote}\r\n])*){quote}") for quote in ('"', "'")
+}
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL
+)
+_SHORT = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "?": "?",
+    '"': '"',
+    "'": "'",
+    "`": "`",
+}
+_WORDS = {"true": True, "false": False, "null": None}
+_MAX_DIGITS = 400
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of the source, followed by one of kind `end`; raises CompileError at the first invalid token."""
+    found: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _WORD.match(text, position)
+        if match is None:
+            raise _broken(text, position, f"Syntax error: token recognition error at: '{text[position]}'")
+        sort = match.lastgroup or ""
+        if sort == "text":
+            token, position = _read_text(text, match)
+            found.append(token)
+            continue
+        if sort != "space":
+            found.append(_token(text, sort, match))
+        position = match.end()
+    found.append(Token("end", None, len(text)))
+    return found
+
+
+def _token(text: str, sort: str, match: re.Match[str]) -> Token:
+    word, start = match.group(), match.start()
+    if sort == "name":
+        return Token("literal", _WORDS[word], start) if word in _WORDS else Token("name", word, start)
+    if sort == "quoted":
+        return Token("quoted", word[1:-1], start)
+    if sort == "sign":
+        return Token("sign", word, start)
+    if len(word) > _MAX_DIGITS:
+        raise _broken(text, start, "invalid number literal: too long")
+    if sort == "float":
+        return Token("literal", float(word), start)
+    return Token("literal", _integer(text, word, start, 16 if sort == "hex" else 10), start)
+
+
+def _integer(text: str, word: str, start: int, base: int) -> int:
+    """An integer literal; one above the largest int is left to the parser, because a minus may precede it."""
+    if word[-1] in "uU":
+        number = int(word[:-1], base)
+        if number > MAX_UINT:
+            raise _broken(text, start, "invalid uint literal")
+        return Uint(number)
+    number = int(word, base)
+    if number > MAX_INT + 1:
+        raise _broken(text, start, "invalid int literal")
+    return number
+
+
+def _read_text(text: str, match: re.Match[str]) -> tuple[Token, int]:
+    """A string or bytes literal, and its end."""
+    prefix, start = match.group().lower(), match.end()
+    quote = text[start : start + 3] if text[start : start + 3] in ('"""', "'''") else text[start]
+    raw, binary = "r" in prefix, "b" in prefix
+    body = (_RAW if raw else _PLAIN)[quote].match(text, start)
+    if body is None:
+        raise _broken(text, match.start(), f"Syntax error: token recognition error at: '{text[match.start() :][:40]}'")
+    inside = body.group(1)
+    if raw:
+        value: str | bytes = inside.encode("utf-8", "replace") if binary else inside
+    elif binary:
+        value = _unescape_bytes(text, inside, match.start())
+    else:
+        value = _ESCAPE.sub(lambda found: _unescape(text, found, match.start()), inside)
+    return Token("literal", value, match.start()), body.end()
+
+
+def _unescape(text: str, match: re.Match[str], start: int) -> str:
+    short = match.group(6)
+    if short is not None:
+        if short not in _SHORT:
+            raise _broken(text, start, "invalid escape sequence: unable to unescape string")
+        return _SHORT[short]
+    octal = match.group(5)
+    code = int(octal, 8) if octal else int(next(group for group in match.groups() if group), 16)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise _broken(text, start, "invalid unicode code point")
+    return chr(code)
+
+
+def _unescape_bytes(text: str, inside: str, start: int) -> bytes:
+    pieces: list[bytes] = []
+    last = 0
+    for match in _ESCAPE.finditer(inside):
+        pieces.append(inside[last : match.start()].encode("utf-8", "replace"))
+        if match.group(3) or match.group(4):
+            raise _broken(text, start, "unable to unescape string: unicode escapes are not for bytes")
+        pieces.append(bytes([ord(_unescape(text, match, start))]))
+        last = match.end()
+    return b"".join([*pieces, inside[last:].encode("utf-8", "replace")])
+
+
+def _broken(text: str, position: int, message: str) -> CompileError:
+    return CompileError(text, [Issue(position, message)])
+
+
+def expand(text: str, call: Call) -> Node:
+    """The expansion of a macro call, or the call itself; raises CompileError for an invalid use of a macro."""
+    if call.target is None:
+        found = _has(text, call) if call.function == "has" and len(call.arguments) == 1 else call
+    elif isinstance(call.target, Ident) and (call.target.name, call.function) in _NAMESPACED:
+        found = _NAMESPACED[call.target.name, call.function](text, call)
+    else:
+        shape = _FOLDS.get((call.function, len(call.arguments)))
+        found = shape(text, call, call.target) if shape else call
+    if found is call:
+        call.rest_on(call.target, *call.arguments)
+    return found
+
+
+def _has(text: str, call: Call) -> Node:
+    inner = call.arguments[0]
+    if not isinstance(inner, Select) or inner.test or inner.optional:
+        raise _wrong(text, call.arguments[0], "invalid argument to has() macro")
+    found = Select(call.position, inner.operand, inner.field, test=True)
+    found.rest_on(inner.operand)
+    return found
+
+
+def _bind(text: str, call: Call) -> Node:
+    if len(call.arguments) != 3:
+        return call
+    name, value, body = call.arguments
+    if not isinstance(name, Ident):
+        raise _wrong(text, name, "cel.bind() variable names must be simple identifiers")
+    found = Bind(call.position, name.name, value, body)
+    found.rest_on(value, body)
+    return found
+
+
+def _extreme(function: str) -> Callable[[str, Call], Node]:
+    def expander(text: str, call: Call) -> Node:
+        shown = "greatest" if function == "math.@max" else "least"
+        arguments: list[Node] = call.arguments
+        if not arguments:
+            raise _wrong(text, call, f"math.{shown}() requires at least one argument")
+        for argument in arguments:
+            if isinstance(argument, Literal) and (
+                argument.value is None or isinstance(argument.value, str | bytes | bool)
+            ):
+                raise _wrong(text, argument, f"math.{shown}() simple literal arguments must be numeric")
+        if len(arguments) > 2:
+            together = ListOf(call.position, arguments)
+            together.rest_on(*arguments)
+            arguments = [together]
+        found = Call(call.position, function, None, arguments)
+        found.rest_on(*arguments)
+        return found
+
+    return expander
+
+
+_NAMESPACED: Mapping[tuple[str, str], Callable[[str, Call], Node]] = {
+    ("cel", "bind"): _bind,
+    ("math", "greatest"): _extreme("math.@max"),
+    ("math", "least"): _extreme("math.@min"),
+}
+
+
+def _fold(macro: str, names: int, *, when: bool = False) -> Callable[[str, Call, Node], Node]:
+    """A macro over a range with a number of variables, then an optional condition, then the body."""
+
+    def expander(text: str, call: Call, target: Node) -> Node:
+        variables = [_simple(text, argument) for argument in call.arguments[:names]]
+        if len(set(variables)) != len(variables):
+            raise _wrong(text, call.arguments[1], "duplicate variable name")
+        condition = call.arguments[names] if when else None
+        body = call.arguments[-1]
+        found = Fold(call.position, macro, target, tuple(variables), body, condition)
+        found.rest_on(target, condition, body)
+        return found
+
+    return expander
+
+
+def _opt(*, flat: bool) -> Callable[[str, Call, Node], Node]:
+    def expander(text: str, call: Call, target: Node) -> Node:
+        found = OptMap(call.position, target, _simple(text, call.arguments[0]), call.arguments[1], flat)
+        found.rest_on(target, call.arguments[1])
+        return found
+
+    return expander
+
+
+def _sort_by(text: str, call: Call, target: Node) -> Node:
+    name = "@sorted"
+    keys = Fold(
+        call.position, "map", Ident(call.position, name), (_simple(text, call.arguments[0]),), call.arguments[1]
+    )
+    keys.rest_on(keys.over, keys.body)
+    body = Call(call.position, "@sortByAssociatedKeys", Ident(call.position, name), [keys])
+    body.rest_on(body.target, keys)
+    found = Bind(call.position, name, target, body)
+    found.rest_on(target, body)
+    return found
+
+
+_FOLDS: Mapping[tuple[str, int], Callable[[str, Call, Node], Node]] = {
+    ("all", 2): _fold("all", 1),
+    ("exists", 2): _fold("exists", 1),
+    ("exists_one", 2): _fold("exists_one", 1),
+    ("existsOne", 2): _fold("exists_one", 1),
+    ("map", 2): _fold("map", 1),
+    ("map", 3): _fold("map", 1, when=True),
+    ("filter", 2): _fold("filter", 1),
+    ("all", 3): _fold("all", 2),
+    ("exists", 3): _fold("exists", 2),
+    ("exists_one", 3): _fold("exists_one", 2),
+    ("existsOne", 3): _fold("exists_one", 2),
+    ("transformList", 3): _fold("map", 2),
+    ("transformList", 4): _fold("map", 2, when=True),
+    ("transformMap", 3): _fold("transformMap", 2),
+    ("transformMap", 4): _fold("transformMap", 2, when=True),
+    ("transformMapEntry", 3): _fold("transformMapEntry", 2),
+    ("transformMapEntry", 4): _fold("transformMapEntry", 2, when=True),
+    ("optMap", 2): _opt(flat=False),
+    ("optFlatMap", 2): _opt(flat=True),
+    ("sortBy", 2): _sort_by,
+}
+
+
+def _simple(text: str, node: Node) -> str:
+    if not isinstance(node, Ident):
+        raise _wrong(text, node, "argument must be a simple name")
+    return node.name
+
+
+def _wrong(text: str, node: Node, message: str) -> CompileError:
+    return CompileError(text, [Issue(node.position, message)])
+
 
 MAX_LENGTH = 100_000  # characters
-_MAX_NESTING = 80  # brackets inside brackets: each takes some frames of Python's stack
+_MAX_NESTING = 80  # nested brackets: each level takes some frames of Python's stack
 _MAX_HEIGHT = 130
 
 _EXPECTED = (
@@ -26,7 +346,7 @@ _LEVELS = {"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3,
 
 
 def parse(text: str) -> Node:
-    """The tree of this expression; raises CompileError, with the place, for anything that is none."""
+    """The syntax tree of this expression; raises CompileError with the position of a syntax error."""
     if len(text) > MAX_LENGTH:
         raise CompileError(text[:80], [Issue(0, f"expression code point size exceeds limit: size: {len(text)}")])
     return _Parser(text, tokenize(text)).parse()
@@ -45,7 +365,7 @@ class _Parser:
             raise self._unexpected(f"extraneous input '{self._shown()}' expecting <EOF>")
         return found
 
-    # Reading words.
+    # Token access.
 
     def _peek(self) -> Token:
         return self._tokens[self._at]
@@ -127,14 +447,14 @@ class _Parser:
         found = self._signed(signs)
         while signs:
             sign = signs.pop()
-            if signs and signs[-1].value == sign.value:  # two of a kind cancel out
+            if signs and signs[-1].value == sign.value:  # two of the same operator cancel out
                 signs.pop()
             else:
                 found = self._made(Call(sign.position, f"{sign.value}_", None, [found]), found)
         return found
 
     def _signed(self, signs: list[Token]) -> Node:
-        """A member, or a negative number, which is one literal."""
+        """A member expression, or a negative number, which is one literal."""
         token = self._peek()
         is_number = token.sort == "literal" and type(token.value) in (int, float)
         if len(signs) == 1 and signs[-1].value == "-" and is_number:
@@ -142,7 +462,7 @@ class _Parser:
             return self._members(Literal(signs.pop().position, -token.value))
         return self._members(self._primary())
 
-    # Members and what they hang on.
+    # Members and primary expressions.
 
     def _members(self, node: Node) -> Node:
         while True:
@@ -251,7 +571,7 @@ class _Parser:
         return self._made(Struct(opening.position, name, entries), *(entry.value for entry in entries))
 
     def _call(self, position: int, function: str, target: Node | None, arguments: list[Node]) -> Node:
-        expanded = macros.expand(self._text, Call(position, function, target, arguments))
+        expanded = expand(self._text, Call(position, function, target, arguments))
         self._check_height(expanded)
         return expanded
 
@@ -266,7 +586,7 @@ class _Parser:
 
 
 def _dotted(node: Node) -> str | None:
-    """The name that a chain of plain fields spells."""
+    """The qualified name that a chain of plain fields spells."""
     names: list[str] = []
     while isinstance(node, Select) and not node.test and not node.optional:
         names.append(node.field)

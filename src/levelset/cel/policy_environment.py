@@ -1,7 +1,7 @@
-"""What the expressions of admission policies and match conditions may use.
+"""The CEL environment of admission policies and match conditions: variables and constructible types.
 
-`object`, `oldObject`, `params` and `namespaceObject` are looked into without a schema, `request` has one, `variables`
-are those of the policy, each of the type that its expression has, and `authorizer` asks what somebody may do.
+`object`, `oldObject`, `params` and `namespaceObject` are dynamically typed, `request` has a schema, `variables` are
+those of the policy, each of the type of its expression, and `authorizer` checks permissions.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _NAMESPACE_META = object_of(
         "finalizers": list_of(STRING),
         "generation": INT,
         "deletionGracePeriodSeconds": INT,
-        "creationTimestamp": DYN,  # a text in the tree; expressions turn it into a time themselves
+        "creationTimestamp": DYN,  # a string in the tree; expressions convert it to a timestamp themselves
         "deletionTimestamp": DYN,
     },
     name="kubernetes.NamespaceMetadata",
@@ -60,9 +60,9 @@ _NAMESPACE = object_of(
 _PATCH = object_of({"op": STRING, "path": STRING, "from": STRING, "value": DYN}, name="JSONPatch")
 
 APPLIED = Type("dyn", name="Object")
-"""What an expression gives that lays an object over the one that is written."""
+"""The result type of an apply configuration expression."""
 PATCHES = list_of(_PATCH)
-"""What an expression gives that makes a JSON patch."""
+"""The result type of a JSON patch expression."""
 
 
 def policy_declarations(
@@ -74,10 +74,10 @@ def policy_declarations(
     seen: Type = DYN,
     given: Type = DYN,
 ) -> Declarations:
-    """What a policy may use; `is_mutating` lets it write out `Object{...}` and `JSONPatch{...}`.
+    """The declarations of a policy's expressions; `is_mutating` adds the types `Object` and `JSONPatch`.
 
-    Without `variables` (None) the expression knows no such word, as in the conditions of a policy. `seen` and `given`
-    are the types of objects and of parameters where they are known, to warn about what such objects cannot have.
+    With `variables=None` the name `variables` is not declared, as in match conditions. `seen` and `given` are the types
+    of objects and of parameters where they are known, used to warn about fields that they do not have.
     """
     known: dict[str, Type] = {"object": seen, "oldObject": seen, "request": _REQUEST, "namespaceObject": _NAMESPACE}
     if variables is not None:

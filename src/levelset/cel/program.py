@@ -1,4 +1,4 @@
-"""Expressions compiled once and evaluated many times."""
+"""CEL programs: expressions parsed, checked and compiled once, and evaluated many times within a cost budget."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ __all__ = ["CALL_LIMIT", "OBJECT_LIMIT", "Budget", "Declarations", "Program", "c
 
 CALL_LIMIT = 1_000_000  # steps of one evaluation
 OBJECT_LIMIT = 10_000_000  # steps of all evaluations for one object
-_WRITERS = (compiler.call, compiler.fold)  # imported so that they are known to the generator
+_EMITTERS = (compiler.call, compiler.fold)  # imported for their side effect: they register their emitters
 
 
 def _no_struct(_: str) -> Type | None:
@@ -27,14 +27,14 @@ def _no_struct(_: str) -> Type | None:
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """What an expression may use: variables with their types, and types of objects that it may write out."""
+    """The environment of an expression: variables with their types, and the object types that it may construct."""
 
     variables: Mapping[str, Type]
     structs: Callable[[str], Type | None] = field(default=_no_struct)
 
 
 class Budget:
-    """The steps that are left: `left` for the evaluation that runs, `total` for all that share this budget."""
+    """The remaining steps: `left` for the current evaluation, `total` for all evaluations that share this budget."""
 
     __slots__ = ("left", "total")
 
@@ -46,8 +46,8 @@ class Budget:
 class Program:
     """A compiled expression: call it with the values of its variables.
 
-    Values are JSON trees; see `levelset.cel.schema_types` for those that need another form first. A program keeps no
-    state between calls. Raises EvaluationError if there is no result, CostExceeded if it takes too long.
+    Values are JSON trees; see `levelset.cel.values.converter` for those that must be converted first. A program has no
+    state between calls. Raises EvaluationError if there is no result, CostExceeded if the cost limit is exceeded.
     """
 
     __slots__ = ("_run", "_weight", "cost", "names", "text", "type", "uses")
@@ -73,7 +73,7 @@ class Program:
         try:
             result = self._run(budget, *values)
         except FAILURES as error:
-            raise _told(error) from None
+            raise _evaluation_error(error) from None
         finally:
             budget.total -= start - budget.left
         if budget.left < 0:
@@ -81,8 +81,8 @@ class Program:
         return result
 
 
-def _told(error: BaseException) -> EvaluationError:
-    """What CEL says where Python failed."""
+def _evaluation_error(error: BaseException) -> EvaluationError:
+    """The CEL error for a Python exception in generated code."""
     if isinstance(error, EvaluationError):
         return error
     if isinstance(error, KeyError):
@@ -93,7 +93,7 @@ def _told(error: BaseException) -> EvaluationError:
 
 
 def compile_rule(text: str, declarations: Declarations, result: Type | None = BOOL) -> Program:
-    """A program of this expression, which must give the type `result` (None for any); raises CompileError."""
+    """Compiles this expression, which must have the type `result` (None for any); raises CompileError."""
     try:
         return _compile(text, declarations, result)
     except RecursionError:

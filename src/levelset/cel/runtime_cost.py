@@ -1,6 +1,6 @@
-"""What a call costs beyond its step: in proportion to the sizes of what it walks over.
+"""Runtime costs of calls that take more than one step, in proportion to the sizes of their arguments.
 
-A tenth of a step for each character of a text, as Kubernetes counts, rounded up.
+As in Kubernetes, a character of a string costs a tenth of a step, rounded up.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ def _twice(value: Any, *_: Any) -> int:
 
 
 def _regex(value: str, pattern: str, *_: Any) -> int:
-    # A count in braces makes a pattern larger than it looks.
+    # A counted repetition makes a pattern larger than its length.
     return ((len(value) + 1) // 10 + 1) * (len(pattern) // 4 + 1) + 5_000 * pattern.count("{")
 
 
@@ -87,7 +87,7 @@ def _check(*_: Any) -> int:
 
 
 def traversal(value: Any) -> int:
-    """What it takes to walk over a value and all it holds."""
+    """The cost of traversing a value and everything in it."""
     if isinstance(value, str | bytes):
         return len(value) // 10
     if is_list(value):

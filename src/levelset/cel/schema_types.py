@@ -1,11 +1,11 @@
-"""Types from structural schemas, as Kubernetes maps them, with the sizes that a schema allows."""
+"""Types from structural schemas, mapped as Kubernetes does, with the size limits of the schema."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from levelset.cel.lexer import RESERVED
+from levelset.cel.parser import RESERVED
 from levelset.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
 from levelset.cel.values import is_map
 
@@ -24,28 +24,28 @@ _FORMATS = {
     "date-time": replace(TIMESTAMP, max_elements=32, min_size=21),
     "duration": replace(DURATION, max_elements=32, min_size=3),
 }
-_KEY = replace(STRING, max_elements=0)  # upstream counts keys as nothing
+_KEY = replace(STRING, max_elements=0)  # upstream does not count keys
 _SCALARS = {"boolean": BOOL, "number": DOUBLE, "integer": INT}
 
 
 def declared_type(schema: Mapping[str, Any], *, is_root: bool = False) -> Type | None:
-    """The type of values of this schema; None where a schema does not tell one, which rules cannot look into.
+    """The type of values of this schema; None for a schema without a type, whose values rules cannot access.
 
     At the root of a resource, also of an embedded one, apiVersion, kind, metadata.name and metadata.generateName are
-    known even if the schema does not mention them.
+    declared even if the schema does not mention them.
     """
     found = _declared(schema, is_root=is_root)
     return replace(found, nullable=True) if found is not None and schema.get("nullable") is True else found
 
 
 def with_meta(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema with what the root of a resource always has."""
+    """The schema with the fields that the root of every resource has."""
     properties = {**schema.get("properties", {}), "apiVersion": _TEXT, "kind": _TEXT, "metadata": _META}
     return {**schema, "properties": properties}
 
 
 def escape(name: str) -> str | None:
-    """The name of a field as expressions write it; None if they cannot."""
+    """The name of a field as expressions write it; None if it cannot be escaped."""
     if name in _WORDS:
         return f"__{name}__"
     if not _NAME.fullmatch(name):

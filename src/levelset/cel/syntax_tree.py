@@ -1,7 +1,4 @@
-"""An expression as a tree: what the parser makes, the checker types, and the generator turns into Python.
-
-All parts of a tree, one after the other.
-"""
+"""The syntax tree of CEL expressions: built by the parser, typed by the checker, and compiled to Python."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -30,14 +27,14 @@ __all__ = [
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Any expression: where it stands in the text, how deep it is, and, once checked, its type."""
+    """Any expression: its position in the source, its depth, and, once checked, its type."""
 
     position: int
     height: int = dataclasses.field(default=1, init=False)
     type: Type = dataclasses.field(default=DYN, init=False)
 
     def rest_on(self, *children: "Node | None") -> None:
-        """Takes note of how deep the children are."""
+        """Sets the depth from the depths of the children."""
         self.height = 1 + max((child.height for child in children if child is not None), default=0)
 
 
@@ -58,9 +55,9 @@ class Ident(Node):
 
 @dataclass(slots=True, eq=False)
 class Select(Node):
-    """A field of an object or map; with `test`, whether it is there; with `optional`, as an optional value.
+    """A field selection on an object or map; with `test`, a presence test; with `optional`, an optional value.
 
-    The checker sets `named` if it is the name of a type, `variable` if it is that of a variable with dots.
+    The checker sets `named` if it is the name of a type, `variable` if it is the qualified name of a variable.
     """
 
     operand: Node
@@ -73,7 +70,7 @@ class Select(Node):
 
 @dataclass(slots=True, eq=False)
 class Call(Node):
-    """A function or operator, with a receiver if it is a method; the checker fills in what it may stand for."""
+    """A function or operator, with a receiver if it is a method; the checker fills in the candidate overloads."""
 
     function: str
     target: Node | None
@@ -91,7 +88,7 @@ class Logic(Node):
 
 @dataclass(slots=True, eq=False)
 class ListOf(Node):
-    """A list written out; the indices in `optional` are of elements that may be missing."""
+    """A list literal; the elements at the indices in `optional` may be absent."""
 
     elements: list[Node]
     optional: frozenset[int] = frozenset()
@@ -99,7 +96,7 @@ class ListOf(Node):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One entry of a map or field of an object written out."""
+    """One entry of a map literal, or field of an object literal."""
 
     position: int
     key: Any
@@ -109,14 +106,14 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class MapOf(Node):
-    """A map written out; keys are nodes."""
+    """A map literal; keys are nodes."""
 
     entries: list[Entry]
 
 
 @dataclass(slots=True, eq=False)
 class Struct(Node):
-    """An object of a named type written out; keys are field names."""
+    """An object literal of a named type; keys are field names."""
 
     name: str
     entries: list[Entry]
@@ -124,7 +121,7 @@ class Struct(Node):
 
 @dataclass(slots=True, eq=False)
 class Fold(Node):
-    """A macro that walks over a range with one or two variables: all, exists, map, filter and their relatives."""
+    """A macro that iterates over a range with one or two variables: all, exists, map, filter and the like."""
 
     macro: str
     over: Node
@@ -135,7 +132,7 @@ class Fold(Node):
 
 @dataclass(slots=True, eq=False)
 class Bind(Node):
-    """A value with a name inside another expression."""
+    """A local variable (`cel.bind`) and the expression that uses it."""
 
     name: str
     value: Node
@@ -144,7 +141,7 @@ class Bind(Node):
 
 @dataclass(slots=True, eq=False)
 class OptMap(Node):
-    """What a present optional value is turned into; with `flat`, the body gives an optional value itself."""
+    """`optMap`: maps a present optional value; with `flat` (`optFlatMap`) the body returns an optional value itself."""
 
     target: Node
     name: str
@@ -153,7 +150,7 @@ class OptMap(Node):
 
 
 def walk(tree: Node) -> Iterator[Node]:
-    """The tree and everything in it."""
+    """The node and all its descendants."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

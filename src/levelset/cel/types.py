@@ -1,7 +1,9 @@
-"""The types of CEL: what an expression gives, what a function takes, and how large a value of it may be."""
+"""CEL types with the size limits of schemas, and the declarations of functions: signature and implementation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 __all__ = [
     "BOOL",
@@ -16,7 +18,10 @@ __all__ = [
     "TIMESTAMP",
     "TYPE_NAMES",
     "UINT",
+    "Overload",
+    "Row",
     "Type",
+    "declare",
     "list_of",
     "map_of",
     "object_of",
@@ -31,11 +36,11 @@ _NO_FIELDS: Mapping[str, "Type"] = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Type:
-    """A type. Two types are the same if `same` says so; sizes and nullability do not count.
+    """A type. Two types are the same if `same` returns True; sizes and nullability are ignored.
 
-    `fields` are those of an object, by the names that expressions use for them, and `keys` the names that the tree has
-    for those fields which differ. `max_elements` is the largest size of a value (characters, items, entries) as far as
-    a schema says so, and `min_size` the fewest bytes of its JSON.
+    `fields` are those of an object, by the names that expressions use for them, and `keys` the names in the JSON tree
+    of those fields for which they differ. `max_elements` is the maximum size of a value (characters, items, entries) if
+    the schema limits it, and `min_size` the minimum number of bytes of its JSON.
     """
 
     kind: str
@@ -48,7 +53,7 @@ class Type:
     nullable: bool = False
 
     def same(self, other: "Type") -> bool:
-        """Whether both are one type."""
+        """Whether both are the same type."""
         if self.kind != other.kind or self.name != other.name or len(self.params) != len(other.params):
             return False
         if self.kind == "object" and self.fields is not other.fields:
@@ -75,17 +80,17 @@ DURATION = Type("duration", min_size=3)
 
 
 def list_of(item: Type, *, max_elements: int | None = None) -> Type:
-    """The type of lists of such items."""
+    """The type of lists with items of this type."""
     return Type("list", params=(item,), max_elements=max_elements, min_size=2)
 
 
 def map_of(key: Type, value: Type, *, max_elements: int | None = None) -> Type:
-    """The type of maps from such keys to such values."""
+    """The type of maps with these key and value types."""
     return Type("map", params=(key, value), max_elements=max_elements, min_size=2)
 
 
 def optional_of(value: Type) -> Type:
-    """The type of values that may be there."""
+    """The type of optional values."""
     return Type("optional", params=(value,))
 
 
@@ -95,17 +100,17 @@ def type_of(value: Type) -> Type:
 
 
 def object_of(fields: Mapping[str, Type], *, name: str = "object", keys: Mapping[str, str] | None = None) -> Type:
-    """The type of objects with these fields and no others; each call makes another type."""
+    """The type of objects with exactly these fields; each call creates a distinct type."""
     return Type("object", name=name, fields=dict(fields), keys=keys or {}, min_size=2)
 
 
 def opaque(name: str) -> Type:
-    """A type that only functions know how to handle."""
+    """An opaque type, whose values only functions can use."""
     return Type("opaque", name=name)
 
 
 def param(name: str) -> Type:
-    """A type that stands for any, the same wherever it stands in a signature."""
+    """A type parameter; all uses in one signature are the same type."""
     return Type("param", name=name)
 
 
@@ -139,3 +144,87 @@ TYPE_NAMES: Mapping[str, Type] = {
     "google.protobuf.Duration": DURATION,
     **{kind.name: kind for kind in OPAQUE.values()},
 }
+
+
+Run = Callable[[], Any] | Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
+Row = tuple[str, Run] | tuple[str, Run, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One overload of a function.
+
+    `inline` is Python source with {0}, {1} for the arguments, used instead of a call where the types are known.
+    `charge` is the cost of a call beyond one step: see levelset.cel.runtime_cost.
+    """
+
+    name: str
+    params: tuple[Type, ...]
+    result: Type
+    is_method: bool
+    run: Callable[..., Any]
+    inline: str = ""
+    charge: str = ""
+
+    @property
+    def is_generic(self) -> bool:
+        """Whether some parameter is a type parameter."""
+        return any(_has_param(kind) for kind in (*self.params, self.result))
+
+
+def declare(rows: Sequence[Row], *, charge: str = "") -> list[Overload]:
+    """Overloads from lines such as `startsWith: string.(string) bool`; without receiver, `size: (list(A)) int`."""
+    return [_overload(row[0], row[1], row[2] if len(row) > 2 else "", charge) for row in rows]
+
+
+_SIMPLE = {str(kind): kind for kind in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT)} | {
+    "null": NULL,
+    **OPAQUE,
+}
+_MAKERS: dict[str, Callable[..., Type]] = {"list": list_of, "map": map_of, "optional": optional_of, "type": type_of}
+
+
+def _overload(line: str, run: Run, inline: str, charge: str) -> Overload:
+    name, _, rest = line.partition(": ")
+    head, result = _split_result(rest)
+    receiver, _, inside = head.partition("(") if head.startswith("(") else head.partition(".(")
+    params = [_type(word) for word in _split(inside[:-1])]
+    if receiver:
+        params.insert(0, _type(receiver))
+    return Overload(name, tuple(params), _type(result), bool(receiver), run, inline, charge)
+
+
+def _split_result(rest: str) -> tuple[str, str]:
+    """The text up to the bracket that closes the parameters, and the result after it."""
+    start = 0 if rest.startswith("(") else rest.index(".(") + 1
+    depth = 0
+    for at in range(start, len(rest)):
+        depth += {"(": 1, ")": -1}.get(rest[at], 0)
+        if depth == 0:
+            return rest[: at + 1], rest[at + 2 :]
+    raise ValueError(f"not a signature: {rest}")
+
+
+def _split(words: str) -> list[str]:
+    """Splits at commas outside of brackets."""
+    found, depth, last = list[str](), 0, 0
+    for at, sign in enumerate(words):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            found.append(words[last:at])
+            last = at + 1
+    return [word.strip() for word in [*found, words[last:]] if word.strip()]
+
+
+@cache
+def _type(word: str) -> Type:
+    if word in _SIMPLE:
+        return _SIMPLE[word]
+    if len(word) == 1 and word.isupper():
+        return param(word)
+    name, _, inside = word.partition("(")
+    return _MAKERS[name](*(_type(each) for each in _split(inside[:-1])))
+
+
+def _has_param(kind: Type) -> bool:
+    return kind.kind == "param" or any(map(_has_param, kind.params))

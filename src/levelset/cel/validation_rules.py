@@ -1,4 +1,4 @@
-"""The rules of a schema (x-kubernetes-validations), checked on whole objects.
+"""CEL validation rules of CRD schemas (x-kubernetes-validations): compiled once, checked on whole objects.
 
 ```python
 rules = compile_rules(schema)
@@ -6,13 +6,8 @@ if not rules.problems:
     findings = rules.check(new, old)
 ```
 
-Rules of one place of a schema, compiled; and what is found when values or schemas break them.
-
-The `fieldPath` of a rule: which field to blame, as a path such as `.spec.name` or `.labels['app']`.
-
-What must hold of a rule before its expressions are looked at.
-
-The rules of a whole schema compiled: every place of it, with what is wrong and what they may cost together.
+`build_rules` compiles the rules of every node of a schema, validates them (including `fieldPath` and
+`messageExpression`), and estimates their cost. Messages are those of kube-apiserver.
 """
 
 import contextlib
@@ -23,11 +18,10 @@ from typing import Any
 
 from levelset.cel.cost_estimate import LARGEST
 from levelset.cel.errors import BadProgram, CompileError, CostExceeded, EvaluationError
-from levelset.cel.json_values import Convert, converter
 from levelset.cel.program import OBJECT_LIMIT, Budget, Declarations, Program, compile_rule
 from levelset.cel.schema_types import MAX_REQUEST, declared_type, with_meta
 from levelset.cel.types import BOOL, STRING, Type, optional_of
-from levelset.cel.values import NONE, Optional, equal, is_list, is_map
+from levelset.cel.values import NONE, Convert, Optional, converter, equal, is_list, is_map
 
 __all__ = [
     "OMITTED",
@@ -51,7 +45,7 @@ OMITTED: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: the field, a reason such as FieldValueInvalid, in words, and the value it is about.
+    """One error: the field, a reason such as FieldValueInvalid, the message, and the invalid value.
 
     `value` is OMITTED where it is not shown.
     """
@@ -69,7 +63,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, compiled."""
+    """One compiled rule."""
 
     text: str
     program: Program
@@ -81,18 +75,18 @@ class Rule:
 
     @property
     def is_transition(self) -> bool:
-        """Whether the rule looks at the former value."""
+        """Whether the rule uses `oldSelf`."""
         return "oldSelf" in self.program.uses
 
     @property
     def shown(self) -> str:
-        """The rule as messages name it."""
+        """The rule as messages show it."""
         return self.message.strip() or self.text.strip()
 
 
 @dataclass(slots=True)
 class RuleNode:
-    """The rules of values at one place of a schema, and of those below it."""
+    """The rules of one schema node and of those below it."""
 
     kind: str
     keys: tuple[str, ...] = ()
@@ -105,11 +99,11 @@ class RuleNode:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is no rule here or below."""
+        """Whether there are no rules here or below."""
         return not (self.rules or self.properties or self.values or self.items or self.all_of)
 
     def key_of(self, item: Any) -> tuple[Any, ...] | None:
-        """What tells an item of a keyed list apart; None if nothing does."""
+        """The key of an item of a keyed list; None if it has none."""
         if not self.keys or not is_map(item):
             return None
         members: Mapping[str, Any] = item
@@ -123,7 +117,7 @@ _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def field_path(text: str, schema: Mapping[str, Any]) -> str | None:
-    """The path below a value of this schema, in the form that causes have; None if it leads nowhere."""
+    """The path below a value of this schema, in the form used in causes; None if the schema has no such field."""
     at, found = 0, ""
     while at < len(text):
         match = _STEP.match(text, at)
@@ -165,7 +159,7 @@ _FIELD_INVALID, _REQUIRED = "FieldValueInvalid", "FieldValueRequired"
 
 
 def check_rule(rule: Any, schema: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    """What is wrong with a rule of this schema, apart from its expressions."""
+    """The errors in a rule of this schema, except in its expressions."""
     if not is_map(rule):
         yield Finding(f"{path}.rule", _REQUIRED, "rule is not specified")
         return
@@ -184,8 +178,8 @@ def check_rule(rule: Any, schema: Mapping[str, Any], path: str) -> Iterator[Find
         yield Finding(f"{path}.messageExpression", _REQUIRED, "messageExpression must be non-empty if specified")
     reason = members.get("reason")
     if reason is not None and reason not in REASONS:
-        told = "supported values: " + ", ".join(f'"{each}"' for each in sorted(REASONS))
-        yield Finding(f"{path}.reason", "FieldValueNotSupported", told, reason)
+        message = "supported values: " + ", ".join(f'"{each}"' for each in sorted(REASONS))
+        yield Finding(f"{path}.reason", "FieldValueNotSupported", message, reason)
     yield from _check_field(_text(members, "fieldPath"), schema, f"{path}.fieldPath")
 
 
@@ -203,23 +197,23 @@ def _text(rule: Mapping[str, Any], name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-RULE_LIMIT = 10_000_000  # what one rule may cost at most
-SCHEMA_LIMIT = 100_000_000  # what all rules of a schema may cost at most together
+RULE_LIMIT = 10_000_000  # the maximum estimated cost of one rule
+SCHEMA_LIMIT = 100_000_000  # the maximum estimated cost of all rules of a schema together
 _KEYWORD = "x-kubernetes-validations"
 _MAX_DEPTH = 100
 Schema = Mapping[str, Any]
 
 
 def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
-    """The compiled rules of a schema that stands at this path, and what is wrong with them."""
+    """The compiled rules of the schema at this path, and the errors found in them."""
     builder = _Builder()
-    root = builder.node(schema, schema, _Place(path, is_root=True))
+    root = builder.node(schema, schema, _SchemaLocation(path, is_root=True))
     return root, [*builder.findings, *builder.total(path)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a part of a schema stands: how often values of it may occur, and whether they have a former value."""
+class _SchemaLocation:
+    """The location of a sub-schema: how often its values may occur, and whether they have an old value."""
 
     path: str
     is_root: bool = False
@@ -227,7 +221,7 @@ class _Place:
     unrelated: str = ""
     depth: int = 0
 
-    def child(self, suffix: str, schema: Schema, parent: Schema) -> "_Place":
+    def child(self, suffix: str, schema: Schema, parent: Schema) -> "_SchemaLocation":
         most = _most(parent)
         return replace(
             self,
@@ -240,7 +234,7 @@ class _Place:
 
 
 def _most(schema: Schema) -> int | None:
-    """How many values a value of this schema holds at most; None if there is no bound."""
+    """The maximum number of items or entries of a list or map of this schema (1 for other types); None if unbounded."""
     if schema.get("type") == "array":
         limit = schema.get("maxItems")
     elif schema.get("type") == "object" and schema.get("additionalProperties") is not None:
@@ -260,18 +254,18 @@ class _Builder:
         self._costs: list[tuple[int, str]] = []
 
     def total(self, path: str) -> list[Finding]:
-        """What is wrong if all rules together may cost too much: those that cost most, and the schema."""
+        """The errors if all rules together may cost too much: the most expensive rules, and the schema."""
         total = min(sum(cost for cost, _ in self._costs), LARGEST)
         if total <= SCHEMA_LIMIT:
             return []
         worst = sorted((each for each in self._costs if each[0] >= SCHEMA_LIMIT // 100), reverse=True)[:4]
-        told = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        message = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        findings = [Finding(where, "FieldValueForbidden", told) for _, where in worst]
+        findings = [Finding(where, "FieldValueForbidden", message) for _, where in worst]
         return [*findings, Finding(path, "FieldValueForbidden", _over(name, total, SCHEMA_LIMIT))]
 
-    def node(self, schema: Schema, values: Schema, place: _Place) -> RuleNode:
-        """The rules of a schema for values of another one, which is the same except inside allOf."""
+    def node(self, schema: Schema, values: Schema, place: _SchemaLocation) -> RuleNode:
+        """The rules of a schema for values of another one; both are the same except inside allOf."""
         kind = values.get("type")
         keys = values.get("x-kubernetes-list-map-keys") if values.get("x-kubernetes-list-type") == "map" else None
         found = RuleNode(kind if isinstance(kind, str) else "", tuple(keys or ()))
@@ -284,7 +278,7 @@ class _Builder:
             self._rules(found, rules, values, place, is_sound=len(self.findings) == before)
         return found
 
-    def _below(self, found: RuleNode, schema: Schema, values: Schema, place: _Place) -> None:
+    def _below(self, found: RuleNode, schema: Schema, values: Schema, place: _SchemaLocation) -> None:
         properties, known = _part(schema, "properties"), _part(values, "properties")
         for name, each in properties.items():
             if name in known:
@@ -303,7 +297,9 @@ class _Builder:
             if not inside.is_idle:
                 found.all_of.append(inside)
 
-    def _rules(self, found: RuleNode, rules: list[Any], values: Schema, place: _Place, *, is_sound: bool) -> None:
+    def _rules(
+        self, found: RuleNode, rules: list[Any], values: Schema, place: _SchemaLocation, *, is_sound: bool
+    ) -> None:
         wrong = [
             finding
             for index, rule in enumerate(rules)
@@ -314,8 +310,8 @@ class _Builder:
             return
         kind = declared_type(values, is_root=place.is_root)
         if kind is None:
-            told = "internal error: failed to retrieve type information for x-kubernetes-validations"
-            self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", told))
+            message = "internal error: failed to retrieve type information for x-kubernetes-validations"
+            self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", message))
             return
         found.convert = converter(with_meta(values) if place.is_root else values)
         for index, rule in enumerate(rules):
@@ -323,7 +319,7 @@ class _Builder:
             if compiled is not None:
                 found.rules.append(compiled)
 
-    def _rule(self, rule: Schema, kind: Type, values: Schema, place: _Place, path: str) -> Rule | None:
+    def _rule(self, rule: Schema, kind: Type, values: Schema, place: _SchemaLocation, path: str) -> Rule | None:
         is_optional = rule.get("optionalOldSelf") is True
         known = Declarations({"self": kind, "oldSelf": optional_of(kind) if is_optional else kind})
         program = self._compiled(rule, "rule", known, path)
@@ -348,7 +344,7 @@ class _Builder:
     def _compiled(self, rule: Schema, name: str, known: Declarations, path: str) -> Program | None:
         text = rule[name]
         prefix = "" if name == "rule" else "messageExpression "
-        wanted, told = (
+        wanted, message = (
             (BOOL, "cel expression must evaluate to a bool")
             if name == "rule"
             else (STRING, f"{prefix}must evaluate to a string")
@@ -364,7 +360,7 @@ class _Builder:
             return None
         if program.type.same(wanted):
             return program
-        self.findings.append(Finding(f"{path}.{name}", REASONS[0], told, rule))
+        self.findings.append(Finding(f"{path}.{name}", REASONS[0], message, rule))
         return None
 
     def _observe(self, path: str, name: str, cost: int) -> None:
@@ -372,14 +368,14 @@ class _Builder:
         if cost > RULE_LIMIT:
             self.findings.append(Finding(path, "FieldValueForbidden", _over(name, cost, RULE_LIMIT)))
 
-    def _check_former(self, rule: Schema, program: Program, place: _Place, path: str) -> None:
+    def _check_former(self, rule: Schema, program: Program, place: _SchemaLocation, path: str) -> None:
         if "oldSelf" in program.uses:
             if place.unrelated:
-                told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.unrelated}"
-                self.findings.append(Finding(f"{path}.rule", REASONS[0], told, rule["rule"]))
+                message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.unrelated}"
+                self.findings.append(Finding(f"{path}.rule", REASONS[0], message, rule["rule"]))
         elif rule.get("optionalOldSelf") is not None:
-            told = "may not be set if oldSelf is not used in rule"
-            self.findings.append(Finding(f"{path}.optionalOldSelf", REASONS[0], told, rule["optionalOldSelf"]))
+            message = "may not be set if oldSelf is not used in rule"
+            self.findings.append(Finding(f"{path}.optionalOldSelf", REASONS[0], message, rule["optionalOldSelf"]))
 
 
 def _part(schema: Schema, name: str) -> Mapping[str, Any]:
@@ -397,12 +393,12 @@ def _over(name: str, cost: int, limit: int) -> str:
 
 
 _INVALID = "FieldValueInvalid"
-_MAX_MESSAGE = 5 * 1024  # bytes of a computed message
+_MAX_MESSAGE = 5 * 1024  # maximum bytes of a computed message
 _SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 class Rules:
-    """The compiled rules of a schema; `problems` says what is wrong with those that could not be compiled."""
+    """The compiled rules of a schema; `problems` are the errors in those that could not be compiled."""
 
     __slots__ = ("_root", "problems")
 
@@ -414,41 +410,41 @@ class Rules:
         return not self._root.is_idle
 
     def check(self, new: Any, old: Any = None) -> list[Finding]:
-        """What is wrong with an object, which may be an update of a former one.
+        """The errors in an object, which may be an update of an old one.
 
-        Rules about parts that are as they were before are not held against anybody. The object must fit its schema.
+        Violations in unchanged parts are ignored (ratcheting). The object must be valid under its schema.
         """
         if self._root.is_idle:
             return []
         run = _Check()
-        with contextlib.suppress(_Spent):
-            run.visit(self._root, "", (new, old), _Past(new, old) if old is not None else None)
+        with contextlib.suppress(_BudgetSpent):
+            run.visit(self._root, "", (new, old), _Correlation(new, old) if old is not None else None)
         return run.findings
 
 
 def compile_rules(schema: Mapping[str, Any], path: str = "spec.validation.openAPIV3Schema") -> Rules:
-    """The rules of a structural schema at the root of a resource; `path` is where the schema stands, for problems."""
+    """Compiles the rules of a structural schema at the root of a resource; `path` is the schema's, for errors."""
     root, problems = build_rules(schema, path)
     return Rules(root, tuple(problems))
 
 
-class _Spent(Exception):
-    """No steps are left."""
+class _BudgetSpent(Exception):
+    """The cost budget of the object is spent."""
 
 
-class _Past:
-    """A value beside its former one, or beside nothing, but below one that has a former one."""
+class _Correlation:
+    """A value correlated with its old value, or without one, but below a value that has one."""
 
     __slots__ = ("_is_same", "new", "old", "parent")
 
-    def __init__(self, new: Any, old: Any, parent: "_Past | None" = None) -> None:
+    def __init__(self, new: Any, old: Any, parent: "_Correlation | None" = None) -> None:
         self.new, self.old, self.parent = new, old, parent
         self._is_same: bool | None = None
 
     def is_same(self, forms: tuple[Any, Any] | None = None) -> bool:
-        """Whether nothing has changed, in the value or in the nearest one around it that has a former one.
+        """Whether nothing has changed: in the value, or in its nearest ancestor that has an old value.
 
-        `forms` are both values in the form that their schema gives them, in which keyed lists have no order.
+        `forms` are both values as converted by their schema, so that keyed lists are compared without order.
         """
         if self._is_same is None:
             self._is_same = equal(self.new, self.old) if self.old is not None else self._is_parent_same()
@@ -457,8 +453,8 @@ class _Past:
     def _is_parent_same(self) -> bool:
         return self.parent is not None and self.parent.is_same()
 
-    def inner(self, new: Any, old: Any) -> "_Past":
-        return _Past(new, old, self) if self.old is not None else self
+    def inner(self, new: Any, old: Any) -> "_Correlation":
+        return _Correlation(new, old, self) if self.old is not None else self
 
 
 class _Check:
@@ -466,8 +462,8 @@ class _Check:
         self.findings: list[Finding] = []
         self._budget = Budget(OBJECT_LIMIT)
 
-    def visit(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Past | None) -> None:
-        """Checks a new and a former value, and all below."""
+    def visit(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Correlation | None) -> None:
+        """Checks a new value against its old one, and everything below."""
         new, old = pair
         if new is None:
             return
@@ -481,7 +477,7 @@ class _Check:
             self._members(node, path, (new, old if is_map(old) else {}), past)
 
     def _members(
-        self, node: RuleNode, path: str, pair: tuple[Mapping[str, Any], Mapping[str, Any]], past: _Past | None
+        self, node: RuleNode, path: str, pair: tuple[Mapping[str, Any], Mapping[str, Any]], past: _Correlation | None
     ) -> None:
         new, old = pair
         for name, value in new.items():
@@ -493,7 +489,7 @@ class _Check:
                 self.visit(node.values, key_path(path, name), (value, before), inner)
 
     def _items(
-        self, node: RuleNode, below: RuleNode, path: str, pair: tuple[list[Any], list[Any]], past: _Past | None
+        self, node: RuleNode, below: RuleNode, path: str, pair: tuple[list[Any], list[Any]], past: _Correlation | None
     ) -> None:
         former = {node.key_of(item): item for item in pair[1]} if node.keys else {}
         former.pop(None, None)
@@ -502,7 +498,7 @@ class _Check:
             inner = past.inner(item, before) if past is not None else None
             self.visit(below, f"{path}[{place}]", (item, before), inner)
 
-    def _rules(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Past | None) -> None:
+    def _rules(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Correlation | None) -> None:
         (new, old), (value, former) = pair, pair
         if node.convert is not None:
             try:
@@ -523,7 +519,7 @@ class _Check:
             self._blame(node, rule, path, new, (value, before))
 
     def _holds(self, node: RuleNode, rule: Rule, path: str, value: Any, before: Any) -> bool:
-        """Whether a rule holds, or cannot be evaluated, which is a finding of its own."""
+        """Whether a rule holds; an evaluation error is a finding too."""
         if self._budget.total <= 0:
             self._give_up(path, node, _SPENT)
         is_last = self._budget.total < OBJECT_LIMIT // 10
@@ -534,28 +530,28 @@ class _Check:
             limit = f"{limit} for rule: {rule.shown}"
             self._give_up(path, node, _SPENT if is_last else limit)
         except EvaluationError as error:
-            told = f"{error} evaluating rule: {rule.shown}"
+            message = f"{error} evaluating rule: {rule.shown}"
             if str(error).startswith("no such overload"):
-                told = (
+                message = (
                     f"'{error}': call arguments did not match a supported operator, function or macro signature for "
                     f"rule: {rule.shown}"
                 )
-            self.findings.append(Finding(path, _INVALID, told, node.kind))
+            self.findings.append(Finding(path, _INVALID, message, node.kind))
         return True
 
     def _give_up(self, path: str, node: RuleNode, message: str) -> None:
         self.findings.append(Finding(path, _INVALID, message, node.kind))
-        raise _Spent
+        raise _BudgetSpent
 
     def _blame(self, node: RuleNode, rule: Rule, path: str, new: Any, values: tuple[Any, Any]) -> None:
         message = self._computed(rule.message_program, values) if rule.message_program is not None else None
-        told = message or rule.message.strip() or f"failed rule: {rule.shown}"
+        message = message or rule.message.strip() or f"failed rule: {rule.shown}"
         where = child_path(path, rule.field) if rule.field else path
         shown = OMITTED if node.kind in ("object", "array") else new
-        self.findings.append(Finding(where, rule.reason, told, shown))
+        self.findings.append(Finding(where, rule.reason, message, shown))
 
     def _computed(self, program: Program, values: tuple[Any, Any]) -> str | None:
-        """The message that an expression gives; None if it gives none that can be used."""
+        """The message from `messageExpression`; None if it has no usable result."""
         try:
             found = program.evaluate(self._budget, *values)
         except (CostExceeded, EvaluationError):

@@ -1,4 +1,4 @@
-"""The `levelset` command; the only room that knows of a terminal."""
+"""The `levelset` command; the only package that uses a terminal."""
 
 from levelset.cli.main import main
 

@@ -1,10 +1,9 @@
-"""`levelset check`: looks for what would go wrong, in the code and in the manifests, before a cluster does.
+"""`levelset check`: static checks of a project's code, CRDs and manifests.
 
-Reads source code for what goes wrong in a controller: calls that block the loop, and children that nobody removes.
-
-Only the text is read, nothing is run. A line that ends with `# levelset: ignore` is passed over.
-
-The questions of `levelset check`: definitions, permissions, code, and what a change would break.
+- CRDs: an in-memory API server must accept them, and they must not break objects stored under the released ones.
+- Roles in the manifests must allow everything that the controllers do.
+- Code: calls that block the event loop, and children without an owner. Only the source is read, nothing is run; a line
+  that ends with `# levelset: ignore` is skipped.
 """
 
 import ast
@@ -20,8 +19,8 @@ import click
 
 from levelset.apiserver import ApiServer
 from levelset.cli.install import read_manifests
-from levelset.cli.output import output_option, show_json, speaking, working
-from levelset.cli.targets import Gathered, gather
+from levelset.cli.output import output_option, progress, reporting_errors, show_json
+from levelset.cli.targets import LoadedTargets, load_targets
 from levelset.client import Client
 from levelset.codegen.breaking_changes import compare_releases
 from levelset.codegen.crd import crds_of
@@ -32,7 +31,7 @@ from levelset.objects.kind_definition import definition_of
 
 __all__ = [
     "BLOCKING",
-    "Complaint",
+    "Diagnostic",
     "Level",
     "blocking_calls",
     "check",
@@ -41,15 +40,15 @@ __all__ = [
     "check_permissions",
     "check_released",
     "definitions_of",
-    "orphans",
+    "ownerless_children",
 ]
 
 Level = Literal["error", "warning"]
 
 BLOCKING: Final[Mapping[str, str]] = {
-    "time.sleep": "await asyncio.sleep(...), or return requeue(seconds) and let others work",
+    "time.sleep": "await asyncio.sleep(...), or return requeue(seconds)",
     "open": "await asyncio.to_thread(...)",
-    "input": "nothing waits at a terminal in a controller",
+    "input": "no input: a controller has no terminal",
     "os.system": "await asyncio.create_subprocess_exec(...)",
     "os.popen": "await asyncio.create_subprocess_exec(...)",
     "os.waitpid": "await asyncio.create_subprocess_exec(...)",
@@ -66,19 +65,21 @@ BLOCKING: Final[Mapping[str, str]] = {
     "shutil.rmtree": "await asyncio.to_thread(...)",
     "shutil.copytree": "await asyncio.to_thread(...)",
 }
-"""Calls that stop the whole loop, by their full names, and what to write instead."""
+"""Calls that block the event loop, by their full names, and what to write instead."""
 
 _MODULES: Final = {
     "requests": "an async HTTP client, or await asyncio.to_thread(...)",
     "httpx": "httpx.AsyncClient, or await asyncio.to_thread(...)",
 }
-_WORDS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options", "request", "Client", "Session"})
+_HTTP_FUNCTIONS: Final = frozenset(
+    {"get", "post", "put", "patch", "delete", "head", "options", "request", "Client", "Session"}
+)
 _IGNORE: Final = "# levelset: ignore"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Complaint:
-    """One thing that is wrong: where, what, and what to do next."""
+class Diagnostic:
+    """One problem: where it is, what it is, and what to do next."""
 
     file: str
     line: int
@@ -91,27 +92,27 @@ class Complaint:
         return f"{place}{self.level}: {self.problem}; {self.next}"
 
 
-def blocking_calls(source: str, file: str) -> list[Complaint]:
-    """The calls inside async functions that would stop everything else while they last."""
+def blocking_calls(source: str, file: str) -> list[Diagnostic]:
+    """The calls inside async functions that block the event loop."""
     tree = ast.parse(source, file)
     names, lines = _imported(tree), source.splitlines()
-    found: list[Complaint] = []
+    found: list[Diagnostic] = []
     for function in ast.walk(tree):
         if isinstance(function, ast.AsyncFunctionDef):
             for call in _own_calls(function):
                 name = _full_name(call.func, names)
                 advice = _advice(name)
                 if advice is not None and _IGNORE not in lines[call.lineno - 1]:
-                    problem = f"{name}() in async {function.name} stops the whole loop"
-                    found.append(Complaint(file, call.lineno, "error", problem, f"write {advice}"))
+                    problem = f"{name}() in async {function.name} blocks the event loop"
+                    found.append(Diagnostic(file, call.lineno, "error", problem, f"write {advice}"))
     return sorted(set(found))
 
 
-def orphans(source: str, file: str, functions: frozenset[str]) -> list[Complaint]:
-    """The children that these functions make without an owner: nobody removes them with their object."""
+def ownerless_children(source: str, file: str, functions: frozenset[str]) -> list[Diagnostic]:
+    """The children that these functions create without an owner, so that they are not garbage collected."""
     tree = ast.parse(source, file)
     lines = source.splitlines()
-    found: list[Complaint] = []
+    found: list[Diagnostic] = []
     for function in ast.walk(tree):
         if not isinstance(function, ast.AsyncFunctionDef) or function.name not in functions:
             continue
@@ -122,9 +123,12 @@ def orphans(source: str, file: str, functions: frozenset[str]) -> list[Complaint
             if not isinstance(made.value, ast.Name) or made.value.id not in {"ctx", "context"}:
                 continue
             if not any(one.arg in {"owner", None} for one in call.keywords) and _IGNORE not in lines[call.lineno - 1]:
-                problem = f"ctx.{made.attr} in {function.name} makes a child without an owner, and there is no cleanup"
+                what = "creates a child without an owner, and the Controller has no cleanup"
+                problem = f"ctx.{made.attr} in {function.name} {what}"
                 found.append(
-                    Complaint(file, call.lineno, "warning", problem, "give owner=, or the Controller a cleanup=")
+                    Diagnostic(
+                        file, call.lineno, "warning", problem, "pass owner=, or add a cleanup= to the Controller"
+                    )
                 )
     return found
 
@@ -133,11 +137,11 @@ def _advice(name: str) -> str | None:
     if name in BLOCKING:
         return BLOCKING[name]
     module, _, word = name.partition(".")
-    return _MODULES[module] if module in _MODULES and word in _WORDS else None
+    return _MODULES[module] if module in _MODULES and word in _HTTP_FUNCTIONS else None
 
 
 def _own_calls(function: ast.AsyncFunctionDef) -> Iterator[ast.Call]:
-    """The calls that run as part of a function: not those of functions inside it, which may run in a thread."""
+    """The calls of a function itself, without those of nested functions, which may run in a thread."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
@@ -149,7 +153,7 @@ def _own_calls(function: ast.AsyncFunctionDef) -> Iterator[ast.Call]:
 
 
 def _imported(tree: ast.AST) -> dict[str, str]:
-    """What the names of a module stand for: `sleep` for `time.sleep` after `from time import sleep`."""
+    """The full names of imported names: `time.sleep` for `sleep` after `from time import sleep`."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -170,27 +174,27 @@ def _full_name(node: ast.expr, names: Mapping[str, str]) -> str:
     return ".".join([names.get(node.id, node.id), *reversed(parts)])
 
 
-def definitions_of(found: Gathered) -> tuple[list[dict[str, Any]], list[Complaint]]:
-    """The definitions of a project's kinds, and a complaint for each that cannot be made."""
+def definitions_of(found: LoadedTargets) -> tuple[list[dict[str, Any]], list[Diagnostic]]:
+    """The CRDs of a project's kinds, and a diagnostic for each that cannot be generated."""
     names: dict[str, list[type[Object]]] = {}
     for kind in found.own_kinds:
         definition = definition_of(kind)
         names.setdefault(f"{definition.plural}.{definition.gvk.group}", []).append(kind)
     made: list[dict[str, Any]] = []
-    complaints: list[Complaint] = []
+    diagnostics: list[Diagnostic] = []
     for kinds in names.values():
         try:
             made += crds_of(kinds, hubs=found.hubs)
         except LevelsetError as error:
-            complaints.append(
-                Complaint(_file_of(kinds[0]), _line_of(kinds[0]), "error", str(error), "change the class")
+            diagnostics.append(
+                Diagnostic(_file_of(kinds[0]), _line_of(kinds[0]), "error", str(error), "change the class")
             )
-    return made, complaints
+    return made, diagnostics
 
 
-async def check_definitions(definitions: Sequence[dict[str, Any]]) -> list[Complaint]:
-    """What an API server says to the definitions: one is started for this, in memory."""
-    found: list[Complaint] = []
+async def check_definitions(definitions: Sequence[dict[str, Any]]) -> list[Diagnostic]:
+    """Validates the CRDs with a dry run on an in-memory API server."""
+    found: list[Diagnostic] = []
     server = ApiServer()
     await server.start(listen=False)
     try:
@@ -201,20 +205,20 @@ async def check_definitions(definitions: Sequence[dict[str, Any]]) -> list[Compl
                 except ApiError as error:
                     name = one["metadata"]["name"]
                     found.append(
-                        Complaint(name, 0, "error", f"no server takes it: {error.message}", "change the class")
+                        Diagnostic(name, 0, "error", f"the API server rejects it: {error.message}", "change the class")
                     )
     finally:
         await server.stop()
     return found
 
 
-def check_released(definitions: Sequence[dict[str, Any]], released: Path) -> list[Complaint]:
-    """What would break objects that were stored under the definitions that have been released."""
+def check_released(definitions: Sequence[dict[str, Any]], released: Path) -> list[Diagnostic]:
+    """Changes that break objects stored under the released CRDs."""
     before = [one for one in read_manifests(released) if one["kind"] == "CustomResourceDefinition"]
     if not before:
-        raise ConfigError(f"{released} holds no CustomResourceDefinition, so nothing can be compared with it")
+        raise ConfigError(f"{released} contains no CustomResourceDefinition to compare with")
     return [
-        Complaint(
+        Diagnostic(
             one.definition,
             0,
             "error" if one.is_breaking else "warning",
@@ -225,11 +229,11 @@ def check_released(definitions: Sequence[dict[str, Any]], released: Path) -> lis
     ]
 
 
-def check_permissions(found: Gathered, manifests: Path) -> list[Complaint]:
-    """What the controllers need and the Roles in the manifests do not allow."""
+def check_permissions(found: LoadedTargets, manifests: Path) -> list[Diagnostic]:
+    """Permissions that the controllers need and the Roles in the manifests do not grant."""
     rules = read_permissions(read_manifests(manifests))
     return [
-        Complaint(
+        Diagnostic(
             str(manifests), 0, "error", f"no Role allows {verb} {_shown(one)} ({one.why})", "levelset generate rbac"
         )
         for one in infer_permissions(found.controllers, extras=found.permissions)
@@ -238,8 +242,8 @@ def check_permissions(found: Gathered, manifests: Path) -> list[Complaint]:
     ]
 
 
-def check_code(found: Gathered) -> Iterator[Complaint]:
-    """What is wrong in the modules of the controllers and webhooks."""
+def check_code(found: LoadedTargets) -> Iterator[Diagnostic]:
+    """Problems in the modules of the controllers and webhooks."""
     without = {
         one.reconcile.__name__
         for one in found.controllers
@@ -248,10 +252,10 @@ def check_code(found: Gathered) -> Iterator[Complaint]:
     for module in _modules_of(found):
         source, file = inspect.getsource(module), _shown_file(module)
         yield from blocking_calls(source, file)
-        yield from orphans(source, file, frozenset(without))
+        yield from ownerless_children(source, file, frozenset(without))
 
 
-def _modules_of(found: Gathered) -> list[ModuleType]:
+def _modules_of(found: LoadedTargets) -> list[ModuleType]:
     modules = {one.__name__: one for one in found.modules}
     for controller in found.controllers:
         home = inspect.getmodule(controller.reconcile)
@@ -290,22 +294,22 @@ def _shown_file(module: ModuleType) -> str:
 @click.option(
     "--released",
     type=click.Path(path_type=Path, exists=True),
-    help="The definitions of the last release: what would break objects stored under them is an error.",
+    help="The CRDs of the last release: a change that breaks objects stored under them is an error.",
 )
 @click.option(
     "--manifests",
     type=click.Path(path_type=Path, exists=True),
-    help="Manifests whose Roles must allow all that the controllers do.",
+    help="Manifests whose Roles must grant everything that the controllers do.",
 )
 @output_option
 def check(targets: tuple[str, ...], released: Path | None, manifests: Path | None, output: str) -> None:
-    """Looks for what would go wrong: definitions, permissions, calls that block, changes that break stored objects.
+    """Checks a project: CRDs, RBAC, blocking calls, and changes that break stored objects.
 
     Example: levelset check website --released released/crds --manifests manifests
 
-    Exit codes: 0 nothing (or only warnings), 1 something, 2 it was not understood.
+    Exit codes: 0 no errors (maybe warnings), 1 errors, 2 usage error.
     """
-    with speaking(), working("looks at the definitions, the code and the manifests", output=output):
+    with reporting_errors(), progress("checking CRDs, code and manifests", output=output):
         found = _check(targets, released, manifests)
     if output == "json":
         names = ("file", "line", "level", "problem", "next")
@@ -314,13 +318,13 @@ def check(targets: tuple[str, ...], released: Path | None, manifests: Path | Non
         for one in found:
             click.echo(str(one))
         errors = sum(one.level == "error" for one in found)
-        click.echo(f"{errors} errors, {len(found) - errors} warnings" if found else "nothing is wrong")
+        click.echo(f"{errors} errors, {len(found) - errors} warnings" if found else "no problems found")
     if any(one.level == "error" for one in found):
         raise SystemExit(1)
 
 
-def _check(targets: tuple[str, ...], released: Path | None, manifests: Path | None) -> list[Complaint]:
-    project = gather(targets)
+def _check(targets: tuple[str, ...], released: Path | None, manifests: Path | None) -> list[Diagnostic]:
+    project = load_targets(targets)
     definitions, found = definitions_of(project)
     found += asyncio.run(check_definitions(definitions))
     found += check_code(project)

@@ -1,4 +1,4 @@
-"""The subcommands of `levelset`: a table of names, of which only the one that is typed is loaded."""
+"""The subcommands of `levelset`, imported lazily: only the module of the command that runs is loaded."""
 
 import importlib
 from typing import Final
@@ -8,71 +8,80 @@ import click
 from levelset.cli.output import heading, output_option, show_json
 from levelset.cli.tour import STOPS
 
-__all__ = ["COMMANDS", "Table", "levelset", "tour", "version"]
+__all__ = ["COMMANDS", "LazyGroup", "levelset", "tour", "version"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "init": ("levelset.cli.scaffold.create:init", "Makes a project with one kind, its controller and its tests."),
+    "init": ("levelset.cli.scaffold.create:init", "Creates a project with one kind, its controller and its tests."),
     "create": ("levelset.cli.scaffold.create:create", "Adds a kind or webhooks to a project."),
-    "serve": ("levelset.cli.serve:serve", "Runs a Kubernetes API server on this machine until it is stopped."),
-    "compact": ("levelset.cli.compact:compact", "Makes a running server forget its history of changes up to now."),
-    "up": ("levelset.cli.up:up", "Runs an API server and all controllers of a project, until they are told to stop."),
-    "run": ("levelset.cli.run:run", "Runs controllers until they are told to stop."),
-    "dev": ("levelset.cli.dev:dev", "Runs controllers on a server of their own, loaded anew when a file is saved."),
+    "serve": ("levelset.cli.serve:serve", "Runs a Kubernetes API server on this machine."),
+    "compact": ("levelset.cli.compact:compact", "Compacts the history of a running server up to now."),
+    "up": ("levelset.cli.up:up", "Runs an API server and all controllers of a project."),
+    "run": (
+        "levelset.cli.run:run",
+        "Runs controllers until SIGINT or SIGTERM.",
+    ),
+    "dev": ("levelset.cli.dev:dev", "Runs controllers on a local API server and reloads them when a file is saved."),
     "generate": (
         "levelset.cli.generate:generate",
-        "Writes files out of types, and types out of files.",
+        "Generates CRDs, RBAC, manifests, Helm charts and Python models.",
     ),
-    "check": ("levelset.cli.check:check", "Looks for what would go wrong: definitions, permissions, calls that block."),
-    "explore": ("levelset.cli.explore:explore", "Crashes, delays and confuses controllers at every step."),
+    "check": ("levelset.cli.check:check", "Checks a project: CRDs, RBAC, blocking calls, breaking changes."),
+    "explore": (
+        "levelset.cli.explore:explore",
+        "Tests controllers with crashes, conflicts and stale caches at every step.",
+    ),
     "install": (
         "levelset.cli.install:install",
-        "Applies the definitions of controllers' kinds, and manifests.",
+        "Applies the CRDs of controllers' kinds, and manifests.",
     ),
-    "uninstall": ("levelset.cli.install:uninstall", "Takes from a cluster what `levelset install` has put there."),
+    "uninstall": ("levelset.cli.install:uninstall", "Deletes from a cluster what `levelset install` applied."),
     "doctor": (
         "levelset.cli.doctor:doctor",
-        "Looks for what is wrong: the kubeconfig, the server, permissions.",
+        "Diagnoses problems: kubeconfig, server, credentials, CRDs, permissions.",
     ),
     "completion": (
         "levelset.cli.completion:completion",
-        "Prints what makes a shell complete this command.",
+        "Prints the completion script of a shell.",
     ),
-    "status": ("levelset.cli.status:status", "Shows the controllers, queues, watches and last errors of what runs."),
-    "why": ("levelset.cli.status:why", "Shows the last looks at an object: why, and what came of it."),
-    "trigger": ("levelset.cli.status:trigger", "Has a running controller look at an object now."),
+    "status": (
+        "levelset.cli.status:status",
+        "Shows the controllers, queues, watches and last errors of running managers.",
+    ),
+    "why": ("levelset.cli.status:why", "Shows the last reconciles of an object, with reasons and results."),
+    "trigger": ("levelset.cli.status:trigger", "Triggers a reconcile of an object in a running manager."),
 }
-"""Where each command is, and its help in a line: `levelset --help` loads none of them."""
+"""The module of each command and its short help, so that `levelset --help` imports none of them."""
 
 
-class Table(click.Group):
-    """A group that knows its commands by name, and loads one when it is asked for."""
+class LazyGroup(click.Group):
+    """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they are needed."""
+        """The names, in the order of `COMMANDS`."""
         return [*COMMANDS, *(name for name in super().list_commands(ctx) if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded."""
-        place = COMMANDS.get(cmd_name)
-        if place is None:
+        """Imports and returns the command."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
             return super().get_command(ctx, cmd_name)
-        module, _, name = place[0].partition(":")
+        module, _, name = entry[0].partition(":")
         found: click.Command = getattr(importlib.import_module(module), name)
         return found
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002  # click gives it
+        ctx: click.Context,  # noqa: ARG002  # click passes it
         formatter: click.HelpFormatter,
     ) -> None:
-        """Lists the commands for the help without loading them."""
+        """Lists the commands in the help without importing them."""
         rows = [(name, line) for name, (_, line) in COMMANDS.items()]
         rows += [(name, one.get_short_help_str(90)) for name, one in self.commands.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
 
-@click.group(cls=Table, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="levelset", message="levelset %(version)s")
 def levelset() -> None:
     """Level-based Kubernetes controllers in Python."""
@@ -82,7 +91,7 @@ def levelset() -> None:
 @output_option
 def version(output: str) -> None:
     """Prints the version."""
-    # Late: it brings parsers along that no other command needs.
+    # Imported late: it imports parsers that no other command needs.
     from importlib.metadata import version as installed  # noqa: PLC0415
 
     if output == "json":
@@ -94,7 +103,7 @@ def version(output: str) -> None:
 @levelset.command()
 @output_option
 def tour(output: str) -> None:
-    """Shows in a minute what is there, by using it."""
+    """Shows the main features in a minute, by running them."""
     if output == "json":
         show_json([{"title": stop.title, "lines": list(stop.lines())} for stop in STOPS])
         return

@@ -1,4 +1,4 @@
-"""`levelset compact`: makes a running server forget its history of changes."""
+"""`levelset compact`: compacts the history of a running server."""
 
 import http.client
 import json
@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from levelset.apiserver.kubeconfig_file import Contact, read_kubeconfig
-from levelset.cli.output import output_option, show_json, speaking, working
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, read_kubeconfig
+from levelset.cli.output import output_option, progress, reporting_errors, show_json
 
 __all__ = ["compact"]
 
@@ -20,39 +20,39 @@ __all__ = ["compact"]
     "--kubeconfig",
     default="levelset.kubeconfig",
     type=click.Path(path_type=Path),
-    help="The file that `levelset serve` printed.",
+    help="The kubeconfig that `levelset serve` wrote.",
 )
 @output_option
 def compact(kubeconfig: Path, output: str) -> None:
-    """Makes a running server forget its history of changes up to now."""
-    with speaking():
+    """Compacts the history of a running server up to now."""
+    with reporting_errors():
         contact = read_kubeconfig(kubeconfig)
-        with working(f"waits for the server at {contact.url}", output=output):
-            told = _post(contact, "/levelset/compact")
+        with progress(f"waiting for the server at {contact.url}", output=output):
+            result = _post(contact, "/levelset/compact")
     if output == "json":
-        show_json(told)
+        show_json(result)
         return
-    click.echo(f"forgot {told['forgotten']} changes; history begins at revision {told['compacted']}")
+    click.echo(f"compacted {result['forgotten']} changes; history begins at revision {result['compacted']}")
 
 
-def _post(contact: Contact, path: str) -> dict[str, Any]:
+def _post(contact: ConnectionInfo, path: str) -> dict[str, Any]:
     parts = urlsplit(contact.url)
     connection = _connect(parts.hostname or "", parts.port, contact)
     try:
         connection.request("POST", path, headers={"Authorization": f"Bearer {contact.token}"})
-        answer = connection.getresponse()
-        body = answer.read()
+        response = connection.getresponse()
+        body = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise click.ClickException(f"The server at {contact.url} does not answer: {error}. Is it running?") from error
+        raise click.ClickException(f"The server at {contact.url} does not respond: {error}. Is it running?") from error
     finally:
         connection.close()
-    if answer.status != 200:
-        raise click.ClickException(f"The server at {contact.url} refused ({answer.status}): {body[:500].decode()}")
-    told: dict[str, Any] = json.loads(body)
-    return told
+    if response.status != 200:
+        raise click.ClickException(f"The server at {contact.url} refused ({response.status}): {body[:500].decode()}")
+    result: dict[str, Any] = json.loads(body)
+    return result
 
 
-def _connect(host: str, port: int | None, contact: Contact) -> http.client.HTTPConnection:
+def _connect(host: str, port: int | None, contact: ConnectionInfo) -> http.client.HTTPConnection:
     if contact.ca is None:
         return http.client.HTTPConnection(host, port, timeout=30)
     context = ssl.create_default_context(cadata=contact.ca.decode("ascii"))

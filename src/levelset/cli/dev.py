@@ -1,11 +1,7 @@
-"""`levelset dev module:controllers`: runs controllers on a server of their own, loaded anew when a file is saved.
+"""`levelset dev module:controllers`: runs controllers on a local API server, and reloads them when a file is saved.
 
-The server and the objects stay. Definitions that have changed are applied, and the difference is printed. Code that
-cannot be loaded is said so with file and line, and what ran before goes on.
-
-Has a server serve the kinds of a project as their classes are now, and tells what that changes.
-
-The source files that a program was loaded from, and whether one has been saved since.
+The server and its objects stay. Changed CRDs are applied and their diff is printed. If the code cannot be imported, the
+error is printed with file and line, and the previous controllers keep running.
 """
 
 import asyncio
@@ -22,80 +18,90 @@ from typing import Any, Final
 
 import click
 
-from levelset.cli.output import speaking, working
-from levelset.cli.targets import Gathered, gather_controllers
+from levelset.cli.output import progress, reporting_errors
+from levelset.cli.targets import LoadedTargets, load_controllers
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
 from levelset.errors import ConfigError, LevelsetError
 from levelset.objects import Ref, Unstructured
 from levelset.objects.yaml_codec import write_yaml
 from levelset.runtime.manager import Manager
-from levelset.runtime.manager.crd_install import DEFINITION, is_established
-from levelset.runtime.manager.local_server import open_box
+from levelset.runtime.manager.crd_install import CRD_GVK, is_established
+from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import set_up_logs
-from levelset.runtime.webhook import Hook
+from levelset.runtime.webhook import AdmissionHook
 
-__all__ = ["Stamp", "Workshop", "code_below", "define", "dev", "forget_modules", "modules_below", "stamps", "touched"]
+__all__ = [
+    "DevServer",
+    "FileStamp",
+    "apply_crds",
+    "changed_files",
+    "dev",
+    "file_stamps",
+    "modules_below",
+    "python_files_below",
+    "unload_modules",
+]
 
 _MANAGER: Final = "levelset"
 
 
-async def define(client: Client, found: Gathered) -> Sequence[str]:
-    """Applies the definitions that differ from what is served; gives the differences, line by line.
+async def apply_crds(client: Client, found: LoadedTargets) -> Sequence[str]:
+    """Applies the CRDs of a project's kinds; returns the lines to print, with a diff of each changed CRD.
 
-    Also those of kinds that are somebody else's: this server has nobody else.
+    Includes kinds of other projects that the controllers watch: nothing else installs them on this server.
     """
-    told: list[str] = []
+    lines: list[str] = []
     # In a thread, since it reads the classes' source files.
-    for wanted in await asyncio.to_thread(crds_of, found.followed_kinds, hubs=found.hubs):
-        ref: Ref[Unstructured] = Ref(DEFINITION, wanted["metadata"]["name"])
+    for wanted in await asyncio.to_thread(crds_of, found.watched_kinds, hubs=found.hubs):
+        ref: Ref[Unstructured] = Ref(CRD_GVK, wanted["metadata"]["name"])
         there = await client.find(ref)
         applied = await client.apply(wanted, force=True, manager=_MANAGER)
         await client.wait(ref, is_established)
         if there is None:
-            told.append(f"serves      {ref.name}")
+            lines.append(f"crd         {ref.name}")
         else:
-            told += _difference(ref.name, there.tree, applied.tree)
-    return told
+            lines += _crd_diff(ref.name, there.tree, applied.tree)
+    return lines
 
 
-def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _crd_diff(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     old, new = (write_yaml([one["spec"]]).splitlines() for one in (before, after))
-    lines = list(difflib.unified_diff(old, new, f"{name} (served before)", f"{name} (as it is now)", lineterm="", n=2))
+    lines = list(difflib.unified_diff(old, new, f"{name} (before)", f"{name} (after)", lineterm="", n=2))
     return [f"  {line}" for line in lines]
 
 
-Stamp = tuple[int, int]
-"""When a file was written, in nanoseconds, and its size."""
+FileStamp = tuple[int, int]
+"""The modification time of a file in nanoseconds, and its size."""
 
-_FOREIGN: Final = frozenset({"site-packages", "dist-packages"})
+_SITE_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def modules_below(folder: Path, modules: Mapping[str, ModuleType] | None = None) -> dict[str, Path]:
-    """The loaded modules whose files are in a folder or below it, by name; what was installed there is not meant."""
+    """The imported modules whose files are in or below a folder, by name; without site-packages."""
     found: dict[str, Path] = {}
     for name, module in dict(sys.modules if modules is None else modules).items():
         file = getattr(module, "__file__", None)
         if name == "__main__" or not file or not file.endswith(".py"):
             continue
         path = Path(file).resolve()
-        if path.is_relative_to(folder) and not _FOREIGN.intersection(path.parts):
+        if path.is_relative_to(folder) and not _SITE_PACKAGES.intersection(path.parts):
             found[name] = path
     return found
 
 
-def code_below(folder: Path) -> list[Path]:
-    """All Python files in a folder and below it, loaded or not; what is hidden, installed or cached is not meant."""
+def python_files_below(folder: Path) -> list[Path]:
+    """All Python files in or below a folder, imported or not; without hidden folders, caches and site-packages."""
     found: list[Path] = []
-    for place, folders, files in os.walk(folder):
-        folders[:] = [one for one in folders if not one.startswith((".", "_")) and one not in _FOREIGN]
-        found += [Path(place, one) for one in files if one.endswith(".py")]
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [one for one in folders if not one.startswith((".", "_")) and one not in _SITE_PACKAGES]
+        found += [Path(parent, one) for one in files if one.endswith(".py")]
     return found
 
 
-def stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
-    """When each file was written, and its size; a file that is not there just now has none."""
-    found: dict[Path, Stamp] = {}
+def file_stamps(paths: Iterable[Path]) -> dict[Path, FileStamp]:
+    """The modification time and size of each file; missing files are left out."""
+    found: dict[Path, FileStamp] = {}
     for path in paths:
         try:
             status = path.stat()
@@ -105,13 +111,13 @@ def stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
     return found
 
 
-def touched(before: Mapping[Path, Stamp], after: Mapping[Path, Stamp]) -> list[Path]:
-    """The files that were written or made between two looks; one that vanished may be in the middle of being saved."""
+def changed_files(before: Mapping[Path, FileStamp], after: Mapping[Path, FileStamp]) -> list[Path]:
+    """The files that were written or created between two checks; a missing one may be in the middle of a save."""
     return sorted(path for path, stamp in after.items() if before.get(path) != stamp)
 
 
-def forget_modules(folder: Path) -> dict[str, ModuleType]:
-    """Has all modules below a folder be imported anew the next time; gives those that were there, to put them back."""
+def unload_modules(folder: Path) -> dict[str, ModuleType]:
+    """Removes all modules below a folder from sys.modules; returns them, so that they can be restored."""
     names = modules_below(folder)
     return {name: sys.modules.pop(name) for name in names}
 
@@ -123,22 +129,22 @@ _GRACE: Final = 5.0
 @click.command()
 @click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
-@click.option("--every", default=_EVERY, hidden=True, help="Seconds between two looks at the files.")
+@click.option("--every", default=_EVERY, hidden=True, help="Seconds between two checks of the files.")
 def dev(targets: tuple[str, ...], kubeconfig: str | None, every: float) -> None:
-    """Runs controllers on a server of their own, and loads them anew when a file is saved.
+    """Runs controllers on a local API server and reloads them when a file is saved.
 
-    Objects and the server stay; definitions that changed are applied, and the difference is shown. While the code
-    cannot be loaded, what ran before goes on. A module alone means all Controllers and webhooks that it holds.
+    The server and its objects stay; changed CRDs are applied and their diff is shown. While the code cannot be
+    imported, the previous controllers keep running. A module alone means all Controllers and webhooks in it.
 
     Example: levelset dev website.py
     """
     set_up_logs(None)
-    with speaking():
-        asyncio.run(Workshop(targets, Path.cwd(), kubeconfig, every).run())
+    with reporting_errors():
+        asyncio.run(DevServer(targets, Path.cwd(), kubeconfig, every).run())
 
 
-class Workshop:
-    """One server, and one generation of controllers after the other."""
+class DevServer:
+    """One API server, and one generation of controllers after the other."""
 
     def __init__(self, targets: Sequence[str], folder: Path, kubeconfig: str | None, every: float) -> None:
         self._targets = targets
@@ -149,51 +155,51 @@ class Workshop:
         self._is_broken = False
 
     async def run(self) -> None:
-        """Works until a signal comes; ConfigError if the code cannot be loaded the first time."""
+        """Runs until SIGINT or SIGTERM; ConfigError if the code cannot be imported the first time."""
         found = await asyncio.to_thread(self._load)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stopped.set)
         async with AsyncExitStack() as stack:
-            box = await stack.enter_async_context(open_box(self._kubeconfig))
-            client = await stack.enter_async_context(await Client.connect(box.server))
-            click.echo(f"url         {box.server.url}")
-            click.echo(f"kubeconfig  {box.kubeconfig}")
+            local = await stack.enter_async_context(open_local_server(self._kubeconfig))
+            client = await stack.enter_async_context(await Client.connect(local.server))
+            click.echo(f"url         {local.server.url}")
+            click.echo(f"kubeconfig  {local.kubeconfig}")
             while not self._stopped.is_set():
                 await self._define(client, found)
                 found = await self._generation(client, found)
 
-    async def _generation(self, client: Client, found: Gathered) -> Gathered:
-        """Runs these until others are there, or the end has come."""
+    async def _generation(self, client: Client, found: LoadedTargets) -> LoadedTargets:
+        """Runs these controllers until the code was reloaded or a signal arrives; returns the next generation."""
         manager = Manager(client, grace=_GRACE, admin=True, webhooks=found.webhooks)
         for one in found.controllers:
             manager.add(one)
         async with manager:
             found = await self._until_saved(manager, found)
-        return found  # noqa: RET504  # inside of the block mypy sees a way around it
+        return found  # noqa: RET504  # a return inside the block is unreachable for mypy
 
-    async def _until_saved(self, manager: Manager, found: Gathered) -> Gathered:
+    async def _until_saved(self, manager: Manager, found: LoadedTargets) -> LoadedTargets:
         names = ", ".join(one.name for one in found.controllers)
-        asked = ", ".join(one.name for one in found.webhooks if isinstance(one, Hook))
-        with working("waits until all controllers run"):
+        hooks = ", ".join(one.name for one in found.webhooks if isinstance(one, AdmissionHook))
+        with progress("waiting until all controllers are ready"):
             await manager.wait_started()
-        before = await asyncio.to_thread(self._look)
-        if asked:
-            click.echo(f"asks        {asked}")
-        click.echo(f"runs        {names}; save a file, and it is loaded anew")
+        before = await asyncio.to_thread(self._stamps)
+        if hooks:
+            click.echo(f"webhooks    {hooks}")
+        click.echo(f"running     {names}; reloads when a file is saved")
         while not self._stopped.is_set():
             await self._pause()
-            after = await asyncio.to_thread(self._look)
-            saved = touched(before, after)
+            after = await asyncio.to_thread(self._stamps)
+            saved = changed_files(before, after)
             before = {**before, **after}
             if not saved:
                 continue
             click.echo(f"saved       {', '.join(self._shown(path) for path in saved)}")
-            known = await asyncio.to_thread(self._look, everything=True)
-            made = await asyncio.to_thread(self._load_anew)
+            known = await asyncio.to_thread(self._stamps, everything=True)
+            made = await asyncio.to_thread(self._reload)
             if made is not None:
                 return made
-            before = {**known, **before}  # from now on all files count, for one that was not there may mend it
+            before = {**known, **before}  # watch all files from now on: the fix may be in a file that did not exist
         return found
 
     async def _pause(self) -> None:
@@ -203,43 +209,43 @@ class Workshop:
         except TimeoutError:
             return
 
-    async def _define(self, client: Client, found: Gathered) -> None:
+    async def _define(self, client: Client, found: LoadedTargets) -> None:
         try:
-            with working("applies the definitions"):
-                lines = await define(client, found)
+            with progress("applying CRDs"):
+                lines = await apply_crds(client, found)
             for line in lines:
                 click.echo(line)
         except LevelsetError as error:
-            click.echo(f"the definitions stay as they were: {error}", err=True)
+            click.echo(f"the CRDs were not changed: {error}", err=True)
 
-    def _load(self) -> Gathered:
-        with working("loads the code"):
-            return gather_controllers(self._targets)
+    def _load(self) -> LoadedTargets:
+        with progress("importing the code"):
+            return load_controllers(self._targets)
 
-    def _load_anew(self) -> Gathered | None:
-        """What the code is now; None, with a word about it, if it cannot be loaded."""
-        old = self._forget()
+    def _reload(self) -> LoadedTargets | None:
+        """Imports the code again; None, with a message, if that fails."""
+        old = self._unload()
         try:
             made = self._load()
         except ConfigError as error:
-            self._forget()
+            self._unload()
             sys.modules.update(old)
             self._is_broken = True
-            click.echo(f"{error}\nwhat ran before goes on", err=True)
+            click.echo(f"{error}\nthe previous controllers keep running", err=True)
             return None
         self._is_broken = False
         return made
 
-    def _forget(self) -> dict[str, ModuleType]:
-        importlib.invalidate_caches()  # a file may have come since somebody looked for it
+    def _unload(self) -> dict[str, ModuleType]:
+        importlib.invalidate_caches()  # a file may be new since the last import
         folders = {self._folder, *(Path(one).resolve().parent for one in self._named_files())}
-        return {name: module for folder in folders for name, module in forget_modules(folder).items()}
+        return {name: module for folder in folders for name, module in unload_modules(folder).items()}
 
-    def _look(self, *, everything: bool = False) -> Mapping[Path, Stamp]:
+    def _stamps(self, *, everything: bool = False) -> Mapping[Path, FileStamp]:
         files = {*modules_below(self._folder).values(), *(Path(one).resolve() for one in self._named_files())}
         if everything or self._is_broken:
-            files.update(code_below(self._folder))
-        return stamps(files)
+            files.update(python_files_below(self._folder))
+        return file_stamps(files)
 
     def _named_files(self) -> list[str]:
         return [name for name in (one.partition(":")[0] for one in self._targets) if name.endswith(".py")]

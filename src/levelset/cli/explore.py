@@ -1,4 +1,4 @@
-"""`levelset explore module:exploration`: breaks controllers on purpose, and shows the step that breaks them."""
+"""`levelset explore module:exploration`: tests controllers with injected faults, and shows the steps of failures."""
 
 import json
 import math
@@ -10,13 +10,21 @@ from typing import Any
 
 import click
 
-from levelset.cli.output import Failed, Refused, output_option, show_json, show_table, speaking, working
+from levelset.cli.output import (
+    CommandFailed,
+    UsageError,
+    output_option,
+    progress,
+    reporting_errors,
+    show_json,
+    show_table,
+)
 from levelset.cli.targets import load
-from levelset.testing.explore import Exploration, Plan, Played, Report, junit
-from levelset.testing.explore import explore as play_all
-from levelset.testing.explore import replay as play
+from levelset.testing.explore import Exploration, Plan, Report, RunResult, junit
+from levelset.testing.explore import explore as run_plans
+from levelset.testing.explore import replay as run_plan
 from levelset.testing.explore.exploration import name_of
-from levelset.testing.explore.report import COMMAND, tell
+from levelset.testing.explore.report import COMMAND, write_story
 
 __all__ = ["explore", "read_budget"]
 
@@ -24,13 +32,15 @@ __all__ = ["explore", "read_budget"]
 @click.command()
 @click.argument("target", metavar="MODULE:EXPLORATION")
 @click.option(
-    "--budget", default="200", metavar="PLANS|SECONDSs", help="How many plans to play, or for how long (30s)."
+    "--budget", default="200", metavar="PLANS|SECONDSs", help="The maximum number of plans, or the time to spend (30s)."
 )
-@click.option("--seed", default=1, show_default=True, help="Begins the chance in the run; the same seed, the same run.")
-@click.option("--replay", metavar="ID", help="Plays this plan alone, and shows every step of it.")
-@click.option("--only", metavar="NAME", help="Of several explorations, takes the one with this name.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Writes the whole report there, as JSON.")
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Writes the report there, for CI.")
+@click.option("--seed", default=1, show_default=True, help="The random seed; the same seed gives the same runs.")
+@click.option("--replay", metavar="ID", help="Runs only this plan, and shows every step of it.")
+@click.option("--only", metavar="NAME", help="Of several explorations, runs the one with this name.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Writes the report to this file, as JSON.")
+@click.option(
+    "--junit", "junit_file", type=click.Path(path_type=Path), help="Writes the report to this file, as JUnit XML."
+)
 @output_option
 def explore(
     *,
@@ -43,17 +53,17 @@ def explore(
     junit_file: Path | None,
     output: str,
 ) -> None:
-    """Crashes, delays and confuses controllers at every step, and shows the step that breaks them.
+    """Tests controllers with crashes, conflicts, lost responses and stale caches at every step.
 
-    MODULE:EXPLORATION names an Exploration, or a list of them; a module alone means all that it holds.
+    MODULE:EXPLORATION names an Exploration, or a list of them; a module alone means all in it.
 
     Example: levelset explore operators.website:exploration --budget 30s
 
-    Exit codes: 0 nothing broke, 1 something did, 2 it was not understood.
+    Exit codes: 0 no failures, 1 failures, 2 usage error.
     """
-    with speaking():
-        with working(f"loads {target}", output=output):
-            found = _chosen(load(target, Exploration, what="Explorations"), target, only)
+    with reporting_errors():
+        with progress(f"importing {target}", output=output):
+            found = _selected(load(target, Exploration, what="Explorations"), target, only)
         if replay is not None:
             _replay(found, target, replay, seed, output)
             return
@@ -76,26 +86,26 @@ def explore(
 
 
 def read_budget(text: str) -> tuple[int | None, float | None]:
-    """How many plans, or how many seconds: whichever is given."""
+    """The number of plans, or the number of seconds, whichever is given."""
     try:
         plans, seconds = (None, float(text[:-1])) if text.endswith("s") else (int(text), None)
     except ValueError:
         plans, seconds = 0, None
     if not 0 < (plans or seconds or 0) < math.inf:
-        raise Refused(f"--budget {text}: give a number of plans such as 200, or a time such as 30s")
+        raise UsageError(f"--budget {text}: expected a number of plans such as 200, or a time such as 30s")
     return plans, seconds
 
 
-def _chosen(found: Sequence[Exploration], target: str, only: str | None) -> Sequence[Exploration]:
+def _selected(found: Sequence[Exploration], target: str, only: str | None) -> Sequence[Exploration]:
     chosen = [one for one in found if only in {None, name_of(one)}]
     if not chosen:
         names = ", ".join(map(name_of, found))
-        raise Refused(f"{target} holds no exploration with the name {only}; there is {names}")
+        raise UsageError(f"{target} has no exploration named {only}; it has {names}")
     return chosen
 
 
 def _command(one: Exploration, found: Sequence[Exploration], only: str | None) -> tuple[str, ...]:
-    """The words that play a plan of this one again."""
+    """The arguments of the command that replays a plan of this exploration."""
     is_alone = len(found) == 1 and only is None
     return (
         COMMAND
@@ -106,41 +116,41 @@ def _command(one: Exploration, found: Sequence[Exploration], only: str | None) -
 
 def _explore(one: Exploration, target: str, seed: int, output: str, **limits: Any) -> Report:
     with _progress(one.name or target, output) as progress:
-        return play_all(one, seed=seed, target=target, progress=progress, **limits)
+        return run_plans(one, seed=seed, target=target, progress=progress, **limits)
 
 
 def _replay(found: Sequence[Exploration], target: str, replay: str, seed: int, output: str) -> None:
     if len(found) != 1:
         names = ", ".join(map(name_of, found))
-        raise Refused(f"{target} holds {len(found)} explorations ({names}); --replay needs one: add --only NAME")
-    with working(f"plays {replay}", output=output):
-        played = play(found[0], replay, seed=seed)
+        raise UsageError(f"{target} has {len(found)} explorations ({names}); --replay needs one: add --only NAME")
+    with progress(f"running {replay}", output=output):
+        played = run_plan(found[0], replay, seed=seed)
     if output == "json":
         show_json(_run(played))
     else:
         click.echo(played.trace.text(), nl=False)
     for missed in played.missed:
-        click.echo(f"this never came to pass: {missed}", err=True)
+        click.echo(f"this disturbance was not reached: {missed}", err=True)
     if played.missed and played.ok:
-        raise Failed("so this was another run: the scenario or the controllers are no longer those of the report")
+        raise CommandFailed("this is not the reported run: the scenario or the controllers have changed since")
     if output == "text":
-        _tell_replay(found[0], target, played, seed)
+        _show_replay(found[0], target, played, seed)
     if not played.ok:
         raise SystemExit(1)
 
 
-def _tell_replay(one: Exploration, target: str, played: Played, seed: int) -> None:
+def _show_replay(one: Exploration, target: str, played: RunResult, seed: int) -> None:
     if played.ok:
-        click.echo(f"nothing broke ({len(played.trace)} steps, {played.trace.digest})")
+        click.echo(f"no failures ({len(played.trace)} steps, {played.trace.digest})")
         return
     click.echo()
-    with working("plays it undisturbed"):
-        undisturbed = play(one, Plan(), seed=seed)
-    click.echo(tell(one.name or target, played, undisturbed), nl=False)
+    with progress("running it undisturbed"):
+        undisturbed = run_plan(one, Plan(), seed=seed)
+    click.echo(write_story(one.name or target, played, undisturbed), nl=False)
 
 
-def _run(played: Played) -> dict[str, Any]:
-    """One run as plain data: every step of it, and what was wrong."""
+def _run(played: RunResult) -> dict[str, Any]:
+    """One run as plain data: its steps and findings."""
     return {
         "plan": played.plan.id,
         "seed": played.seed,
@@ -156,31 +166,31 @@ def _show(report: Report) -> None:
     click.echo(report.story(), nl=False)
     if report.families:
         rows = [(word, all_, bad or "-") for word, (all_, bad) in sorted(report.families.items())]
-        show_table(("DISTURBANCE", "PLAYED", "FAILED"), rows)
+        show_table(("DISTURBANCE", "PLANS", "FAILED"), rows)
 
 
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Failed(f"{path} cannot be written: {error.strerror}") from error
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
 
 
 @contextmanager
 def _progress(name: str, output: str) -> Generator[Callable[[int, int, int], None] | None, None, None]:
-    """A bar on a terminal, told of how many plans were played, of how many, and how many failed; nothing elsewhere."""
+    """A progress bar on a terminal; yields its update function, None elsewhere."""
     if output == "json" or not sys.stderr.isatty():
         yield None
         return
-    # Late: only a terminal needs it.
+    # Imported late: only a terminal needs it.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
 
-        def tell(played: int, whole: int, failed: int) -> None:
+        def update(played: int, whole: int, failed: int) -> None:
             shown: dict[str, Any] = {"completed": played, "total": whole}
             bar.update(task, description=f"{name}: {failed} failed" if failed else name, **shown)
 
-        yield tell
+        yield update

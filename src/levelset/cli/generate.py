@@ -1,8 +1,6 @@
-"""`levelset generate crds|rbac|manifests|helm|models`: files out of types, and types out of files.
+"""`levelset generate crds|rbac|manifests|helm|models`: generates files from types, and types from CRDs or a cluster.
 
-Writes generated files: only those that changed, with a line for each; or says which are out of date.
-
-Asks a cluster for the OpenAPI document of a group and version, and makes classes of it.
+Only changed files are written; with `--check` nothing is written, and the exit code is 1 if a file is outdated.
 """
 
 import asyncio
@@ -14,8 +12,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from levelset.cli.install import read_manifests
-from levelset.cli.output import Failed, Refused, output_option, show_json, speaking, working
-from levelset.cli.targets import gather
+from levelset.cli.output import CommandFailed, UsageError, output_option, progress, reporting_errors, show_json
+from levelset.cli.targets import load_targets
 from levelset.client import Call, Client
 from levelset.codegen.crd import crds_of
 from levelset.codegen.helm_chart import helm_chart
@@ -26,27 +24,27 @@ from levelset.codegen.models.from_openapi import models_from_openapi
 from levelset.errors import ConfigError, NotFound, ServerFailed
 from levelset.objects.json_tree import is_map
 
-__all__ = ["crds", "fetch_models", "generate", "helm", "keep", "manifests", "models", "rbac"]
+__all__ = ["crds", "fetch_models", "generate", "helm", "manifests", "models", "rbac", "write_files"]
 
 
-def keep(folder: Path, files: Mapping[str, str], *, check: bool, output: str = "text") -> None:
-    """Has the folder hold these files; with `check` it writes nothing, and fails if one is missing or another."""
+def write_files(folder: Path, files: Mapping[str, str], *, check: bool, output: str = "text") -> None:
+    """Writes the files that changed; with `check` writes nothing, and raises CommandFailed if one is outdated."""
     stale = [path for path, text in files.items() if _read(folder / path) != text]
     word = "out of date" if check else "wrote"
-    told = {str(folder / path): word if path in stale else "as it was" for path in files}
+    states = {str(folder / path): word if path in stale else "unchanged" for path in files}
     if not check:
         for path in stale:
             _write(folder / path, files[path])
     if output == "json":
-        show_json([{"file": path, "state": state} for path, state in told.items()])
+        show_json([{"file": path, "state": state} for path, state in states.items()])
     elif not check:
-        for path, state in told.items():
+        for path, state in states.items():
             click.echo(f"{state}  {path}")
     elif not stale:
         click.echo(f"{len(files)} files are up to date")
     if check and stale:
         names = ", ".join(str(folder / path) for path in stale)
-        raise Failed(f"out of date: {names}; run the same command without --check")
+        raise CommandFailed(f"out of date: {names}; run the same command without --check")
 
 
 def _read(path: Path) -> str | None:
@@ -55,7 +53,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Failed(f"{path} cannot be read: {error.strerror}") from error
+        raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _write(path: Path, text: str) -> None:
@@ -63,19 +61,19 @@ def _write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Failed(f"{path} cannot be written: {error.strerror}") from error
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
 
 
 async def fetch_models(client: Client, api: str, *, descriptions: bool = True) -> Mapping[str, str]:
-    """The module for a group and version, by file name; ConfigError if the cluster does not serve it."""
+    """The generated module of a group and version, by file name; ConfigError if the cluster does not serve it."""
     group, _, version = api.rpartition("/")
     path = f"apis/{api}" if group else f"api/{version}"
     if not version:
-        raise ConfigError(f"{api!r} is no group and version; write for example apps/v1, or v1 for the core group")
+        raise ConfigError(f"{api!r} is not a group and version; write for example apps/v1, or v1 for the core group")
     try:
         document = await _get(client, f"/openapi/v3/{path}")
-        told: dict[str, Any] = await _get(client, f"/{path}")
-        resources: list[Any] = told.get("resources") or []
+        discovery: dict[str, Any] = await _get(client, f"/{path}")
+        resources: list[Any] = discovery.get("resources") or []
     except NotFound as error:
         raise ConfigError(f"this cluster does not serve {api}; kubectl api-versions lists what it serves") from error
     return models_from_openapi(document, group=group, version=version, resources=resources, descriptions=descriptions)
@@ -83,43 +81,47 @@ async def fetch_models(client: Client, api: str, *, descriptions: bool = True) -
 
 async def _get(client: Client, path: str) -> Any:
     headers = {"accept": "application/json"}
-    answer = await client.send(Call(method="GET", path=path, headers=headers, words=f"ask {path}"))
+    response = await client.send(Call(method="GET", path=path, headers=headers, words=f"get {path}"))
     try:
-        document: Any = json.loads(answer.body)
+        document: Any = json.loads(response.body)
     except ValueError:
         document = None
     if not is_map(document):
-        raise ServerFailed(f"ask {path}: the answer is no document ({len(answer.body)} bytes); is this an API server?")
+        raise ServerFailed(
+            f"get {path}: the response is not a JSON object ({len(response.body)} bytes); is this an API server?"
+        )
     return document
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_READING: Final = "loads the code and reads its types"
+_LOADING: Final = "importing the code"
 
 
-def _places(default: str) -> Callable[[F], F]:
-    """The options that all of them have: where to write, and whether only to look."""
+def _output_options(default: str) -> Callable[[F], F]:
+    """The common options: the output directory and `--check`."""
 
     def add(function: F) -> F:
         folder = click.Path(path_type=Path, file_okay=False)
-        where = click.option(
+        directory = click.option(
             "-d", "--directory", type=folder, default=default, show_default=True, help="Where to write."
         )
-        look = click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is out of date.")
-        return where(look(output_option(function)))
+        check = click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is out of date.")
+        return directory(check(output_option(function)))
 
     return add
 
 
-def _program(function: F) -> F:
-    """The options that say how the program is installed."""
+def _install_options(function: F) -> F:
+    """The options of the installation."""
     for option in (
-        click.option("--replicas", default=1, show_default=True, help="How many; several elect a leader."),
-        click.option("--namespace", default="", help="Where it runs; NAME-system unless given."),
-        click.option("--image", default="", help="Its image; NAME:latest unless given."),
-        click.option("--name", required=True, help="What it is called in the cluster."),
-        click.option("--version", default="0.1.0", show_default=True, help="Its version."),
+        click.option(
+            "--replicas", default=1, show_default=True, help="The number of replicas; several use leader election."
+        ),
+        click.option("--namespace", default="", help="The namespace; NAME-system unless given."),
+        click.option("--image", default="", help="The container image; NAME:latest unless given."),
+        click.option("--name", required=True, help="The name of the Deployment and its other objects."),
+        click.option("--version", default="0.1.0", show_default=True, help="The version of the operator."),
         click.argument("targets", metavar="MODULE...", nargs=-1, required=True),
     ):
         function = option(function)
@@ -128,24 +130,24 @@ def _program(function: F) -> F:
 
 @click.group()
 def generate() -> None:
-    """Writes files out of types, and types out of files."""
+    """Generates CRDs, RBAC, manifests, Helm charts and Python models."""
 
 
 @generate.command()
 @click.argument("targets", metavar="MODULE...", nargs=-1, required=True)
-@_places("manifests/crds")
+@_output_options("manifests/crds")
 def crds(targets: tuple[str, ...], directory: Path, check: bool, output: str) -> None:
     """Writes a CustomResourceDefinition for each kind.
 
     Example: levelset generate crds website
     """
-    with speaking():
-        with working(_READING, output=output):
-            project = gather(targets)
+    with reporting_errors():
+        with progress(_LOADING, output=output):
+            project = load_targets(targets)
             found = crds_of(project.own_kinds, hubs=project.hubs)
         if not found:
-            raise Refused(f"{', '.join(targets)}: no kind of your own is there to be defined")
-        keep(
+            raise UsageError(f"{', '.join(targets)}: there is no custom kind to generate a CRD for")
+        write_files(
             directory,
             {f"{one['metadata']['name']}.yaml": write_file([one]) for one in found},
             check=check,
@@ -154,59 +156,59 @@ def crds(targets: tuple[str, ...], directory: Path, check: bool, output: str) ->
 
 
 @generate.command()
-@_program
-@_places("manifests")
+@_install_options
+@_output_options("manifests")
 def rbac(directory: Path, check: bool, output: str, **program: Any) -> None:
-    """Writes the Roles that allow what the controllers do, and bindings to their service account.
+    """Writes the Roles that the controllers need, and their bindings to the service account.
 
     Example: levelset generate rbac website --name website
     """
-    with speaking():
-        with working(_READING, output=output):
+    with reporting_errors():
+        with progress(_LOADING, output=output):
             made = documents_of(_installation(program))
         names = [path for path in ("rbac.yaml", "service-account.yaml") if path in made]
-        keep(directory, {path: write_file(made[path]) for path in names}, check=check, output=output)
+        write_files(directory, {path: write_file(made[path]) for path in names}, check=check, output=output)
 
 
 @generate.command()
-@_program
-@_places("manifests")
-@click.option("--kustomize", is_flag=True, help="A base and an overlay for kustomize instead of plain files.")
+@_install_options
+@_output_options("manifests")
+@click.option("--kustomize", is_flag=True, help="Write a kustomize base and overlay instead of plain files.")
 def manifests(directory: Path, check: bool, output: str, kustomize: bool, **program: Any) -> None:
-    """Writes everything that a cluster needs to run the program: definitions, roles, Deployment, webhooks.
+    """Writes all manifests of the operator: CRDs, RBAC, Deployment, Service, webhooks.
 
     Example: levelset generate manifests website --name website --image registry.example.dev/website:1
     """
-    with speaking():
-        with working(_READING, output=output):
+    with reporting_errors():
+        with progress(_LOADING, output=output):
             made = _installation(program)
             files = kustomize_tree(made) if kustomize else manifests_of(made)
-        keep(directory, files, check=check, output=output)
+        write_files(directory, files, check=check, output=output)
 
 
 @generate.command()
-@_program
-@_places("chart")
+@_install_options
+@_output_options("chart")
 def helm(directory: Path, check: bool, output: str, **program: Any) -> None:
     """Writes a Helm chart.
 
     Example: levelset generate helm website --name website --image registry.example.dev/website:1
     """
-    with speaking():
-        with working(_READING, output=output):
+    with reporting_errors():
+        with progress(_LOADING, output=output):
             files = helm_chart(_installation(program))
-        keep(directory, files, check=check, output=output)
+        write_files(directory, files, check=check, output=output)
 
 
 @generate.command()
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--group", "groups", multiple=True, metavar="GROUP/VERSION", help="Ask a cluster for these kinds instead."
+    "--group", "groups", multiple=True, metavar="GROUP/VERSION", help="Read these kinds from a cluster instead."
 )
-@click.option("--kubeconfig", metavar="PATH", help="The file that says where the cluster is.")
-@click.option("--context", metavar="NAME", help="The context in it.")
-@click.option("--plain", is_flag=True, help="Leave the descriptions out.")
-@_places(".")
+@click.option("--kubeconfig", metavar="PATH", help="The kubeconfig file.")
+@click.option("--context", metavar="NAME", help="The kubeconfig context.")
+@click.option("--plain", is_flag=True, help="Leave out the descriptions.")
+@_output_options(".")
 def models(
     *, files: tuple[Path, ...], groups: tuple[str, ...], directory: Path, check: bool, output: str, **how: Any
 ) -> None:
@@ -214,44 +216,43 @@ def models(
 
     Example: levelset generate models certificates.yaml -d src/shop
     """
-    with speaking():
+    with reporting_errors():
         if not files and not groups:
-            raise Refused("say of what: files with CustomResourceDefinitions, or --group GROUP/VERSION of a cluster")
-        with working("makes classes of the definitions", output=output):
+            raise UsageError(
+                "nothing to generate from: pass files with CustomResourceDefinitions, or --group GROUP/VERSION"
+            )
+        with progress("generating models", output=output):
             made = dict(_from_files(files, descriptions=not how["plain"]))
         if groups:
-            with working(f"asks the cluster for {', '.join(groups)}", output=output):
+            with progress(f"reading from the cluster: {', '.join(groups)}", output=output):
                 made |= asyncio.run(_from_cluster(groups, how))
-        keep(directory, made, check=check, output=output)
+        write_files(directory, made, check=check, output=output)
 
 
 def _installation(program: Mapping[str, Any]) -> Installation:
-
     options = dict(program)
-    found = gather(options.pop("targets"))
+    found = load_targets(options.pop("targets"))
     options["image"] = options["image"] or f"{options['name']}:latest"
     own: dict[str, Any] = {"kinds": found.own_kinds, "webhooks": found.webhooks, "extras": found.permissions}
     return installation_of(found.controllers, **own, **options)
 
 
 def _from_files(files: tuple[Path, ...], *, descriptions: bool) -> Mapping[str, str]:
-
     made: dict[str, str] = {}
     for path in files:
         found = [one for one in read_manifests(path) if one["kind"] == "CustomResourceDefinition"]
         if not found:
-            raise Refused(f"{path} holds no CustomResourceDefinition")
+            raise UsageError(f"{path} contains no CustomResourceDefinition")
         for one in found:
             modules = models_from_crd(one, descriptions=descriptions)
             twice = made.keys() & modules.keys()
             if twice:
-                raise Refused(f"{path}: {', '.join(sorted(twice))} would be written twice; write them into two folders")
+                raise UsageError(f"{path}: {', '.join(sorted(twice))} would be written twice; use separate directories")
             made |= modules
     return made
 
 
 async def _from_cluster(groups: tuple[str, ...], how: Mapping[str, Any]) -> Mapping[str, str]:
-
     made: dict[str, str] = {}
     async with await Client.connect(how["kubeconfig"], context=how["context"]) as client:
         for group in groups:

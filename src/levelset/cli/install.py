@@ -1,10 +1,8 @@
-"""`levelset install` and `uninstall`: puts definitions and manifests on a cluster, and takes them away again.
+"""`levelset install` and `uninstall`: applies CRDs and manifests to a cluster, and deletes them again.
 
-Whether what runs programs (Deployments, StatefulSets, DaemonSets, Jobs) has come to run what was applied. Pure.
-
-Waits until what was applied runs, and says what it waits for, or why that does not come.
-
-Applies manifests in an order that works, and deletes them in the other; tells line by line what came of each.
+Objects are applied in the order of their dependencies and deleted in reverse. `install` waits until CRDs are
+established and workloads (Deployments, StatefulSets, DaemonSets, Jobs) are rolled out; `rollout_of` judges that by
+their status.
 """
 
 import asyncio
@@ -15,8 +13,8 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
-from levelset.cli.output import Failed, Refused, output_option, show_json, speaking, working
-from levelset.cli.targets import gather
+from levelset.cli.output import CommandFailed, UsageError, output_option, progress, reporting_errors, show_json
+from levelset.cli.targets import load_targets
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
 from levelset.errors import ConfigError, Deadline, Malformed, NotFound, UnknownKind
@@ -26,14 +24,14 @@ from levelset.objects.yaml_codec import read_yaml
 from levelset.runtime.manager.crd_install import is_established
 
 __all__ = [
-    "Doing",
+    "Progress",
     "Rollout",
     "Step",
-    "in_order",
+    "count_custom_objects",
     "install",
     "install_all",
+    "install_order",
     "is_rolled_out",
-    "objects_at_stake",
     "read_manifests",
     "rollout_of",
     "seconds_left",
@@ -48,71 +46,75 @@ Tree = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How far one is, and the words for it; one that has `failed` will not get any further by itself."""
+    """The state of a rollout and its message; one that has `failed` does not progress by itself."""
 
     state: State
-    said: str
-    is_seen: bool = True
-    """Whether a controller has looked at it at all."""
+    message: str
+    is_observed: bool = True
+    """Whether a controller has observed the object at all."""
 
 
 def is_rolled_out(api_version: str, kind: str) -> bool:
-    """Whether objects of this kind take their time to run something."""
-    return (api_version.partition("/")[0], kind) in _JUDGES
+    """Whether objects of this kind have a rollout to wait for."""
+    return (api_version.partition("/")[0], kind) in _ROLLOUT_CHECKS
 
 
 def rollout_of(tree: Tree) -> Rollout:
-    """How far the rollout of an object is, judged by its status; anything of another kind is ready."""
-    judge = _JUDGES.get((str(tree.get("apiVersion")).partition("/")[0], str(tree.get("kind"))))
-    if judge is None:
+    """The rollout of an object, judged by its status; objects of other kinds are ready."""
+    check = _ROLLOUT_CHECKS.get((str(tree.get("apiVersion")).partition("/")[0], str(tree.get("kind"))))
+    if check is None:
         return Rollout("ready", "")
-    return judge(_map(tree, "spec"), _map(tree, "status"), _map(tree, "metadata"))
+    return check(_map(tree, "spec"), _map(tree, "status"), _map(tree, "metadata"))
 
 
 def _deployment(spec: Tree, status: Tree, meta: Tree) -> Rollout:
     if spec.get("paused"):
         return Rollout("ready", "paused")
-    unseen = _unseen(status, meta)
-    if unseen:
-        return unseen
+    behind = _not_observed(status, meta)
+    if behind:
+        return behind
     progressing = _condition(status, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        return Rollout("failed", _with_reason("it makes no progress", progressing))
+        return Rollout("failed", _with_reason("it does not progress", progressing))
     wanted, updated = _count(spec, "replicas", 1), _count(status, "updatedReplicas")
     available, old = _count(status, "availableReplicas"), _count(status, "replicas") - updated
     if updated < wanted:
-        return Rollout("waiting", _with_reason(f"{updated} of {wanted} replicas are new", _trouble(status)))
+        return Rollout(
+            "waiting", _with_reason(f"{updated} of {wanted} replicas are updated", _failing_condition(status))
+        )
     if old > 0:
-        return Rollout("waiting", f"{old} old {_plural(old, 'replica')} still there")
+        return Rollout("waiting", f"{old} old {_plural(old, 'replica')} still running")
     if available < wanted:
-        return Rollout("waiting", _with_reason(f"{available} of {wanted} replicas are available", _trouble(status)))
+        return Rollout(
+            "waiting", _with_reason(f"{available} of {wanted} replicas are available", _failing_condition(status))
+        )
     return Rollout("ready", f"{available} of {wanted} replicas are available")
 
 
 def _stateful_set(spec: Tree, status: Tree, meta: Tree) -> Rollout:
-    unseen = _unseen(status, meta)
-    if unseen:
-        return unseen
+    behind = _not_observed(status, meta)
+    if behind:
+        return behind
     wanted, ready = _count(spec, "replicas", 1), _count(status, "readyReplicas")
     if ready < wanted:
         return Rollout("waiting", f"{ready} of {wanted} replicas are ready")
     strategy = _map(spec, "updateStrategy")
     if strategy.get("type") != "OnDelete":
-        kept = _count(_map(strategy, "rollingUpdate"), "partition")
-        updated, some = _count(status, "updatedReplicas"), max(wanted - kept, 0)
+        partition = _count(_map(strategy, "rollingUpdate"), "partition")
+        updated, some = _count(status, "updatedReplicas"), max(wanted - partition, 0)
         if updated < some and status.get("updateRevision") != status.get("currentRevision"):
-            return Rollout("waiting", f"{updated} of {some} replicas are new")
+            return Rollout("waiting", f"{updated} of {some} replicas are updated")
     return Rollout("ready", f"{ready} of {wanted} replicas are ready")
 
 
 def _daemon_set(spec: Tree, status: Tree, meta: Tree) -> Rollout:
-    unseen = _unseen(status, meta)
-    if unseen:
-        return unseen
+    behind = _not_observed(status, meta)
+    if behind:
+        return behind
     wanted, updated = _count(status, "desiredNumberScheduled"), _count(status, "updatedNumberScheduled")
     available = _count(status, "numberAvailable")
     if updated < wanted and _map(spec, "updateStrategy").get("type") != "OnDelete":
-        return Rollout("waiting", f"{updated} of {wanted} nodes have the new one")
+        return Rollout("waiting", f"{updated} of {wanted} nodes are updated")
     state: State = "waiting" if available < wanted else "ready"
     return Rollout(state, f"available on {available} of {wanted} nodes")
 
@@ -126,41 +128,41 @@ def _job(spec: Tree, status: Tree, _: Tree) -> Rollout:
     if _condition(status, "Complete").get("status") == "True":
         return Rollout("ready", "complete")
     if not status:
-        return _NEVER_SEEN
+        return _NOT_OBSERVED
     wanted = _count(spec, "completions", _count(spec, "parallelism", 1))
     return Rollout("waiting", f"{_count(status, 'succeeded')} of {wanted} pods have succeeded")
 
 
-_Judge = Callable[[Tree, Tree, Tree], Rollout]
-_JUDGES: Final[Mapping[tuple[str, str], _Judge]] = {
+_RolloutCheck = Callable[[Tree, Tree, Tree], Rollout]
+_ROLLOUT_CHECKS: Final[Mapping[tuple[str, str], _RolloutCheck]] = {
     ("apps", "Deployment"): _deployment,
     ("apps", "StatefulSet"): _stateful_set,
     ("apps", "DaemonSet"): _daemon_set,
     ("batch", "Job"): _job,
 }
 _NOTHING: Final[Tree] = {}
-_NEVER_SEEN: Final = Rollout("waiting", "no controller has looked at it", is_seen=False)
+_NOT_OBSERVED: Final = Rollout("waiting", "no controller has observed it", is_observed=False)
 
 
-def _unseen(status: Tree, meta: Tree) -> Rollout | None:
-    """What to wait for while the status is not about what was applied."""
+def _not_observed(status: Tree, meta: Tree) -> Rollout | None:
+    """The rollout while observedGeneration is behind the applied generation; None once it is not."""
     generation, seen = _count(meta, "generation"), _count(status, "observedGeneration")
     if not seen:
-        return _NEVER_SEEN
-    return Rollout("waiting", "its controller has not looked at the new one") if seen < generation else None
+        return _NOT_OBSERVED
+    return Rollout("waiting", "its controller has not observed the new generation") if seen < generation else None
 
 
-def _trouble(status: Tree) -> Tree:
-    """The condition that says why it does not get on; empty if none does."""
+def _failing_condition(status: Tree) -> Tree:
+    """The condition that explains a missing replica; empty if there is none."""
     failure, available = _condition(status, "ReplicaFailure"), _condition(status, "Available")
     if failure.get("status") == "True":
         return failure
     return available if available.get("status") == "False" else _NOTHING
 
 
-def _with_reason(said: str, condition: Tree) -> str:
+def _with_reason(message: str, condition: Tree) -> str:
     why = condition.get("message") or condition.get("reason")
-    return f"{said} ({why})" if why else said
+    return f"{message} ({why})" if why else message
 
 
 def _condition(status: Tree, type_: str) -> Tree:
@@ -170,7 +172,7 @@ def _condition(status: Tree, type_: str) -> Tree:
 
 
 def _map(tree: Tree, name: str) -> Tree:
-    """A member that is a map; an empty one if it is not there, or of a server that is none."""
+    """A member that is a map; an empty map if it is missing or something else."""
     found: Any = tree.get(name)
     return found if is_map(found) else _NOTHING
 
@@ -185,54 +187,57 @@ def _plural(count: int, word: str) -> str:
 
 
 @dataclass
-class Doing:
-    """What is waited for just now, and how many steps there are, for whoever shows that."""
+class Progress:
+    """The current operation and the number of steps, for the progress line."""
 
     steps: int = 0
-    what: str = "waits for the server"
+    what: str = "waiting for the server"
 
 
-async def wait_rollout(client: Client, ref: Ref[Unstructured], *, doing: Doing, until: float, within: float) -> str:
-    """Returns when an object runs what was applied, with the words for that; Failed if it does not by then, or never.
+async def wait_rollout(
+    client: Client, ref: Ref[Unstructured], *, current: Progress, until: float, within: float
+) -> str:
+    """Waits for the rollout of an object; returns its message. CommandFailed if it fails or times out.
 
-    `until` is a time of the loop; `within` is how long that was when all began.
+    `until` is the deadline in loop time; `within` is the whole timeout, for the message.
     """
     last: Rollout | None = None
 
     def has_ended(obj: Unstructured) -> bool:
         nonlocal last
         last = rollout_of(obj.tree)
-        doing.what = f"waits for {ref}: {last.said}"
+        current.what = f"waiting for {ref}: {last.message}"
         return last.state != "waiting"
 
-    doing.what = f"waits for {ref}"
+    current.what = f"waiting for {ref}"
     try:
         found = rollout_of((await client.wait(ref, has_ended, within=seconds_left(until))).tree)
     except Deadline as error:
-        raise Failed(_late(ref, last, within)) from error
+        raise CommandFailed(_timeout_message(ref, last, within)) from error
     if found.state == "failed":
-        raise Failed(f"{ref}: {found.said}; what was applied stays, see: {_look(ref)}")
-    return f"ready ({found.said})"
+        raise CommandFailed(f"{ref}: {found.message}; the applied objects remain, see: {_describe_command(ref)}")
+    return f"ready ({found.message})"
 
 
 def seconds_left(until: float) -> float:
-    """How long it is until a time of the loop."""
+    """The seconds until a loop time; 0 if it has passed."""
     return max(until - asyncio.get_running_loop().time(), 0.0)
 
 
-def _late(ref: Ref[Unstructured], last: Rollout | None, within: float) -> str:
+def _timeout_message(ref: Ref[Unstructured], last: Rollout | None, within: float) -> str:
     after = f"after {within:g} seconds"
     if last is None:
-        return f"{ref} could not be looked at {after}; what was applied stays, see: {_look(ref)}"
-    if not last.is_seen:
+        return f"{ref} could not be read {after}; the applied objects remain, see: {_describe_command(ref)}"
+    if not last.is_observed:
         return (
-            f"{ref} is applied, but {last.said} {after}: this server runs no {ref.gvk.kind}s, as `levelset serve` does "
-            "not, or its controllers are away; --no-wait does not wait for it"
+            f"{ref} is applied, but {last.message} {after}: this server runs no {ref.gvk.kind}s (`levelset serve` does "
+            "not), or its controllers are down; use --no-wait to skip waiting"
         )
-    return f"{ref} is not ready {after}: {last.said}; what was applied stays, see: {_look(ref)}; --timeout waits longer"
+    hint = f"the applied objects remain, see: {_describe_command(ref)}; use --timeout to wait longer"
+    return f"{ref} is not ready {after}: {last.message}; {hint}"
 
 
-def _look(ref: Ref[Unstructured]) -> str:
+def _describe_command(ref: Ref[Unstructured]) -> str:
     where = f" -n {ref.namespace}" if ref.namespace else ""
     return f"kubectl describe {ref.gvk.kind.lower()} {ref.name}{where}"
 
@@ -242,7 +247,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What came of one object."""
+    """The outcome of one object."""
 
     object: str
     change: str
@@ -266,7 +271,7 @@ _FIRST: Final = (
     "NetworkPolicy",
     "Service",
 )
-"""What others need is applied before them; webhooks come last, for they would refuse before they can answer."""
+"""The order of application: dependencies first. Webhooks come last: they would reject writes before they can serve."""
 _LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _DEFINITION: Final = "CustomResourceDefinition"
 _MANAGER: Final = "levelset"
@@ -274,16 +279,16 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def read_manifests(path: Path) -> list[dict[str, Any]]:
-    """The documents of a file, or of all files of a folder; ConfigError names the file and what is wrong with it.
+    """The manifests of a file, or of all files of a folder; ConfigError names the file and the problem.
 
-    The items of a `List` are taken one by one. What stands there twice, as a folder may hold everything once more in
-    one file, is taken once.
+    The items of a `List` are returned one by one. Duplicates are dropped: a folder may also contain one file with
+    everything.
     """
     if path.is_dir():
         files = sorted(one for one in path.rglob("*") if one.suffix in _SUFFIXES and one.name != "kustomization.yaml")
         if not files:
-            raise ConfigError(f"{path} holds no manifests, that is, no files that end with {', '.join(_SUFFIXES)}")
-        return _once(document for one in files for document in read_manifests(one))
+            raise ConfigError(f"{path} contains no manifests: no files that end with {', '.join(_SUFFIXES)}")
+        return _deduplicated(document for one in files for document in read_manifests(one))
     try:
         documents = read_yaml(path.read_bytes())
     except OSError as error:
@@ -292,12 +297,12 @@ def read_manifests(path: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"{path}: {error}") from error
     found = [(number, one) for number, document in enumerate(documents, 1) for one in _unfold(document)]
     if not found:
-        raise ConfigError(f"{path} holds no manifests: there is nothing in it")
-    return _once(_checked(path, number, one) for number, one in found)
+        raise ConfigError(f"{path} contains no manifests: it is empty")
+    return _deduplicated(_checked(path, number, one) for number, one in found)
 
 
-def in_order(documents: Sequence[Document]) -> list[Document]:
-    """The same in an order that works; those of equal rank stay as they are."""
+def install_order(documents: Sequence[Document]) -> list[Document]:
+    """The documents in the order of their dependencies; stable for kinds of equal rank."""
 
     def rank(document: Document) -> int:
         kind = document["kind"]
@@ -313,53 +318,53 @@ async def install_all(
     within: float,
     dry_run: bool = False,
     wait: bool = True,
-    doing: Doing | None = None,
+    current: Progress | None = None,
 ) -> AsyncGenerator[Step, None]:
-    """Applies all; after each, a step that says whether it was made, changed or as it should be already.
+    """Applies all documents; yields a step for each: created, changed or unchanged.
 
-    Then, if it is to `wait`, a step for each Deployment and the like that has come to run; Failed if that takes
-    longer than `within` seconds in all, or never will. Deadline if a definition is not served by then.
+    With `wait`, then yields a step for each workload that is rolled out; CommandFailed if a rollout fails or all take
+    longer than `within` seconds. Deadline if a CRD is not established by then.
     """
-    now = doing or Doing()
+    now = current or Progress()
     until = asyncio.get_running_loop().time() + within
     rollouts: list[Ref[Unstructured]] = []
     now.steps = len(documents)
-    for document in in_order(documents):
+    for document in install_order(documents):
         ref = _ref(document)
-        now.what = f"applies {ref}"
+        now.what = f"applying {ref}"
         before = await _find(client, ref)
         after = await client.apply(document, force=True, manager=_MANAGER, dry_run=dry_run)
         if document["kind"] == _DEFINITION and not dry_run:
-            now.what = f"waits until {ref} is served"
+            now.what = f"waiting until {ref} is established"
             await client.wait(ref, is_established, within=seconds_left(until))
         elif wait and not dry_run and is_rolled_out(document["apiVersion"], document["kind"]):
             rollouts.append(Ref(ref.gvk, ref.name, after.metadata.namespace))
         yield Step(str(ref), _change(before, after) + (" (dry run)" if dry_run else ""))
     now.steps += len(rollouts)
     for ref in rollouts:
-        yield Step(str(ref), await wait_rollout(client, ref, doing=now, until=until, within=within))
+        yield Step(str(ref), await wait_rollout(client, ref, current=now, until=until, within=within))
 
 
 async def uninstall_all(
-    client: Client, documents: Sequence[Document], *, within: float, doing: Doing | None = None
+    client: Client, documents: Sequence[Document], *, within: float, current: Progress | None = None
 ) -> AsyncGenerator[Step, None]:
-    """Deletes all, the last first; after each, a step that says whether it was there."""
-    now = doing or Doing()
+    """Deletes all documents in reverse order; yields a step for each: deleted or not found."""
+    now = current or Progress()
     now.steps = len(documents)
-    for document in reversed(in_order(documents)):
+    for document in reversed(install_order(documents)):
         ref = _ref(document)
-        now.what = f"waits until {ref} is gone"
+        now.what = f"waiting until {ref} is deleted"
         try:
             await client.delete(ref, propagation="Background")
         except (NotFound, UnknownKind):
-            yield Step(str(ref), "was not there")
+            yield Step(str(ref), "not found")
             continue
         await client.wait_gone(ref, within=within)
         yield Step(str(ref), "deleted")
 
 
-async def objects_at_stake(client: Client, documents: Sequence[Document]) -> Sequence[str]:
-    """How many objects would go with their definitions, kind by kind: `3 websites.example.dev`."""
+async def count_custom_objects(client: Client, documents: Sequence[Document]) -> Sequence[str]:
+    """The objects that would be deleted with their CRDs, by kind: `3 websites.example.dev`."""
     found: list[str] = []
     for document in documents:
         if document["kind"] != _DEFINITION:
@@ -378,7 +383,7 @@ async def objects_at_stake(client: Client, documents: Sequence[Document]) -> Seq
 
 
 def _defined(definition: Document) -> GroupVersionKind | None:
-    """The kind of a definition, in a version that is served; None if it does not say, so that no server has it."""
+    """The kind of a CRD in a served version; None if the document is incomplete."""
     try:
         spec = definition["spec"]
         version = next((one["name"] for one in spec["versions"] if one.get("served")), None)
@@ -396,7 +401,7 @@ async def _find(client: Client, ref: Ref[Unstructured]) -> Unstructured | None:
 
 def _change(before: Unstructured | None, after: Unstructured) -> str:
     if before is None:
-        return "made"
+        return "created"
     return "unchanged" if before.metadata.resource_version == after.metadata.resource_version else "changed"
 
 
@@ -413,7 +418,7 @@ def _unfold(document: Any) -> Iterator[Any]:
         yield document
 
 
-def _once(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _deduplicated(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for one in documents:
         if one not in found:
@@ -424,7 +429,7 @@ def _once(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _checked(path: Path, number: int, document: Any) -> dict[str, Any]:
     names = ("apiVersion", "kind", "metadata")
     if not is_map(document) or not all(name in document for name in names):
-        raise ConfigError(f"{path}, document {number} is no manifest: it needs {', '.join(names)}")
+        raise ConfigError(f"{path}, document {number} is not a manifest: it needs {', '.join(names)}")
     metadata = document["metadata"]
     if not is_map(metadata) or not metadata.get("name"):
         raise ConfigError(f"{path}, document {number} ({document['kind']}) has no metadata.name")
@@ -434,7 +439,9 @@ def _checked(path: Path, number: int, document: Any) -> dict[str, Any]:
         raise ConfigError(f"{path}, document {number}: {error}") from error
     for name in ("name", "namespace"):
         if not isinstance(metadata.get(name, ""), str):
-            raise ConfigError(f"{path}, document {number}: metadata.{name} {metadata[name]!r} is no text; quote it")
+            raise ConfigError(
+                f"{path}, document {number}: metadata.{name} {metadata[name]!r} is not a string; quote it"
+            )
     return document
 
 
@@ -446,8 +453,8 @@ def _options(function: F) -> F:
         [
             click.argument("targets", metavar="[MODULE:CONTROLLERS]...", nargs=-1),
             click.option("-f", "--file", "files", multiple=True, metavar="PATH", help="Manifests: a file or a folder."),
-            click.option("--kubeconfig", metavar="PATH", help="The file that says where the cluster is."),
-            click.option("--context", metavar="NAME", help="The context in it."),
+            click.option("--kubeconfig", metavar="PATH", help="The kubeconfig file."),
+            click.option("--context", metavar="NAME", help="The kubeconfig context."),
         ]
     ):
         function = option(function)
@@ -461,10 +468,10 @@ def _options(function: F) -> F:
     "within",
     default=60.0,
     show_default=True,
-    help="Seconds to wait until definitions are served and programs run.",
+    help="Seconds to wait until CRDs are established and workloads are ready.",
 )
-@click.option("--wait/--no-wait", default=True, help="Wait until Deployments and the like run; on unless --no-wait.")
-@click.option("--dry-run", is_flag=True, help="Ask the server, and change nothing.")
+@click.option("--wait/--no-wait", default=True, help="Wait until workloads are ready (default).")
+@click.option("--dry-run", is_flag=True, help="Send dry-run requests; nothing is changed.")
 @output_option
 def install(
     *,
@@ -475,27 +482,30 @@ def install(
     output: str,
     **how: Any,
 ) -> None:
-    """Applies the definitions of controllers' kinds, and manifests. Waits until they are served, and run.
+    """Applies the CRDs of controllers' kinds, and manifests, and waits until they are ready.
 
-    Deployments, StatefulSets, DaemonSets and Jobs are waited for after all is applied, until they run what was applied.
+    CRDs must become established. After everything is applied, Deployments, StatefulSets, DaemonSets and Jobs must be
+    rolled out.
 
     Example: levelset install website:controllers -f manifests/
 
-    Exit codes: 0 done, 1 something failed or did not run in time, 2 it was not understood.
+    Exit codes: 0 done, 1 failed or timed out, 2 usage error.
     """
-    with speaking():
-        documents, doing = _documents(targets, files, output), Doing()
+    with reporting_errors():
+        documents, current = _documents(targets, files, output), Progress()
 
         async def work(client: Client) -> None:
-            await _tell(install_all(client, documents, doing=doing, **how), doing, output)
+            await _show_steps(install_all(client, documents, current=current, **how), current, output)
 
-        asyncio.run(_on(kubeconfig, context, work))
+        asyncio.run(_with_client(kubeconfig, context, work))
 
 
 @click.command()
 @_options
-@click.option("--yes", is_flag=True, help="Do not ask, although objects of these kinds go with their definitions.")
-@click.option("--timeout", "within", default=60.0, show_default=True, help="Seconds to wait until each is gone.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation before objects are deleted with their CRDs.")
+@click.option(
+    "--timeout", "within", default=60.0, show_default=True, help="Seconds to wait until each object is deleted."
+)
 @output_option
 def uninstall(
     *,
@@ -507,47 +517,49 @@ def uninstall(
     within: float,
     output: str,
 ) -> None:
-    """Takes from a cluster what `levelset install` with the same arguments has put there, in reverse order.
+    """Deletes from a cluster what `levelset install` with the same arguments applied, in reverse order.
 
-    A definition takes all objects of its kind with it, so it asks first if there are any.
+    Deleting a CRD deletes all objects of its kind, so it asks for confirmation if there are any.
 
     Example: levelset uninstall website:controllers
     """
-    with speaking():
-        documents, doing = _documents(targets, files, output), Doing()
+    with reporting_errors():
+        documents, current = _documents(targets, files, output), Progress()
 
         async def work(client: Client) -> None:
-            with working("looks which objects there are", output=output):
-                stake = await objects_at_stake(client, documents)
-            if stake and not yes:
-                await asyncio.to_thread(_confirm, stake)
-            await _tell(uninstall_all(client, documents, within=within, doing=doing), doing, output)
+            with progress("counting the objects", output=output):
+                affected = await count_custom_objects(client, documents)
+            if affected and not yes:
+                await asyncio.to_thread(_confirm, affected)
+            await _show_steps(uninstall_all(client, documents, within=within, current=current), current, output)
 
-        asyncio.run(_on(kubeconfig, context, work))
+        asyncio.run(_with_client(kubeconfig, context, work))
 
 
 def _documents(targets: Sequence[str], files: Sequence[str], output: str) -> list[dict[str, Any]]:
     if not targets and not files:
-        raise Refused("say what: MODULE:CONTROLLERS for the definitions of their kinds, or -f PATH for manifests")
-    with working("loads the controllers", output=output):
-        project = gather(targets)
+        raise UsageError(
+            "nothing to install: pass MODULE:CONTROLLERS for the CRDs of their kinds, or -f PATH for manifests"
+        )
+    with progress("importing the controllers", output=output):
+        project = load_targets(targets)
         found = crds_of(project.own_kinds, hubs=project.hubs)
     if targets and not found:
-        raise Refused(f"{', '.join(targets)}: no kind of your own is there to be defined")
+        raise UsageError(f"{', '.join(targets)}: there is no custom kind to generate a CRD for")
     for path in files:
         found += read_manifests(Path(path))
     return found
 
 
-async def _tell(steps: AsyncGenerator[Step, None], doing: Doing, output: str) -> None:
-    """Shows each step when it is done, or all of them as JSON at the end, also if that is a failure.
+async def _show_steps(steps: AsyncGenerator[Step, None], current: Progress, output: str) -> None:
+    """Prints each step as it is done, or all of them as JSON at the end, also after a failure.
 
-    On a terminal it shows what is waited for.
+    On a terminal it shows the current operation.
     """
     done: list[Step] = []
     try:
         while True:
-            with working(lambda: f"{len(done) + 1} of {doing.steps}: {doing.what}", output=output):
+            with progress(lambda: f"{len(done) + 1} of {current.steps}: {current.what}", output=output):
                 step = await anext(steps, None)
             if step is None:
                 return
@@ -559,12 +571,12 @@ async def _tell(steps: AsyncGenerator[Step, None], doing: Doing, output: str) ->
             show_json([{"object": one.object, "change": one.change} for one in done])
 
 
-def _confirm(stake: Sequence[str]) -> None:
-    click.echo(f"This deletes {', '.join(stake)} with the definitions.", err=True)
-    if not click.confirm("Go on?", default=False, err=True):
-        raise Refused("nothing was deleted")
+def _confirm(affected: Sequence[str]) -> None:
+    click.echo(f"This deletes {', '.join(affected)} with their CRDs.", err=True)
+    if not click.confirm("Continue?", default=False, err=True):
+        raise UsageError("nothing was deleted")
 
 
-async def _on(kubeconfig: str | None, context: str | None, work: Callable[[Client], Any]) -> None:
+async def _with_client(kubeconfig: str | None, context: str | None, work: Callable[[Client], Any]) -> None:
     async with await Client.connect(kubeconfig, context=context) as client:
         await work(client)

@@ -1,4 +1,4 @@
-"""Starts the `levelset` command, or says what to install when the command line's own libraries are missing."""
+"""The entry point of the `levelset` command; explains what to install if its optional libraries are missing."""
 
 import sys
 
@@ -10,10 +10,10 @@ OPTIONAL = frozenset({"click", "rich"})
 def main() -> None:
     """Runs the command with the arguments of this process, and exits.
 
-    Exit codes: 0 done, 1 it failed, 2 it was not understood or cannot start.
+    Exit codes: 0 done, 1 failed, 2 usage error or missing library.
     """
     try:
-        # Late, because click is an extra: without it this sentence is still possible.
+        # Imported late: click is an optional extra, and this message must work without it.
         from levelset.cli.commands import levelset  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         if missing.name not in OPTIONAL:

@@ -1,8 +1,7 @@
-"""How a command shows what it found: a table for people, JSON for programs, colours only on a terminal.
+"""Terminal output of the commands: tables, JSON, errors with exit codes, and a progress line.
 
-How a command says no: a sentence on stderr, and an exit code that a script can use.
-
-Says what a command is busy with, once that takes more than a second; only to somebody who sits at a terminal.
+Colours and progress are shown only on a terminal. Errors are one sentence on stderr; the exit code is 2 for a usage
+error and 1 for a failure.
 """
 
 import asyncio
@@ -21,39 +20,39 @@ import click
 from levelset.errors import ConfigError, LevelsetError, Unauthorized
 
 __all__ = [
-    "PATIENCE",
-    "Failed",
+    "PROGRESS_DELAY",
+    "CommandFailed",
     "Mark",
-    "Refused",
+    "UsageError",
     "ago",
     "heading",
     "mark",
     "output_option",
+    "progress",
+    "reporting_errors",
     "show_json",
     "show_line",
     "show_table",
-    "speaking",
     "with_colours",
-    "working",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Mark = str
-"""How something is, in a word: one of `ok`, `warn`, `fail`, `info`."""
+"""A level: one of `ok`, `warn`, `fail`, `info`."""
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red", "info": "cyan"}
 _SECONDS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def output_option(function: F) -> F:
-    """Adds `-o, --output text|json`, given to the function as `output`."""
+    """Adds `-o, --output text|json`, passed to the function as `output`."""
     choice = click.Choice(["text", "json"])
-    return click.option("-o", "--output", type=choice, default="text", help="For people, or for programs.")(function)
+    return click.option("-o", "--output", type=choice, default="text", help="Output format.")(function)
 
 
 def with_colours() -> bool:
-    """Whether stdout is a terminal whose owner has not asked for plain text."""
+    """Whether stdout is a terminal and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -64,22 +63,22 @@ def mark(word: Mark) -> str:
 
 
 def heading(text: str) -> str:
-    """The text, in bold where there may be colours."""
+    """The text, in bold on a terminal with colours."""
     return click.style(text, bold=True) if with_colours() else text
 
 
 def show_json(value: Any) -> None:
-    """Prints a value as JSON, indented, with the keys in the order in which they are."""
+    """Prints a value as indented JSON; the order of keys is kept."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def show_line(value: Any, *, err: bool = False) -> None:
-    """Prints a value as JSON in a line: for a command that goes on, whose reader reads line by line."""
+    """Prints a value as one line of JSON, for commands that keep running."""
     click.echo(json.dumps(value, ensure_ascii=False), err=err)
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints rows below a head in columns, as kubectl does."""
+    """Prints a table with aligned columns, as kubectl does."""
     lines = [list(head), *([_cell(one) for one in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
@@ -87,7 +86,7 @@ def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def ago(seconds: float) -> str:
-    """A time that has passed, in the two largest units: `3m5s`."""
+    """A duration in its two largest units: `3m5s`."""
     left = max(int(seconds), 0)
     parts: list[str] = []
     for unit, size in _SECONDS:
@@ -110,65 +109,67 @@ def _cell(value: object) -> str:
             return str(value)
 
 
-class Refused(click.ClickException):
-    """A sentence on stderr and exit code 2: it was not understood, or cannot start."""
+class UsageError(click.ClickException):
+    """An error with exit code 2: wrong usage, or the command cannot start."""
 
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        """Prints the sentence alone."""
+        """Prints the message alone, without the usage line."""
         click.echo(self.format_message(), err=True, file=file)
 
 
-class Failed(Refused):
-    """A sentence on stderr and exit code 1: it began, and something went wrong."""
+class CommandFailed(UsageError):
+    """An error with exit code 1: the command started and failed."""
 
     exit_code = 1
 
 
 @contextmanager
-def speaking() -> Generator[None, None, None]:
-    """Turns the errors of levelset into sentences: what was said wrongly is refused, anything else has failed."""
+def reporting_errors() -> Generator[None, None, None]:
+    """Converts levelset errors: ConfigError to UsageError, all others to CommandFailed."""
     try:
         yield
     except ConfigError as error:
-        raise Refused(str(error)) from error
+        raise UsageError(str(error)) from error
     except Unauthorized as error:
-        raise Failed(f"{error}: the token or certificate is not accepted; levelset doctor says more") from error
+        raise CommandFailed(
+            f"{error}: the token or certificate is not accepted; run levelset doctor for details"
+        ) from error
     except LevelsetError as error:
-        raise Failed(str(error)) from error
+        raise CommandFailed(str(error)) from error
 
 
-PATIENCE: Final = 1.0
-"""How many seconds something may take before anybody wonders."""
+PROGRESS_DELAY: Final = 1.0
+"""The seconds after which the progress line is shown."""
 _WIPE: Final = "\r\x1b[K"
 
 _What = str | Callable[[], str]
 
 
 @contextmanager
-def working(what: _What, *, output: str = "text", after: float | None = None) -> Generator[None, None, None]:
-    """Shows `what` and the time that has passed on stderr from a second on, and wipes it out at the end of the block.
+def progress(what: _What, *, output: str = "text", after: float | None = None) -> Generator[None, None, None]:
+    """Shows `what` and the elapsed time on stderr after a second, and erases it at the end of the block.
 
-    A function says what it is at that moment. Nothing is shown to a program that has asked for JSON (`output`).
+    `what` may be a function that returns the current text. Nothing is shown with JSON output or without a terminal.
     """
     if output == "json" or not sys.stderr.isatty():
         yield
         return
-    patience = PATIENCE if after is None else after
+    delay = PROGRESS_DELAY if after is None else after
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        # In a thread, for the block may as well keep the processor busy.
-        show = _in_a_thread(_Line(what), patience)
+        # In a thread, since the block may be CPU-bound.
+        show = _ticking_thread(_ProgressLine(what), delay)
     else:
-        show = _on_the_loop(_Line(what), patience, loop)
+        show = _ticking_timer(_ProgressLine(what), delay, loop)
     with show:
         yield
 
 
-class _Line:
-    """The line on the screen, if it is there."""
+class _ProgressLine:
+    """The progress line on the terminal."""
 
     def __init__(self, what: _What) -> None:
         self._what = what
@@ -178,9 +179,9 @@ class _Line:
     def show(self) -> None:
         what = self._what() if callable(self._what) else self._what
         passed = f" ({ago(time.monotonic() - self._began)})"
-        room = get_terminal_size().columns - len(passed) - 1  # what takes two lines cannot be wiped out
+        width = get_terminal_size().columns - len(passed) - 1  # a wrapped line could not be erased
         self._is_shown = True
-        _write(f"{_WIPE}{what if len(what) <= room else f'{what[: max(room - 1, 0)]}…'}{passed}")
+        _write(f"{_WIPE}{what if len(what) <= width else f'{what[: max(width - 1, 0)]}…'}{passed}")
 
     def wipe(self) -> None:
         if self._is_shown:
@@ -188,7 +189,7 @@ class _Line:
 
 
 @contextmanager
-def _on_the_loop(line: _Line, every: float, loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
+def _ticking_timer(line: _ProgressLine, every: float, loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
     pending: list[asyncio.TimerHandle] = []
 
     def tick() -> None:
@@ -204,20 +205,20 @@ def _on_the_loop(line: _Line, every: float, loop: asyncio.AbstractEventLoop) -> 
 
 
 @contextmanager
-def _in_a_thread(line: _Line, every: float) -> Generator[None, None, None]:
+def _ticking_thread(line: _ProgressLine, every: float) -> Generator[None, None, None]:
     over = threading.Event()
 
-    def tell() -> None:
+    def tick() -> None:
         while not over.wait(every):
             line.show()
 
-    teller = threading.Thread(target=tell, name="progress", daemon=True)
-    teller.start()
+    ticker = threading.Thread(target=tick, name="progress", daemon=True)
+    ticker.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        ticker.join()
         line.wipe()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from levelset.cli.output import Refused, output_option, show_line, working
+from levelset.cli.output import UsageError, output_option, progress, show_line
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,24 +23,22 @@ KUBECONFIG = "levelset.kubeconfig"
 
 @click.command()
 @click.option(
-    "--data", default="memory", metavar="memory|PATH", help="Where objects are kept: in memory, or in a file."
+    "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
 )
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; any free one if 0.")
+@click.option("--kubeconfig", default=KUBECONFIG, type=click.Path(path_type=Path), help="The kubeconfig file to write.")
 @click.option(
-    "--kubeconfig", default=KUBECONFIG, type=click.Path(path_type=Path), help="The file that kubectl is to be given."
+    "--token-file", type=click.Path(path_type=Path), help="A file with the accepted tokens; created if missing."
 )
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), help="A file with the tokens to accept; made if missing."
-)
-@click.option("--rbac", is_flag=True, help="Let roles decide what others than the owner may do.")
+@click.option("--rbac", is_flag=True, help="Authorize other users than the owner by RBAC.")
 @click.option(
     "--webhooks",
     type=click.Choice(["any", "loopback", "none"]),
     default="any",
     show_default=True,
-    help="Where webhooks may be that others register: anywhere, on this machine, or nowhere.",
+    help="Which webhook servers may be called: any, only on this machine, or none.",
 )
-@click.option("--audit-log", metavar="FILE|-", help="Where to write down who asked for what, one line of JSON each.")
+@click.option("--audit-log", metavar="FILE|-", help="The audit log, one JSON line for each request.")
 @output_option
 def serve(
     *,
@@ -53,22 +51,22 @@ def serve(
     audit_log: str | None,
     output: str,
 ) -> None:
-    """Runs a Kubernetes API server on this machine until it is stopped.
+    """Runs a Kubernetes API server on this machine until SIGINT or SIGTERM.
 
-    With --output json it says where it is in a line of JSON, as soon as it is ready.
+    With --output json it prints its URL as a line of JSON when it is ready.
     """
-    # Late: most of it takes a while to load, and the help needs none of it.
+    # Imported late: it is slow to import, and the help does not need it.
     from levelset.aio.event_loop import run  # noqa: PLC0415
 
     began = time.perf_counter()
     try:
-        run(_serve(_Wanted(data, port, kubeconfig, token_file, rbac, webhooks, audit_log, output), began))
+        run(_serve(_Options(data, port, kubeconfig, token_file, rbac, webhooks, audit_log, output), began))
     except ConfigError as error:
-        raise Refused(str(error)) from error
+        raise UsageError(str(error)) from error
 
 
-class _Wanted(NamedTuple):
-    """What was typed."""
+class _Options(NamedTuple):
+    """The options of the command."""
 
     data: str
     port: int
@@ -80,52 +78,52 @@ class _Wanted(NamedTuple):
     output: str
 
 
-async def _serve(wanted: _Wanted, began: float) -> None:
-    from levelset.apiserver.data_directory import check_data, open_data, secrets_of  # noqa: PLC0415
-    from levelset.apiserver.kubeconfig_file import Contact, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
+async def _serve(given: _Options, began: float) -> None:
+    from levelset.apiserver.data_directory import check_data_path, load_secrets, open_storage  # noqa: PLC0415
+    from levelset.apiserver.kubeconfig_file import ConnectionInfo, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
-    from levelset.apiserver.wire.webhook_targets import Targets  # noqa: PLC0415
+    from levelset.apiserver.wire.webhook_client import WebhookClient  # noqa: PLC0415
 
-    data, port, kubeconfig = wanted.data, wanted.port, wanted.kubeconfig
-    # Before anything is made or changed.
+    data, port, kubeconfig = given.data, given.port, given.kubeconfig
+    # Checks first: nothing is created or changed if one fails.
     await asyncio.to_thread(check_kubeconfig, kubeconfig)
     await asyncio.to_thread(_check_port, port)
-    await asyncio.to_thread(check_data, data)
-    with working(f"opens {data}", output=wanted.output):
-        storage = await open_data(data)
+    await asyncio.to_thread(check_data_path, data)
+    with progress(f"opening {data}", output=given.output):
+        storage = await open_storage(data)
     try:
-        stopped = _until_signal()
-        users, authority = await asyncio.to_thread(secrets_of, data, wanted.token_file)
+        stopped = _stop_event()
+        users, authority = await asyncio.to_thread(load_secrets, data, given.token_file)
         first = next(token for token, caller in users.items() if caller.is_master)
-        options: dict[str, Any] = {"rbac": wanted.rbac, "audit": _audit_log(wanted.audit_log)}
-        options["targets"] = Targets(reach=wanted.webhooks)
+        options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log)}
+        options["webhook_client"] = WebhookClient(reach=given.webhooks)
         async with ApiServer(storage, port=port, token=first, tokens=users, authority=authority, **options) as server:
-            contact = Contact(server.url, server.token, server.ca)
+            contact = ConnectionInfo(server.url, server.token, server.ca)
             await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
-            _tell(wanted, server.url, (time.perf_counter() - began) * 1000)
+            _show_ready(given, server.url, (time.perf_counter() - began) * 1000)
             await stopped.wait()
     finally:
         await storage.close()
 
 
-def _tell(wanted: _Wanted, url: str, milliseconds: float) -> None:
-    """Says where the server is; aside if standard output is for the audit log."""
-    kubeconfig, aside = wanted.kubeconfig, wanted.audit_log == "-"
-    if wanted.output == "json":
-        told = {"url": url, "kubeconfig": str(kubeconfig), "data": wanted.data, "ready_ms": round(milliseconds, 1)}
-        show_line(told, err=aside)
+def _show_ready(given: _Options, url: str, milliseconds: float) -> None:
+    """Prints the URL of the server; on stderr if stdout is the audit log."""
+    kubeconfig, aside = given.kubeconfig, given.audit_log == "-"
+    if given.output == "json":
+        info = {"url": url, "kubeconfig": str(kubeconfig), "data": given.data, "ready_ms": round(milliseconds, 1)}
+        show_line(info, err=aside)
         return
     for line in (
         f"url         {url}",
         f"kubeconfig  {kubeconfig}",
-        f"ready in {milliseconds:.0f} ms. Type next, in another terminal:",
+        f"ready in {milliseconds:.0f} ms. Next, in another terminal:",
         f"  kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces",
     ):
         click.echo(line, err=aside)
 
 
 def _audit_log(path: str | None) -> "AuditLog | None":
-    """The log, which goes on in a new file when a SIGHUP says that the old one was moved away."""
+    """The audit log; SIGHUP reopens the file after a log rotation."""
     from levelset.apiserver.audit_log import AuditLog  # noqa: PLC0415  # as above
 
     if path is None:
@@ -136,19 +134,19 @@ def _audit_log(path: str | None) -> "AuditLog | None":
 
 
 def _check_port(port: int) -> None:
-    """Makes sure that the port is free; the server says so too, but the data file is open by then."""
-    from levelset.http.server import explain  # noqa: PLC0415  # as above
+    """Raises ConfigError if the port is in use: the server would notice only after the data file is open."""
+    from levelset.http.server import listen_error_message  # noqa: PLC0415  # as above
 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise ConfigError(explain(error, "127.0.0.1", port)) from error
+            raise ConfigError(listen_error_message(error, "127.0.0.1", port)) from error
 
 
-def _until_signal() -> asyncio.Event:
-    """An event that the signals to stop set; a second one ends the process the hard way."""
+def _stop_event() -> asyncio.Event:
+    """An event that is set by SIGINT or SIGTERM; a second signal kills the process."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
 

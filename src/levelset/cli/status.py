@@ -1,4 +1,4 @@
-"""The commands that ask a running manager: `status`, `why KIND/NAME` and `trigger KIND/NAME`."""
+"""`levelset status`, `why KIND/NAME` and `trigger KIND/NAME`: clients of the admin API of running managers."""
 
 import http.client
 import json
@@ -8,8 +8,8 @@ from urllib.parse import urlencode, urlsplit
 
 import click
 
-from levelset.cli.output import Failed, Refused, ago, mark, output_option, show_json, show_table, working
-from levelset.runtime.manager.process_records import Record, find_records
+from levelset.cli.output import CommandFailed, UsageError, ago, mark, output_option, progress, show_json, show_table
+from levelset.runtime.manager.process_records import ProcessRecord, find_records
 
 __all__ = ["status", "trigger", "why"]
 
@@ -20,22 +20,22 @@ _GOOD: Final = frozenset({"done", "requeued", "gone"})
 
 
 def _pid_option(function: F) -> F:
-    return click.option("--pid", type=int, help="The process to ask, if several run.")(function)
+    return click.option("--pid", type=int, help="The process id of the manager, if several are running.")(function)
 
 
 def _namespace_option(function: F) -> F:
-    return click.option("-n", "--namespace", help="Its namespace; any, if none is named.")(function)
+    return click.option("-n", "--namespace", help="The namespace of the object; by default all.")(function)
 
 
 @click.command()
 @_pid_option
 @output_option
 def status(pid: int | None, output: str) -> None:
-    """Shows the controllers, queues, watches and last errors of what runs here.
+    """Shows the controllers, queues, watches and last errors of the managers on this machine.
 
     Example: levelset status
     """
-    found = _ask_all(pid, "GET", "/status", output)
+    found = _call_managers(pid, "GET", "/status", output)
     if output == "json":
         show_json(found)
         return
@@ -51,20 +51,20 @@ def status(pid: int | None, output: str) -> None:
 @_pid_option
 @output_option
 def why(thing: str, namespace: str | None, pid: int | None, output: str) -> None:
-    """Shows the last looks at an object: why it was looked at, and what came of it.
+    """Shows the last reconciles of an object, with their reasons and results.
 
     Example: levelset why website/blog -n default
     """
     query = _query(thing, namespace)
-    looks = [look for one in _ask_all(pid, "GET", f"/why?{query}", output) for look in one["looks"]]
+    reconciles = [one for found in _call_managers(pid, "GET", f"/why?{query}", output) for one in found["reconciles"]]
     if output == "json":
-        show_json(looks)
+        show_json(reconciles)
         return
-    if not looks:
+    if not reconciles:
         where = f" -n {namespace}" if namespace else ""
-        raise Failed(f"{thing} has not been looked at; `levelset trigger {thing}{where}` asks for it")
-    for look in looks:
-        _show_look(look)
+        raise CommandFailed(f"{thing} has not been reconciled; trigger it: levelset trigger {thing}{where}")
+    for one in reconciles:
+        _show_reconcile(one)
 
 
 @click.command()
@@ -73,88 +73,100 @@ def why(thing: str, namespace: str | None, pid: int | None, output: str) -> None
 @_pid_option
 @output_option
 def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> None:
-    """Has a running controller look at an object now.
+    """Triggers a reconcile of an object in a running manager.
 
     Example: levelset trigger website/blog -n default
     """
     query = _query(thing, namespace or "default")
-    asked = [name for one in _ask_all(pid, "POST", f"/trigger?{query}", output) for name in one["asked"]]
+    triggered = [name for one in _call_managers(pid, "POST", f"/trigger?{query}", output) for name in one["triggered"]]
     if output == "json":
-        show_json({"asked": asked})
+        show_json({"triggered": triggered})
     else:
         where = f" -n {namespace}" if namespace else ""
-        click.echo(f"asked {', '.join(asked)}; see what came of it: levelset why {thing}{where}")
+        click.echo(f"triggered {', '.join(triggered)}; see the result: levelset why {thing}{where}")
 
 
-def _ask_all(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:
-    """What the managers answer; on a terminal it says whom it waits for."""
-    answers: list[Any] = []
-    for one in _chosen(pid):
-        with working(f"waits for the manager of process {one.pid}", output=output):
-            answers.append(_ask(one, method, path))
-    return answers
+def _call_managers(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:
+    """The responses of the selected managers; on a terminal it shows which one it waits for."""
+    responses: list[Any] = []
+    for one in _selected_managers(pid):
+        with progress(f"waiting for the manager of process {one.pid}", output=output):
+            responses.append(_call_manager(one, method, path))
+    return responses
 
 
-def _chosen(pid: int | None) -> Sequence[Record]:
-    """The managers to ask: all that run, or the one that was named."""
+def _selected_managers(pid: int | None) -> Sequence[ProcessRecord]:
+    """The running managers of this user, or the one with this pid."""
     found = find_records()
     chosen = [one for one in found if pid in {None, one.pid}]
     if not found:
-        raise Failed("no manager of yours runs on this machine; start one: levelset run module:controllers --local")
+        raise CommandFailed("no manager is running on this machine; start one: levelset run module:controllers --local")
     if not chosen:
-        raise Refused(f"process {pid} is no manager of yours; there is {', '.join(str(one.pid) for one in found)}")
+        raise UsageError(f"process {pid} is not a running manager; running: {', '.join(str(one.pid) for one in found)}")
     return chosen
 
 
-def _ask(record: Record, method: str, path: str) -> Any:
+def _call_manager(record: ProcessRecord, method: str, path: str) -> Any:
     parts = urlsplit(record.url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
     try:
         connection.request(method, path, headers={"Authorization": f"Bearer {record.token}"})
-        answer = connection.getresponse()
-        body = json.loads(answer.read())
+        response = connection.getresponse()
+        body = json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Failed(f"the manager of process {record.pid} does not answer: {error}") from error
+        raise CommandFailed(f"the manager of process {record.pid} does not respond: {error}") from error
     finally:
         connection.close()
-    if answer.status != 200:
-        raise Failed(str(body.get("error", body)))
+    if response.status != 200:
+        hint = _other_managers(record) if response.status == 404 else ""
+        raise CommandFailed(f"{body.get('error', body)}{hint}")
     return body
+
+
+def _other_managers(record: ProcessRecord) -> str:
+    """A hint for an object that this manager does not reconcile, if other managers are running."""
+    others = sum(one.pid != record.pid for one in find_records())
+    if not others:
+        return ""
+    return f"; {others} other {'manager is' if others == 1 else 'managers are'} running: select one with --pid"
 
 
 def _query(thing: str, namespace: str | None) -> str:
     kind, slash, name = thing.partition("/")
     if not slash or not kind or not name or "/" in name:
-        raise Refused(f"{thing!r} is no KIND/NAME; write for example website/blog")
+        raise UsageError(f"{thing!r} is not KIND/NAME; write for example website/blog")
     wanted = {"kind": kind, "name": name} | ({"namespace": namespace} if namespace else {})
     return urlencode(wanted)
 
 
 def _show_status(found: Mapping[str, Any]) -> None:
-    click.echo(f"process {found['pid']}, {'leads' if found['leads'] else 'waits to lead'}")
-    columns = ("name", "kind", "is_ready", "running", "ready", "delayed", "looks", "failing")
+    click.echo(f"process {found['pid']}, {'leader' if found['is_leader'] else 'standby'}")
+    columns = ("name", "kind", "is_ready", "running", "ready", "delayed", "reconciles", "failing")
     rows = [[one[column] for column in columns] for one in found["controllers"]]
-    show_table(("CONTROLLER", "KIND", "READY", "RUNNING", "DUE", "LATER", "LOOKS", "FAILING"), rows)
+    show_table(("CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING"), rows)
     watches = [
-        (one["name"], one["is_ready"], one["objects"], one["events"], _age(one["lag"]), one["trouble"])
+        (one["name"], one["is_ready"], one["objects"], one["events"], _age(one["lag"]), one["error"])
         for one in found["watches"]
     ]
     if watches:
         click.echo()
-        show_table(("WATCH", "SYNCED", "OBJECTS", "EVENTS", "HEARD OF", "TROUBLE"), watches)
+        show_table(("WATCH", "SYNCED", "OBJECTS", "EVENTS", "LAST EVENT", "ERROR"), watches)
     errors = [error for one in found["controllers"] for error in one["errors"]]
     for error in errors:
         click.echo(f"{mark('fail')} {error['object']}: {error['error']} ({error['next']})")
 
 
-def _show_look(look: Mapping[str, Any]) -> None:
-    word = mark("ok" if look["result"] in _GOOD else "fail" if look["error"] else "warn")
-    click.echo(f"{word} {look['object']} by {look['controller']}: {look['result']} in {look['seconds'] * 1000:.1f} ms")
-    for reason in look["reasons"]:
+def _show_reconcile(reconcile: Mapping[str, Any]) -> None:
+    word = mark("ok" if reconcile["result"] in _GOOD else "fail" if reconcile["error"] else "warn")
+    click.echo(
+        f"{word} {reconcile['object']} by {reconcile['controller']}: "
+        f"{reconcile['result']} in {reconcile['seconds'] * 1000:.1f} ms"
+    )
+    for reason in reconcile["reasons"]:
         click.echo(f"       because {reason}")
-    if look["error"]:
-        click.echo(f"       {look['error']}")
-    click.echo(f"       then: {look['next']}")
+    if reconcile["error"]:
+        click.echo(f"       {reconcile['error']}")
+    click.echo(f"       then: {reconcile['next']}")
 
 
 def _age(seconds: float | None) -> str:

@@ -1,10 +1,8 @@
-"""Finds what a command is told to work with: `package.module:attribute`, `file.py:attribute`, or a module alone.
+"""Loads the targets of a command: `package.module:attribute`, `file.py:attribute`, or a module alone.
 
-The folder in which the command was started counts as a place where modules are, as with `python -m`, and so does its
-`src`, where `levelset init` puts them. Without an attribute, everything of the wanted type that the module holds is
-taken.
-
-Gathers what a project consists of from the modules that a command is given: controllers, webhooks and kinds.
+The current directory is on the import path, as with `python -m`, and so is its `src`, where `levelset init` puts
+modules. Without an attribute, all values of the wanted types in the module are loaded. `LoadedTargets` holds the
+controllers, webhooks, kinds and systems that were found.
 """
 
 import importlib
@@ -27,17 +25,17 @@ from levelset.objects.kind_definition import definition_of
 from levelset.runtime.controller import Controller
 from levelset.runtime.controller.relations import Owns, References, Watches
 from levelset.runtime.manager.system import Part, System
-from levelset.runtime.webhook import Conversions, Converts, Hook, Webhooks
+from levelset.runtime.webhook import AdmissionHook, Conversion, Conversions, Webhooks
 
 __all__ = [
-    "Gathered",
+    "LoadedTargets",
     "attribute_of",
     "call",
     "find_all",
-    "gather",
-    "gather_controllers",
     "load",
+    "load_controllers",
     "load_module",
+    "load_targets",
     "split_target",
 ]
 
@@ -47,15 +45,15 @@ _SUFFIX: Final = ".py"
 
 
 def split_target(text: str) -> tuple[str, str | None]:
-    """The module (or file) and the attribute in it, None if none is named; ConfigError for neither."""
+    """Splits a target into module (or file) and attribute, None if there is none; ConfigError if it is malformed."""
     module, _, attribute = text.rpartition(":") if ":" in text else (text, "", "")
     if not module or (attribute and not all(part.isidentifier() for part in attribute.split("."))):
-        raise ConfigError(f"{text!r} is no module:attribute; write for example website:controllers or website.py")
+        raise ConfigError(f"{text!r} is not module:attribute; write for example website:controllers or website.py")
     return module, attribute or None
 
 
 def load_module(text: str) -> ModuleType:
-    """Imports a module, or a file; ConfigError says where it went wrong, in which file and line."""
+    """Imports a module or a file; ConfigError names the file and line of an error."""
     here = Path.cwd()
     for folder in (here / "src", here):
         if folder.is_dir() and str(folder) not in sys.path:
@@ -66,48 +64,47 @@ def load_module(text: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         if error.name is not None and (text == error.name or text.startswith(f"{error.name}.")):
-            raise ConfigError(f"there is no module {text}; looked in {here}, its src and what is installed") from error
+            raise ConfigError(f"there is no module {text} in {here}, its src or the installed packages") from error
         raise ConfigError(f"{text} cannot be imported: {_where(error)}") from error
     except SystemExit as error:
-        hint = 'write that below `if __name__ == "__main__":`'
-        raise ConfigError(f"{text} ends the program while it is imported: {_where(error)}; {hint}") from error
+        hint = 'put that below `if __name__ == "__main__":`'
+        raise ConfigError(f"{text} exits while it is imported: {_where(error)}; {hint}") from error
     except Exception as error:
-        # Whatever a module raises while it is imported is its author's news.
+        # Any exception of the user's module becomes a message with its file and line.
         raise ConfigError(f"{text} cannot be imported: {_where(error)}") from error
 
 
 def load(text: str, wanted: type[T], *, what: str) -> Sequence[T]:
-    """What `text` names, as a sequence: one value, several in a list or tuple, or all that the module holds.
+    """The values that a target names: one value, a list or tuple of them, or all in the module.
 
-    A function without parameters that is named is called, and what it returns is looked at. `what` is the plural word
-    for it in errors.
+    A function without parameters is called, and its result is used. `what` is the plural word for errors.
     """
     name, attribute = split_target(text)
     module = load_module(name)
     if attribute is None:
         found = find_all(module, wanted)
         if not found:
-            raise ConfigError(f"{text} holds no {what}; name one, as in {name}:NAME")
+            raise ConfigError(f"{text} has no {what}; name one, as in {name}:NAME")
         return found
     return _values(text, attribute_of(module, name, attribute, wanted), wanted, what)
 
 
 def attribute_of(module: ModuleType, name: str, attribute: str, *wanted: type[Any]) -> Any:
-    """What a module that was called `name` has there; ConfigError says what of the wanted types it has instead."""
+    """The attribute of a module; ConfigError lists the attributes of the wanted types if it does not exist."""
     value: Any = module
     for part in attribute.split("."):
         if not hasattr(value, part):
             there = [key for key, one in vars(module).items() if isinstance(one, wanted) and not key.startswith("_")]
-            hint = f"there is {', '.join(sorted(there))}" if there else f"it holds no {wanted[0].__name__} at all"
+            hint = f"it has {', '.join(sorted(there))}" if there else f"it has no {wanted[0].__name__} at all"
             raise ConfigError(f"{name} has no {attribute}; {hint}")
         value = getattr(value, part)
     return value
 
 
 def call(text: str, function: Any) -> Any:
-    """What a function without parameters returns; ConfigError if it has some, waits, or fails."""
+    """Calls a function without arguments; ConfigError if it needs some, is async, or raises."""
     if inspect.iscoroutinefunction(function):
-        raise ConfigError(f"{text} is an async function, and nobody could wait for it here; name a plain one")
+        raise ConfigError(f"{text} is an async function, which is not supported here; name a plain function")
     try:
         inspect.signature(function).bind()
     except (TypeError, ValueError) as error:
@@ -115,12 +112,12 @@ def call(text: str, function: Any) -> Any:
     try:
         return function()
     except Exception as error:
-        # Whatever it raises is its author's news, as with an import.
+        # Any exception of the user's function becomes a message, as with an import.
         raise ConfigError(f"{text} cannot be called: {_where(error)}") from error
 
 
 def find_all(module: ModuleType, wanted: type[T]) -> list[T]:
-    """All values of a type that a module holds by a public name, also those in its lists and tuples, each once."""
+    """All values of a type with a public name in a module, also in its lists and tuples, each once."""
     found: dict[int, T] = {}
     for name, value in vars(module).items():
         if name.startswith("_"):
@@ -135,12 +132,12 @@ def find_all(module: ModuleType, wanted: type[T]) -> list[T]:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
-    folder, name = _place(path.resolve())
+    folder, name = _import_name(path.resolve())
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     there = sys.modules.get(name)
     if there is not None and _is_from(there, path):
-        return there  # a second time it would be other classes
+        return there  # importing it again would create different classes
     if "." in name:
         found = importlib.import_module(name)
         if _is_from(found, path):
@@ -148,8 +145,8 @@ def _from_file(path: Path) -> ModuleType:
     return _execute(path, name.rpartition(".")[2])
 
 
-def _place(path: Path) -> tuple[Path, str]:
-    """The folder to look in and the name to import a file by: that of a package's module begins with the package's."""
+def _import_name(path: Path) -> tuple[Path, str]:
+    """The import path and module name of a file; in a package the name includes the package."""
     folder, parts = path.parent, [path.stem]
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
         folder, parts = folder.parent, [folder.name, *parts]
@@ -157,7 +154,7 @@ def _place(path: Path) -> tuple[Path, str]:
         return folder, ".".join(parts)
     name = path.stem.replace("-", "_").replace(".", "_")
     name = name if name.isidentifier() else f"_{name}"
-    # A file that is called as a module of Python's or of levelset's must not stand in its place.
+    # A file with the name of a stdlib or loaded module must not replace it.
     taken = name in sys.stdlib_module_names or (name in sys.modules and not _is_from(sys.modules[name], path))
     return path.parent, f"{name}_file" if taken else name
 
@@ -189,12 +186,12 @@ def _values(text: str, value: Any, wanted: type[T], what: str) -> Sequence[T]:
     wrong = [one for one in many if not isinstance(one, wanted)]
     if wrong or not many:
         shown = repr(wrong[0]) if wrong else "nothing"
-        raise ConfigError(f"{text} gives {shown[:200]}, which is no {wanted.__name__}; name {what}")
+        raise ConfigError(f"{text} returns {shown[:200]}, which is not of type {wanted.__name__}; name {what}")
     return many
 
 
 def _where(error: BaseException) -> str:
-    """What happened, and in which file and line of the author's code."""
+    """The error with the file and line in the user's code."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}: {error.msg}"
     frames = [one for one in traceback.extract_tb(error.__traceback__) if "importlib" not in one.filename]
@@ -204,21 +201,21 @@ def _where(error: BaseException) -> str:
 
 
 @dataclass
-class Gathered:
-    """What was found, each once, in the order in which it was."""
+class LoadedTargets:
+    """The parts of a project that the targets name, each once, in order."""
 
     controllers: list[Controller[Any]] = field(default_factory=list[Controller[Any]])
     webhooks: list[Any] = field(default_factory=list[Any])
     kinds: list[type[Object]] = field(default_factory=list[type[Object]])
     permissions: list[Permission] = field(default_factory=list[Permission])
-    """What the project says it needs besides what can be seen."""
+    """Permissions that the project declares in addition to the inferred ones."""
     modules: list[ModuleType] = field(default_factory=list[ModuleType])
     systems: list[System] = field(default_factory=list[System])
-    """Those whose parts are among the others, as far as they are known before the system is opened."""
+    """Systems; their controllers, webhooks and kinds are also in the other lists."""
 
     @property
     def parts(self) -> Sequence[Part]:
-        """What is to be run: the systems, and the controllers that belong to none."""
+        """What to run: the systems, and the controllers that belong to no system."""
         held = [one for system in self.systems for one in system.controllers]
         return [*(one for one in self.controllers if not _holds(held, one)), *self.systems]
 
@@ -230,13 +227,13 @@ class Gathered:
 
     @property
     def hubs(self) -> Sequence[type[Object]]:
-        """Of the kinds with several versions, the one that others are converted to: it is stored."""
-        conversions = [one for one in self.webhooks if isinstance(one, Converts)]
+        """The hub versions of kinds with several versions, which are stored."""
+        conversions = [one for one in self.webhooks if isinstance(one, Conversion)]
         return [versions[0] for versions in Conversions(conversions).kinds.values()]
 
     @property
-    def followed_kinds(self) -> Sequence[type[Object]]:
-        """The classes that webhooks are asked about and controllers look at, Kubernetes' own left out; hubs first."""
+    def watched_kinds(self) -> Sequence[type[Object]]:
+        """The custom kinds of webhooks and of controllers and their relations; hub versions first."""
         found: dict[type[Object] | None, None] = dict.fromkeys(Webhooks(self.webhooks).kinds)
         for controller in self.controllers:
             others = [one.kind for one in controller.relations if isinstance(one, Owns | Watches | References)]
@@ -245,19 +242,19 @@ class Gathered:
 
     @property
     def own_kinds(self) -> Sequence[type[Object]]:
-        """The classes that this project defines: of other groups than those of its controllers they are somebody's."""
+        """The custom kinds that this project defines: those in the API groups of its controllers."""
         groups = {view_of(one.kind).gvk.group for one in self.controllers}
         groups |= {definition_of(one).gvk.group for one in self.hubs}
-        every = dict.fromkeys([*self.kinds, *self.followed_kinds])
+        every = dict.fromkeys([*self.kinds, *self.watched_kinds])
         custom = [one for one in every if is_custom(definition_of(one).gvk.group)]
         return [one for one in custom if not groups or definition_of(one).gvk.group in groups]
 
     def take(self, value: Any) -> bool:
-        """Keeps a value that belongs to a project; whether it does."""
+        """Adds a value if it is a part of a project; returns whether it is."""
         match value:
             case Controller():
                 _add(self.controllers, value)
-            case Hook() | Converts():
+            case AdmissionHook() | Conversion():
                 _add(self.webhooks, value)
             case System():
                 _add(self.systems, value)
@@ -276,9 +273,9 @@ class Gathered:
         return True
 
 
-def gather(targets: Iterable[str]) -> Gathered:
-    """What the targets name: an attribute, or everything that a module holds; ConfigError if there is nothing."""
-    found = Gathered()
+def load_targets(targets: Iterable[str]) -> LoadedTargets:
+    """Loads the parts that the targets name; ConfigError if a target has none."""
+    found = LoadedTargets()
     for target in targets:
         name, attribute = split_target(target)
         module = load_module(name)
@@ -286,25 +283,27 @@ def gather(targets: Iterable[str]) -> Gathered:
         if attribute is None:
             taken = [found.take(value) for key, value in vars(module).items() if not key.startswith("_")]
             if not any(taken):
-                raise ConfigError(f"{target} holds no Controllers, no webhooks and no kinds")
-        elif not found.take(_value(target, attribute_of(module, name, attribute, Controller, Hook, Converts, System))):
-            raise ConfigError(f"{target} is no Controller, no webhook and no kind, nor a list of them")
+                raise ConfigError(f"{target} has no Controllers, webhooks or kinds")
+        elif not found.take(
+            _value(target, attribute_of(module, name, attribute, Controller, AdmissionHook, Conversion, System))
+        ):
+            raise ConfigError(f"{target} is not a Controller, a webhook or a kind, nor a list of them")
     return found
 
 
-def gather_controllers(targets: Iterable[str]) -> Gathered:
-    """The same for a command that runs them: ConfigError if no Controller is there."""
+def load_controllers(targets: Iterable[str]) -> LoadedTargets:
+    """As `load_targets`, but ConfigError if there is nothing to run."""
     several = tuple(targets)
-    found = gather(several)
+    found = load_targets(several)
     if several and not found.parts:
         module, _ = split_target(several[0])
-        raise ConfigError(f"{', '.join(several)} holds no Controllers; name one, as in {module}:NAME")
+        raise ConfigError(f"{', '.join(several)} has no Controllers; name one, as in {module}:NAME")
     return found
 
 
 def _value(target: str, value: Any) -> Any:
-    """The value, or what a function makes of it."""
-    others: tuple[type[Any], ...] = (type, Controller, Hook, Converts, System)
+    """The value, or the result if it is a function."""
+    others: tuple[type[Any], ...] = (type, Controller, AdmissionHook, Conversion, System)
     if callable(value) and not isinstance(value, others):
         return call(target, value)
     return cast("Any", value)

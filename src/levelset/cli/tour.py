@@ -1,4 +1,4 @@
-"""The tour: stops that use levelset for real, each giving the lines that it prints."""
+"""`levelset tour`: short examples that run the real code, each with the lines that it prints."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from levelset.objects import (
     to_tree,
 )
 from levelset.patch import ANYTHING, apply_merge, make_merge
-from levelset.patch.apply import apply
+from levelset.patch.server_side_apply import apply
 
 __all__ = ["STOPS", "Stop", "Website", "WebsiteSpec", "WebsiteStatus"]
 
 
 class WebsiteSpec(Spec):
-    """What somebody wants of a site."""
+    """The desired state of a site."""
 
     image: str
     replicas: Annotated[int, Meta(ge=1)] = 1
 
 
 class WebsiteStatus(Status):
-    """How a site is."""
+    """The observed state of a site."""
 
     ready_replicas: int = 0
 
@@ -45,7 +45,7 @@ class Website(Resource[WebsiteSpec, WebsiteStatus], api="example.dev/v1", short_
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """One stop of the tour: a heading, and the lines below it, made when they are asked for."""
+    """One stop of the tour: a title, and a function that yields its lines."""
 
     title: str
     lines: Callable[[], Iterator[str]]
@@ -58,7 +58,7 @@ def _kinds() -> Iterator[str]:
     yield f"{site.ref} wants {site.spec.replicas} of {site.spec.image}"
 
 
-# As a server may have it: `canary` was added by somebody newer than our class.
+# As stored by a server: `canary` was added by a newer client than this class.
 _STORED = b"""{
   "apiVersion": "example.dev/v1", "kind": "Website",
   "metadata": {"name": "blog", "namespace": "default", "labels": {"tier": "public"}},
@@ -98,17 +98,17 @@ def _merge_patches() -> Iterator[str]:
 
 def _server_side_apply() -> Iterator[str]:
     at = partial(apply, shape=ANYTHING, api_version="example.dev/v1", now=datetime(2026, 1, 1, tzinfo=UTC))
-    stored = at(None, _wish(3), manager="pipeline").object
+    stored = at(None, _website(3), manager="pipeline").object
     try:
-        at(stored, _wish(5), manager="scaler")
+        at(stored, _website(5), manager="scaler")
     except ApplyConflict as error:
         (conflict,) = error.conflicts
         yield f"refused  scaler may not set {conflict.field}: {conflict.manager} owns it"
-    forced = at(stored, _wish(5), manager="scaler", force=True).object
+    forced = at(stored, _website(5), manager="scaler", force=True).object
     yield f"forced   {_json(forced['spec'])}"
 
 
-def _wish(replicas: int) -> dict[str, Tree]:
+def _website(replicas: int) -> dict[str, Tree]:
     return {"apiVersion": "example.dev/v1", "kind": "Website", "spec": {"replicas": replicas}}
 
 
@@ -118,9 +118,9 @@ def _json(tree: object) -> str:
 
 STOPS: Sequence[Stop] = (
     Stop("A class is a kind, and its objects are frozen values", _kinds),
-    Stop("A read-modify-write keeps the fields that the class does not know", _unknown_fields),
-    Stop("Selectors say which objects are meant, and errors say where they are wrong", _selectors),
+    Stop("A read-modify-write preserves fields that the class does not define", _unknown_fields),
+    Stop("Selectors match labels, and syntax errors point at the position", _selectors),
     Stop("Quantities are exact", _quantities),
-    Stop("A merge patch says only what changes", _merge_patches),
-    Stop("Server-side apply knows who wants what", _server_side_apply),
+    Stop("A merge patch contains only the changes", _merge_patches),
+    Stop("Server-side apply tracks the owner of each field", _server_side_apply),
 )

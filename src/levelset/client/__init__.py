@@ -1,4 +1,4 @@
-"""Talking to an API server: typed, unstructured and metadata-only access to any kind."""
+"""The Kubernetes client: typed, unstructured and metadata-only access to any kind of an API server."""
 
 from levelset.client.client import Client, Ensured, retry_on_conflict
 from levelset.client.config.config import Config, Impersonation
@@ -8,23 +8,23 @@ from levelset.client.config.in_cluster import in_cluster
 from levelset.client.config.kubeconfig import Kubeconfig, merge_kubeconfigs, parse_kubeconfig, read_kubeconfig
 from levelset.client.config.loader import load_config
 from levelset.client.discovery import ApiResource
-from levelset.client.lists import Items, KeptPage, Transform
+from levelset.client.lists import Items, ObjectPage, Transform
 from levelset.client.object_types import Item, Kind, ObjectScale, OnlyMetadata, View, view_of
 from levelset.client.patches import JsonPatch, MergePatch, Patch, StrategicPatch
 from levelset.client.request_body import Write
-from levelset.client.rest_mapper import Mapper
-from levelset.client.transport.in_process import InsideTransport
-from levelset.client.transport.interface import Answer, Call, Hook, Pieces, Send, Transport
+from levelset.client.rest_mapper import RestMapper
+from levelset.client.transport.in_process import InProcessTransport
+from levelset.client.transport.interface import BodyStream, Call, Hook, Response, Send, Transport
 from levelset.client.transport.pool import PoolLimits
 from levelset.client.transport.retry import Retries
 from levelset.client.transport.sockets import SocketTransport
-from levelset.client.watch_request import WatchEvent
+from levelset.client.watch_events import WatchEvent
 
 __all__ = [
     "Anonymous",
-    "Answer",
     "ApiResource",
     "Basic",
+    "BodyStream",
     "Call",
     "Client",
     "ClientCertificate",
@@ -35,20 +35,20 @@ __all__ = [
     "ExecSpec",
     "Hook",
     "Impersonation",
-    "InsideTransport",
+    "InProcessTransport",
     "Item",
     "Items",
     "JsonPatch",
-    "KeptPage",
     "Kind",
     "Kubeconfig",
-    "Mapper",
     "MergePatch",
+    "ObjectPage",
     "ObjectScale",
     "OnlyMetadata",
     "Patch",
-    "Pieces",
     "PoolLimits",
+    "Response",
+    "RestMapper",
     "Retries",
     "Send",
     "SocketTransport",

@@ -1,9 +1,7 @@
-"""Reads what a server says about the kinds it serves, in the aggregated form and in the plain one.
+"""Parses discovery documents into `ApiResource`s, aggregated and unaggregated. No I/O.
 
-In the aggregated form (`apidiscovery.k8s.io`) two documents tell everything; in the plain form there is a list of
-groups, and a list of resources for each of their versions. Everything here is a function of the documents.
-
-One resource as a server serves it: the word in its URL, the kind of its objects, its scope and its verbs.
+Aggregated discovery (`apidiscovery.k8s.io`) has everything in two documents; unaggregated discovery has a list of
+groups, and a list of resources for each of their versions. The requests are in `rest_mapper.py`.
 """
 
 import re
@@ -36,9 +34,9 @@ _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "updat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiResource:
-    """Where the objects of a kind are found, and what can be done with them.
+    """One resource of a server: its name in URLs, the kind of its objects, its scope and its verbs.
 
-    `subresources` are their names only, such as `status`; `short_names` and `categories` are what people type.
+    `subresources` are names only, such as `status`; `short_names` and `categories` are what users type.
     """
 
     gvr: GroupVersionResource
@@ -52,7 +50,7 @@ class ApiResource:
 
     @classmethod
     def of(cls, definition: Definition) -> Self:
-        """What a server will serve for a class, without asking it."""
+        """The resource that a server will serve for a class, without discovery."""
         has = {"scale": definition.scale is not None, "status": definition.status}
         return cls(
             gvr=definition.gvr,
@@ -72,7 +70,7 @@ class ApiResource:
 
 @lru_cache(maxsize=1024)
 def served_by(definition: Definition) -> ApiResource:
-    """`ServedResource.of` a definition, made once: who writes a status asks for it each time."""
+    """`ApiResource.of` a definition, cached: every status write needs it."""
     return ApiResource.of(definition)
 
 
@@ -80,14 +78,14 @@ ACCEPT: Final = ",".join(
     [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
     + ["application/json"]
 )
-"""What to accept at `/api` and `/apis`: the newest form that the server has."""
+"""The Accept header for `/api` and `/apis`: aggregated discovery where the server supports it."""
 
 _STABLE: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVersion:
-    """One version of a group; `resources` is None if the server could not tell which those are."""
+    """One version of a group; `resources` is None if they are not known."""
 
     name: str
     resources: tuple[ApiResource, ...] | None = None
@@ -95,7 +93,7 @@ class GroupVersion:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group, its versions in the order of preference."""
+    """One group, with its versions in order of preference."""
 
     name: str
     versions: tuple[GroupVersion, ...]
@@ -107,12 +105,12 @@ def path_of(group: str, version: str | None = None) -> str:
 
 
 def is_aggregated(tree: Any) -> bool:
-    """Whether the server answered in the aggregated form."""
+    """Whether a document is aggregated discovery."""
     return is_map(tree) and tree.get("kind") == "APIGroupDiscoveryList"
 
 
 def read_aggregated(tree: Any) -> list[Group]:
-    """The groups of an aggregated document; what makes no sense in it is passed over."""
+    """The groups of an aggregated document; invalid entries are ignored."""
     groups: list[Group] = []
     for item in _maps(tree, "items"):
         name = _text(item.get("metadata"), "name")
@@ -122,21 +120,21 @@ def read_aggregated(tree: Any) -> list[Group]:
 
 
 def read_groups(tree: Any) -> list[Group]:
-    """The groups of the plain document at `/apis`, or the one at `/api`; nothing is known of their resources."""
+    """The groups of the unaggregated document at `/apis`, or the core group at `/api`; without resources."""
     if is_map(tree) and is_list(tree.get("versions")):
         return [Group("", _ordered([one for one in tree["versions"] if isinstance(one, str)], ""))]
     return [read_group(group) for group in _maps(tree, "groups") if _text(group, "name")]
 
 
 def read_group(tree: Any) -> Group:
-    """The group of the plain document at `/apis/GROUP`."""
+    """The group of the unaggregated document at `/apis/GROUP`; without resources."""
     names = [_text(one, "version") for one in _maps(tree, "versions")]
     preferred = _text(tree.get("preferredVersion"), "version") if is_map(tree) else ""
     return Group(_text(tree, "name"), _ordered([name for name in names if name], preferred))
 
 
 def read_resources(group: str, version: str, tree: Any) -> tuple[ApiResource, ...]:
-    """The resources of the plain document about one version of a group."""
+    """The resources of the unaggregated document of one version of a group."""
     rows = [row for row in _maps(tree, "resources") if _text(row, "name") and _text(row, "kind")]
     parts: dict[str, list[str]] = {}
     for row in rows:
@@ -160,7 +158,7 @@ def read_resources(group: str, version: str, tree: Any) -> tuple[ApiResource, ..
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
-    """A key that sorts versions, the one to prefer first: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
+    """Sort key of versions, preferred first: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
     found = _STABLE.fullmatch(version)
     if found is None:
         return 3, 0, 0, version
@@ -172,7 +170,7 @@ def _version(group: str, tree: dict[str, Any]) -> GroupVersion:
     version = _text(tree, "version")
     rows = _maps(tree, "resources")
     resources = tuple(_resource(group, version, row) for row in rows if _text(row, "resource") and _kind(row))
-    # A stale version is one whose own server did not answer: what was known of it before is better than nothing.
+    # Stale: the aggregated API server did not respond. What was known of the version before is better than nothing.
     is_stale = tree.get("freshness") == "Stale" and not resources
     return GroupVersion(version, None if is_stale else resources)
 

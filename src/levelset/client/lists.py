@@ -1,8 +1,7 @@
-"""What a list gives: a sequence of objects that are decoded when somebody looks at them, and then shared.
+"""List responses: `Items`, the lazily decoded result of `Client.list`, and the pages it is read from.
 
-Makes kept objects of bytes, leaving out what nobody will read: the one thing that lists and watches both do.
-
-Lists as pages of kept objects: cut out of the answer's bytes, each with its head, and nothing else decoded.
+A page is cut out of the bytes of the response: each object becomes a `CachedObject` (decoded metadata and raw bytes),
+and nothing else is decoded. `ObjectDecoder` makes those objects for lists and for watches (`watch_request.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,26 +13,26 @@ from msgspec import Raw, Struct
 from levelset.client.object_types import Item, View
 from levelset.errors import BadObject
 from levelset.objects.cached_object import (
-    Kept,
-    beginning_of,
+    CachedObject,
     cut_managed_fields,
-    keep,
-    keep_all,
+    decode_all_cached,
+    decode_cached,
+    metadata_prefix,
     without_managed_fields,
 )
 from levelset.objects.ref import GroupVersionKind, Ref
 
-__all__ = ["Items", "Keeper", "KeptPage", "Transform", "read_page"]
+__all__ = ["Items", "ObjectDecoder", "ObjectPage", "Transform", "read_page"]
 
 Transform = Callable[[bytes], bytes]
-"""Changes the JSON of an object before it is kept, such as by leaving out what nobody reads."""
+"""Changes the JSON of an object before it is cached, for example to drop fields that the program never reads."""
 
-_MANAGED: Final = b"managedFields"  # found sooner without the quotes, which are everywhere
-_UNKNOWN: Final = b"nothing begins so"
+_MANAGED: Final = b"managedFields"  # without quotes: a search for a rare first byte is faster
+_UNKNOWN: Final = b"no object begins like this"
 
 
-class Keeper:
-    """Keeps objects in one way: with managed fields or without, and then transformed."""
+class ObjectDecoder:
+    """Decodes objects for a cache: with or without managed fields, then transformed."""
 
     __slots__ = ("_beginning", "_managed_fields", "_transform", "is_cutting")
 
@@ -42,37 +41,37 @@ class Keeper:
         self._transform = transform
         self._beginning = _UNKNOWN
         self.is_cutting = False
-        """Whether the last object had managed fields that were cut out: most likely the next has some too."""
+        """Whether the last object had managed fields that were cut out; the next one most likely has them too."""
 
-    def keep(self, raw: bytes) -> Kept:
-        """The object to keep for these bytes, which it holds on to; BadObject if they are no object with metadata."""
+    def decode(self, raw: bytes) -> CachedObject:
+        """The cached object of these bytes, which it references; BadObject if they are not an object with metadata."""
         if self._transform is not None:
             has_them = not self._managed_fields and _MANAGED in raw
-            return keep(self._transform(without_managed_fields(raw) if has_them else raw))
-        kept = keep(raw, managed_fields=self._managed_fields)
-        if kept.raw is not raw:
+            return decode_cached(self._transform(without_managed_fields(raw) if has_them else raw))
+        cached = decode_cached(raw, managed_fields=self._managed_fields)
+        if cached.raw is not raw:
             self.is_cutting = True
-            self._beginning = beginning_of(raw) or _UNKNOWN
-        return kept
+            self._beginning = metadata_prefix(raw) or _UNKNOWN
+        return cached
 
-    def keep_all(self, raws: Sequence[bytes]) -> list[Kept] | None:
-        """What `keep` gives for each of them, in less time; None if it has to be asked about each."""
-        return None if self._transform is not None else keep_all(raws, managed_fields=self._managed_fields)
+    def decode_all(self, raws: Sequence[bytes]) -> list[CachedObject] | None:
+        """`decode` for each of them, in less time; None if each has to be decoded by itself."""
+        return None if self._transform is not None else decode_all_cached(raws, managed_fields=self._managed_fields)
 
     def cut(self, text: bytes, start: int, stop: int) -> bytes:
-        """The bytes of the object in this part of a text, already without what would not be kept, if that is easy.
+        """The bytes of the object in this part of a text, without managed fields if they are easily found.
 
-        To be used while it `is_cutting`.
+        Only useful while `is_cutting`: otherwise slicing is cheaper.
         """
         found = cut_managed_fields(text, start, stop, self._beginning)
         self.is_cutting = found is not None
         return text[start:stop] if found is None else found
 
 
-class KeptPage(Struct, frozen=True):
-    """A page of a list: `continue_` asks for the next one, and is None at the end."""
+class ObjectPage(Struct, frozen=True):
+    """A page of a list; `continue_` is the token of the next page, None on the last one."""
 
-    items: list[Kept]
+    items: list[CachedObject]
     resource_version: str
     continue_: str | None = None
     remaining: int | None = None
@@ -106,55 +105,55 @@ def read_page(
     managed_fields: bool = True,
     transform: Transform | None = None,
     is_metadata: bool = False,
-) -> KeptPage:
-    """The page in the body of an answer; BadObject names the kind.
+) -> ObjectPage:
+    """Reads the page in the body of a list response; BadObject names the kind.
 
-    Items do not always repeat the kind that the list is of: it is added where it is missing, so that each item is an
-    object that can be written back as it is.
+    Servers leave apiVersion and kind out of the items of a list. They are added where they are missing, so that each
+    item is an object that can be written back as it is.
     """
     try:
         page = _pages.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadObject(f"the list of {gvk} cannot be read ({len(body)} bytes): {error}") from error
+        raise BadObject(f"the list of {gvk} is not readable ({len(body)} bytes): {error}") from error
     if page.items is None and not (page.kind or "").endswith("List"):
-        raise BadObject(f"the answer to a list of {gvk} is no list but a {page.kind or 'nameless thing'}")
+        raise BadObject(f"the response to a list of {gvk} has kind {page.kind or '(none)'}, which is not a list")
     named = GroupVersionKind("meta.k8s.io", "v1", "PartialObjectMetadata") if is_metadata else gvk
-    reader = _Reader(named, Keeper(managed_fields=managed_fields, transform=transform))
+    reader = _Reader(named, ObjectDecoder(managed_fields=managed_fields, transform=transform))
     meta = page.metadata or _ListMeta()
     try:
         items = reader.read_all(page.items or [])
     except BadObject as error:
-        raise BadObject(f"the list of {gvk} has an item that cannot be kept: {error}") from error
-    return KeptPage(items, meta.resource_version or "", meta.continue_ or None, meta.remaining_item_count)
+        raise BadObject(f"the list of {gvk} has an invalid item: {error}") from error
+    return ObjectPage(items, meta.resource_version or "", meta.continue_ or None, meta.remaining_item_count)
 
 
 class _Reader:
-    """Keeps the items of one list."""
+    """Decodes the items of one list."""
 
-    __slots__ = ("_is_bare", "_keeper", "_prefix")
+    __slots__ = ("_decoder", "_is_bare", "_prefix")
 
-    def __init__(self, gvk: GroupVersionKind, keeper: Keeper) -> None:
+    def __init__(self, gvk: GroupVersionKind, decoder: ObjectDecoder) -> None:
         names: dict[str, Any] = {"apiVersion": gvk.api_version, "kind": gvk.kind}
         self._prefix = msgspec.json.encode(names)[:-1] + b","
-        self._keeper = keeper
-        self._is_bare: bool | None = None  # whether items that begin with their metadata name no kind; None: not known
+        self._decoder = decoder
+        self._is_bare: bool | None = None  # whether items that begin with metadata lack their kind; None: not known yet
 
-    def read_all(self, items: list[Raw]) -> list[Kept]:
-        keeper = self._keeper
-        # Copies: a Raw would hold on to the whole answer. The first is kept by itself, to see how the others are.
-        first = [keeper.keep(self._named(bytes(item))) for item in items[:1]]
+    def read_all(self, items: list[Raw]) -> list[CachedObject]:
+        decoder = self._decoder
+        # Copied: a Raw would keep the whole response alive. The first tells whether the others have managed fields.
+        first = [decoder.decode(self._named(bytes(item))) for item in items[:1]]
         raws = [self._named(bytes(item)) for item in items[1:]]
-        if keeper.is_cutting:
-            raws = [keeper.cut(raw, 0, len(raw)) for raw in raws]
-        found = keeper.keep_all(raws)
-        return first + ([keeper.keep(raw) for raw in raws] if found is None else found)
+        if decoder.is_cutting:
+            raws = [decoder.cut(raw, 0, len(raw)) for raw in raws]
+        found = decoder.decode_all(raws)
+        return first + ([decoder.decode(raw) for raw in raws] if found is None else found)
 
     def _named(self, raw: bytes) -> bytes:
         return raw if raw.startswith((b'{"apiVersion":', b'{"kind":')) else self._with_names(raw)
 
     def _with_names(self, raw: bytes) -> bytes:
         if raw.startswith(b'{"metadata":'):
-            # All items of a list are written by the same hand: what holds for the first holds for all.
+            # One encoder wrote all items of the list: what holds for the first holds for all.
             if self._is_bare is None:
                 self._is_bare = _is_bare(raw)
             return self._prefix + raw[1:] if self._is_bare else raw
@@ -165,11 +164,11 @@ class _Reader:
 
 
 def _is_bare(raw: bytes) -> bool:
-    """Whether an object does not say what kind it is of."""
+    """Whether an object lacks apiVersion or kind."""
     try:
         found = _named.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadObject(f"this is no object: {error}") from error
+        raise BadObject(f"not an object: {error}") from error
     return not (found.kind and found.api_version)
 
 
@@ -177,26 +176,26 @@ K_co = TypeVar("K_co", covariant=True)
 
 
 class Items(Sequence[K_co]):
-    """The objects of one page of a list, in the server's order, with the version that the list is of.
+    """The objects of one page of a list, in the server's order, with the resource version of the list.
 
-    An object is decoded at the first look, so that one which its class cannot hold (BadObject) spoils no other; the
-    heads and references of all are there without decoding any.
+    An object is decoded on first access and then shared, so that one that does not fit its class (BadObject) does not
+    affect the others. Metadata and references are available without decoding.
     """
 
-    __slots__ = ("_objects", "continue_", "kept", "remaining", "resource_version", "view")
+    __slots__ = ("_objects", "cached", "continue_", "remaining", "resource_version", "view")
 
-    def __init__(self, page: KeptPage, view: View[K_co]) -> None:
-        self.kept: list[Kept] = page.items
+    def __init__(self, page: ObjectPage, view: View[K_co]) -> None:
+        self.cached: list[CachedObject] = page.items
         self.resource_version = page.resource_version
         self.continue_ = page.continue_
-        """Asks for the next page; None at the end."""
+        """The token of the next page; None on the last one."""
         self.remaining = page.remaining
-        """How many objects are left for later pages; None if the server does not say."""
+        """How many objects are on later pages; None if the server does not report it."""
         self.view = view
         self._objects: dict[int, K_co] = {}
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.cached)
 
     @overload
     def __getitem__(self, index: int) -> K_co: ...
@@ -204,22 +203,22 @@ class Items(Sequence[K_co]):
     def __getitem__(self, index: slice) -> list[K_co]: ...
     def __getitem__(self, index: int | slice) -> K_co | list[K_co]:
         if isinstance(index, slice):
-            return [self._object(place) for place in range(*index.indices(len(self.kept)))]
-        place = index + len(self.kept) if index < 0 else index
-        if not 0 <= place < len(self.kept):
-            raise IndexError(f"there are {len(self.kept)} objects, and none with the number {index}")
+            return [self._object(place) for place in range(*index.indices(len(self.cached)))]
+        place = index + len(self.cached) if index < 0 else index
+        if not 0 <= place < len(self.cached):
+            raise IndexError(f"index {index} is out of range: there are {len(self.cached)} objects")
         return self._object(place)
 
     def __iter__(self) -> Iterator[K_co]:
-        return map(self._object, range(len(self.kept)))
+        return map(self._object, range(len(self.cached)))
 
     def items(self) -> list[Item[K_co]]:
-        """The objects with their heads, not decoded yet."""
-        return [Item(kept, self.view) for kept in self.kept]
+        """The objects with their metadata, not decoded yet."""
+        return [Item(cached, self.view) for cached in self.cached]
 
     def refs(self) -> list[Ref[K_co]]:
-        """The references to the objects, also where only their metadata were asked for."""
-        return [self.view.ref(kept) for kept in self.kept]
+        """The references to the objects; also for OnlyMetadata they are those of the kind itself."""
+        return [self.view.ref(cached) for cached in self.cached]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Items | list):
@@ -229,11 +228,11 @@ class Items(Sequence[K_co]):
     __hash__ = None  # type: ignore[assignment]  # it compares as a list does
 
     def __repr__(self) -> str:
-        more = "" if self.continue_ is None else ", and more to come"
-        return f"Items({len(self.kept)} {self.view.gvk.kind}, resource_version={self.resource_version!r}{more})"
+        more = "" if self.continue_ is None else ", more pages"
+        return f"Items({len(self.cached)} {self.view.gvk.kind}, resource_version={self.resource_version!r}{more})"
 
     def _object(self, place: int) -> K_co:
         found = self._objects.get(place)
         if found is None:
-            found = self._objects[place] = self.view.read(self.kept[place].raw)
+            found = self._objects[place] = self.view.read(self.cached[place].raw)
         return found

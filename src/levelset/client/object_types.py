@@ -1,9 +1,8 @@
-"""What a client can be asked for: a class, a bare kind, or only the metadata of either; and how its bytes are read.
+"""The kinds that client verbs accept, and how their objects are decoded.
 
-`Website` gives typed objects, `GroupVersionKind("example.dev", "v1", "Website")` gives `Unstructured` ones, and
-`OnlyMetadata(Website)` gives `PartialObjectMetadata`, of which a server sends much less.
-
-The `scale` of an object: how many replicas are wanted and how many there are, whatever its kind.
+`Website` (a class) gives typed objects, `GroupVersionKind("example.dev", "v1", "Website")` gives `Unstructured` ones,
+and `OnlyMetadata(Website)` gives `PartialObjectMetadata`, for which the server sends much less. `view_of` turns each of
+them into a `View`. `ObjectScale` is the scale subresource, which is the same for every kind.
 """
 
 from functools import lru_cache
@@ -13,7 +12,7 @@ import msgspec
 
 from levelset.errors import ConfigError
 from levelset.objects import codec
-from levelset.objects.cached_object import Kept
+from levelset.objects.cached_object import CachedObject
 from levelset.objects.kind_definition import Definition, definition_of
 from levelset.objects.model import Spec, Status
 from levelset.objects.ref import GroupVersionKind, Ref, ref_at, ref_to
@@ -46,11 +45,11 @@ class OnlyMetadata:
 
 
 Kind = type[K] | GroupVersionKind | OnlyMetadata
-"""What can be asked for; only a class says what comes back."""
+"""What a verb accepts as a kind; only a class determines the type of the result."""
 
 
 class View(msgspec.Struct, Generic[K_co], frozen=True):
-    """How the objects of a kind are read from their bytes."""
+    """How the objects of a kind are decoded from their bytes."""
 
     gvk: GroupVersionKind
     class_: type[Any]
@@ -58,23 +57,23 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     @property
     def is_metadata(self) -> bool:
-        """Whether only the metadata are asked for."""
+        """Whether only metadata is requested."""
         return self.class_ is PartialObjectMetadata
 
     def read(self, raw: bytes) -> K_co:
-        """The object in these bytes, decoded for this caller; BadObject if the class cannot hold it."""
+        """Decodes a new object from these bytes; BadObject if they do not fit the class."""
         class_: Any = self.class_
         if class_ is Unstructured:
             tree = codec.decode_tree(raw)
-            # The items of a list do not repeat what the list says.
+            # Servers leave apiVersion and kind out of the items of a list.
             named = {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind}
             return cast("K_co", Unstructured({**named, **tree} if isinstance(tree, dict) else tree))
         made: K_co = codec.reader(class_)(raw)
         return made
 
-    def ref(self, kept: Kept) -> Ref[K_co]:
-        """The reference to a kept object of this kind."""
-        return ref_to(self.gvk, self.own_class, kept.name, kept.namespace)
+    def ref(self, cached: CachedObject) -> Ref[K_co]:
+        """The reference to a cached object of this kind."""
+        return ref_to(self.gvk, self.own_class, cached.name, cached.namespace)
 
     def ref_at(self, key: str) -> Ref[K_co]:
         """The reference to the object of this kind that has this key: `default/blog`, or `blog`."""
@@ -82,30 +81,30 @@ class View(msgspec.Struct, Generic[K_co], frozen=True):
 
     @property
     def own_class(self) -> type[Any] | None:
-        """The class that refs name: None if it is one with which any kind is read."""
+        """The class in refs to this kind; None for the classes that read any kind."""
         class_ = self.class_
         return None if class_ is Unstructured or class_ is PartialObjectMetadata else class_
 
 
 class Item(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
-    """A kept object with the way to read it: the head is there at once, the object when somebody asks."""
+    """A cached object with its view: the metadata is available at once, the object is decoded on request."""
 
-    kept: Kept
+    cached: CachedObject
     view: View[K_co]
 
     @property
     def object(self) -> K_co:
-        """The typed object, decoded at each call; BadObject if the class cannot hold it."""
-        return self.view.read(self.kept.raw)
+        """The typed object, decoded at each access; BadObject if it does not fit the class."""
+        return self.view.read(self.cached.raw)
 
     @property
     def ref(self) -> Ref[K_co]:
-        """The reference that finds it again."""
-        return self.view.ref(self.kept)
+        """The reference to the object."""
+        return self.view.ref(self.cached)
 
 
 def view_of(kind: Kind[K]) -> View[K]:
-    """The view for a kind; ConfigError for what is none."""
+    """The view of a kind; ConfigError for anything else."""
     class_: Any = kind
     if isinstance(class_, type):
         return _view_of_class(class_)
@@ -126,19 +125,19 @@ def _view_of_class(class_: Any) -> View[Any]:
 
 
 class ScaleSpec(Spec):
-    """What is wanted."""
+    """The desired number of replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(Status):
-    """What there is, and how to find it."""
+    """The current number of replicas, and the label selector of their pods."""
 
     replicas: int = 0
     selector: str = ""
 
 
 class ObjectScale(Resource[ScaleSpec, ScaleStatus], api="autoscaling/v1", kind="Scale"):
-    """The scale of some object, with that object's name and version."""
+    """The scale subresource of an object; its metadata has the name and version of that object."""
 
     spec: ScaleSpec = ScaleSpec()

@@ -1,8 +1,8 @@
-"""Patches as values: what to change about an object, in one of the three ways that a server understands.
+"""The patches that `Client.patch` accepts: merge patch, JSON patch and strategic merge patch.
 
-`MergePatch` looks like the object and null takes away. `JsonPatch` is a list of operations. `StrategicPatch` knows
-which lists of the built-in kinds are merged by key. Each can be the difference between two objects; with `lock` it only
-fits the version that the first of them has, and is refused (Conflict, or Invalid for a JSON patch) by any other.
+`MergePatch` has the shape of the object, and null removes. `JsonPatch` is a list of operations. `StrategicPatch` merges
+some lists of the built-in kinds by key. `between` computes the patch from one object to another; with `lock` it applies
+only to the resource version of the first (otherwise Conflict, or Invalid for a JSON patch).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class MergePatch(msgspec.Struct, frozen=True):
 
     @classmethod
     def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
-        """The patch that leads from one object to the other; BadPatch if it cannot be said this way."""
+        """The patch from one object to the other; BadPatch if a merge patch cannot express it."""
         old = _tree(before)
         return cls(_locked(make_merge(old, _tree(after)), _version(old, lock=lock)))
 
@@ -41,7 +41,7 @@ class MergePatch(msgspec.Struct, frozen=True):
         return not self.tree
 
     def body(self) -> bytes:
-        """The patch as it is sent."""
+        """The JSON of the patch."""
         return codec.encode_tree(self.tree)
 
 
@@ -54,12 +54,12 @@ class StrategicPatch(msgspec.Struct, frozen=True):
 
     @classmethod
     def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
-        """The patch that leads from one object of a built-in kind to the other."""
+        """The patch from one object of a built-in kind to the other; BadPatch for other kinds."""
         old = _tree(before)
         gvk = GroupVersionKind.of(old.get("apiVersion", ""), old.get("kind", ""))
         shape = builtin_shape(gvk.group, gvk.version, gvk.kind)
         if shape is None:
-            raise BadPatch(f"a strategic patch needs a built-in kind, and {gvk} is none; use MergePatch or JsonPatch")
+            raise BadPatch(f"a strategic patch needs a built-in kind, not {gvk}; use MergePatch or JsonPatch")
         return cls(_locked(make_strategic(old, _tree(after), shape), _version(old, lock=lock)))
 
     @property
@@ -68,7 +68,7 @@ class StrategicPatch(msgspec.Struct, frozen=True):
         return not self.tree
 
     def body(self) -> bytes:
-        """The patch as it is sent."""
+        """The JSON of the patch."""
         return codec.encode_tree(self.tree)
 
 
@@ -81,7 +81,7 @@ class JsonPatch(msgspec.Struct, frozen=True):
 
     @classmethod
     def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
-        """The operations that lead from one object to the other."""
+        """The patch from one object to the other."""
         old = _tree(before)
         version = _version(old, lock=lock)
         test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
@@ -93,7 +93,7 @@ class JsonPatch(msgspec.Struct, frozen=True):
         return not self.operations
 
     def body(self) -> bytes:
-        """The patch as it is sent."""
+        """The JSON of the patch."""
         return codec.encode_tree(list(self.operations))
 
 
@@ -104,7 +104,7 @@ Patch = MergePatch | JsonPatch | StrategicPatch
 def _tree(obj: Any) -> dict[str, Any]:
     tree = codec.to_tree(obj)
     if not is_map(tree):
-        raise BadObject(f"a patch leads from one object to another, not from a {type(obj).__name__}")
+        raise BadObject(f"cannot compute a patch of a {type(obj).__name__}: give two objects")
     return tree
 
 
@@ -114,7 +114,7 @@ def _version(tree: dict[str, Any], *, lock: bool) -> str | None:
     metadata = tree.get("metadata")
     found = metadata.get("resourceVersion") if is_map(metadata) else None
     if not isinstance(found, str) or not found:
-        raise BadPatch("a lock needs the version of the object as it was read, and this one has none; read it first")
+        raise BadPatch("lock=True needs metadata.resourceVersion, and the object has none; read it first")
     return found
 
 

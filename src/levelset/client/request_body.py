@@ -1,4 +1,8 @@
-"""Objects on their way to a server: what kind they are, what they are called, and their JSON; pure."""
+"""Request bodies of writes, and what the response to a write says about the object. No I/O.
+
+`request_body_of` accepts typed objects, `Unstructured` and plain dicts. `write_of` reads a response into a `Write`,
+which is what write observers (the cache) get.
+"""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,21 +13,21 @@ import msgspec
 from levelset.client.object_types import View, view_of
 from levelset.errors import BadObject, ConfigError
 from levelset.objects import codec
-from levelset.objects.cached_object import Head, read_head
+from levelset.objects.cached_object import Head, decode_head
 from levelset.objects.json_tree import is_map
 from levelset.objects.meta import DeleteOptions, Preconditions
 from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 
-__all__ = ["Draft", "Write", "delete_options", "draft_of", "is_gone", "read_part", "write_of"]
+__all__ = ["RequestBody", "Write", "delete_options", "is_gone", "read_subresource", "request_body_of", "write_of"]
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """A write that a server has accepted: what was written, and the version that it has now.
+    """A write that the server has accepted: what was written, and its new resource version.
 
-    `is_gone` says that the object is no more; what is only marked for deletion is not gone. Without a name it is
-    about many objects of a kind, and without a version nobody knows which one they have.
+    `is_gone` means that the object is deleted, not only marked for deletion. Without a name the write concerned many
+    objects of the kind; without a resource version theirs is unknown.
     """
 
     gvk: GroupVersionKind
@@ -33,11 +37,11 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     uid: str | None = None
     is_gone: bool = False
     head: Head | None = None
-    """The metadata of the object as it is now, where the answer has them."""
+    """The metadata of the object after the write, if the response has it."""
 
 
-class Draft(msgspec.Struct, frozen=True):
-    """An object to be sent."""
+class RequestBody(msgspec.Struct, frozen=True):
+    """An object to be sent, with what the request needs to know about it."""
 
     view: View[Any]
     name: str
@@ -45,54 +49,54 @@ class Draft(msgspec.Struct, frozen=True):
     resource_version: str
     has_origin: bool
     tree: Any
-    """The tree, if there is one already; typed objects are written when they are sent."""
+    """The JSON tree of an untyped object; None for a typed one, which is encoded when it is sent."""
     object: Any
 
-    def body(self) -> bytes:
+    def encode(self) -> bytes:
         """The JSON of the object."""
         return codec.encode(self.object) if self.tree is None else codec.encode_tree(self.tree)
 
-    def applied_body(self) -> bytes:
-        """The JSON for an apply, which must not say who owns what: that is what the server finds out."""
+    def encode_for_apply(self) -> bytes:
+        """The JSON of the object for a server-side apply, which must not contain managedFields."""
         if self.tree is None and not self.has_origin and not self.object.metadata.managed_fields:
-            return codec.encode_tree(self.object)  # the same, without the way there and back
+            return codec.encode_tree(self.object)  # the same, without a detour through a tree
         tree: Any = codec.to_tree(self.object) if self.tree is None else self.tree
         metadata = tree.get("metadata")
         if is_map(metadata) and "managedFields" in metadata:
             tree = {**tree, "metadata": {key: one for key, one in metadata.items() if key != "managedFields"}}
         return codec.encode_tree(tree)
 
-    def check_whole(self) -> None:
-        """Refuses an object that has a version but was not read: it lacks what its class does not know."""
+    def check_complete(self) -> None:
+        """BadObject for a typed object with a version that was not read: fields unknown to its class are missing."""
         if self.tree is None and self.resource_version and not self.has_origin:
             raise BadObject(
-                f"{self.view.gvk.kind} {self.name} has a resourceVersion but was not read from a server, so that an "
-                "update would drop the fields which its class does not know: change the object that was read (replace, "
+                f"{self.view.gvk.kind} {self.name} has a resourceVersion but was not read from a server, so an update "
+                "would drop the fields that its class does not define: change the object that was read (replace, "
                 "with_spec), or patch it"
             )
 
 
-def draft_of(obj: Any) -> Draft:
-    """The draft of a typed object, an Unstructured or a tree; ConfigError for what cannot be written."""
+def request_body_of(obj: Any) -> RequestBody:
+    """The request body of a typed object, an Unstructured or a dict; ConfigError for anything else."""
     found = _sendable(obj.__class__)
     if found is not None:
         meta = obj.metadata
         has_origin = ORIGIN in obj.__dict__
-        return Draft(found, meta.name, meta.namespace, meta.resource_version, has_origin, None, obj)
+        return RequestBody(found, meta.name, meta.namespace, meta.resource_version, has_origin, None, obj)
     if isinstance(obj, PartialObjectMetadata):
-        raise ConfigError(f"{obj.name}: only the metadata are here; patch the object, or read it whole")
+        raise ConfigError(f"{obj.name}: PartialObjectMetadata cannot be written; patch the object, or read all of it")
     if isinstance(obj, Mapping):
         obj = Unstructured(cast("Mapping[str, Any]", obj))
     if not isinstance(obj, Unstructured):
-        raise ConfigError(f"a {type(obj).__name__} is no object; give a typed one, an Unstructured, or a tree")
+        raise ConfigError(f"a {type(obj).__name__} is not an object: give a typed object, an Unstructured, or a dict")
     meta = obj.metadata
     view: View[Any] = view_of(obj.gvk)
-    return Draft(view, meta.name, meta.namespace, meta.resource_version, True, obj.tree, obj)
+    return RequestBody(view, meta.name, meta.namespace, meta.resource_version, True, obj.tree, obj)
 
 
 @lru_cache(maxsize=1024)
 def _sendable(class_: Any) -> View[Any] | None:
-    """The view for the typed objects of a class; None if it has none, or they cannot be sent."""
+    """The view of a class of typed objects; None for other classes."""
     is_typed = issubclass(class_, Object) and not issubclass(class_, PartialObjectMetadata)
     return view_of(class_) if is_typed else None
 
@@ -105,7 +109,7 @@ def delete_options(
     resource_version: str | None = None,
     dry_run: bool = False,
 ) -> bytes:
-    """The JSON of what a delete asks for."""
+    """The JSON of the DeleteOptions of a request."""
     conditions = Preconditions(uid=uid, resource_version=resource_version)
     options = DeleteOptions(
         grace_period_seconds=grace,
@@ -122,7 +126,7 @@ class _Named(msgspec.Struct, rename="camel"):
 
 
 class _Deleted(msgspec.Struct, rename="camel"):
-    """What the answer to a delete says: the object as it is, or the Status with what was deleted."""
+    """The response to a delete: the object as it is now, or a Status that names what was deleted."""
 
     kind: str | None = None
     metadata: "_DeletedMeta | None" = None
@@ -130,7 +134,7 @@ class _Deleted(msgspec.Struct, rename="camel"):
 
 
 class _Written(msgspec.Struct, rename="camel", gc=False):
-    """What the answer to nearly every write is: an object with a version, that nobody deletes."""
+    """The response to nearly every write: an object with a resource version."""
 
     kind: str | None
     metadata: Head
@@ -146,8 +150,8 @@ class _DeletedDetails(msgspec.Struct):
     uid: str | None = None
 
 
-def read_part(view: View[Any], body: bytes, subresource: str | None) -> Any:
-    """What an answer holds: an object of the kind that was asked for, or for other parts whatever it is."""
+def read_subresource(view: View[Any], body: bytes, subresource: str | None) -> Any:
+    """The object in a response: of the view's kind, or of its own kind for subresources such as scale."""
     if subresource not in {None, "status"} and not view.is_metadata:
         found = _decode(_Named, body)
         if GroupVersionKind.of(found.api_version or "", found.kind or "") != view.gvk:
@@ -156,7 +160,7 @@ def read_part(view: View[Any], body: bytes, subresource: str | None) -> Any:
 
 
 def is_gone(body: bytes) -> bool:
-    """Whether the answer to a delete says that the object is no more, and not only marked for deletion."""
+    """Whether the response to a delete means that the object is gone, and not only marked for deletion."""
     found = _decode(_Deleted, body)
     meta = found.metadata
     if found.kind == "Status" or meta is None or meta.deletion_timestamp is None:
@@ -167,7 +171,7 @@ def is_gone(body: bytes) -> bool:
 def write_of(
     gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
 ) -> Write | None:
-    """What the answer to a write says about the object; None if it does not say which version it has."""
+    """What the response to a write says about the object; None if it has no resource version."""
     found: _Written | None = None
     if not is_delete:
         try:
@@ -187,19 +191,19 @@ def write_of(
 def _unusual_write(
     gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
 ) -> Write | None:
-    """The same of an answer that may be a Status, or an object without a version, or on its way out."""
+    """`write_of` for a response that may be a Status, an object without a version, or one that is being deleted."""
     found = _decode(_Deleted, body)
-    # Whoever takes the last finalizer off an object that is being deleted removes it, whatever the verb.
+    # Any write that removes the last finalizer of an object that is being deleted also deletes it.
     is_marked = found.metadata is not None and found.metadata.deletion_timestamp is not None
     gone = (is_delete or is_marked) and is_gone(body)
     if found.kind == "Status":
         uid = found.details.uid if found.details else None
         return Write(gvk, name, namespace, None, uid, is_gone=True) if is_delete else None
-    head = read_head(body)
+    head = decode_head(body)
     if not head.resource_version and not gone:
         return None
     called, place = head.name or name, head.namespace or namespace
-    # A part of another kind, such as a Scale, has the object's name and version, but metadata of its own.
+    # A subresource of another kind, such as Scale, has the object's name and version, but its own metadata.
     own = head if found.kind in {gvk.kind, "PartialObjectMetadata"} else None
     return Write(gvk, called, place, head.resource_version or None, head.uid or None, is_gone=gone, head=own)
 
@@ -211,4 +215,4 @@ def _decode(kind: Any, body: bytes) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadObject(f"the answer cannot be read ({len(body)} bytes): {error}") from error
+        raise BadObject(f"the response is not readable ({len(body)} bytes): {error}") from error

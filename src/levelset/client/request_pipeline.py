@@ -1,10 +1,10 @@
-"""The way of a call from the client to its transport: hooks, retries, warnings, errors.
+"""The request pipeline of a client: hooks, retries, wire hooks, transport; then warnings and errors.
 
-Hooks see one call for each verb. Below them calls are repeated where that is safe; the wire hooks below that see every
-attempt. An answer of 400 or more becomes an exception at the very top, so that hooks see answers as they came.
+Hooks see one call per verb. Below them calls are retried where that is safe (`transport/retry.py`), and the wire hooks
+below that see every attempt. A status of 300 or more becomes an exception at the top, so hooks see plain responses.
 
-Where nobody but guards, and behind them tallies, stands in between, a call goes to the transport directly: the guards
-are asked before, and what came of it is added to the tallies. It is the same, in one coroutine.
+Fast path: if there are only `Guard`s, followed by `CallCounter`s, a call goes directly to the transport. The checks run
+before and the counters after it, which has the same effect in a single coroutine.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from typing import Final
 
 from levelset.aio.timing import clock_of
 from levelset.client.responses import read_error, warnings_of
-from levelset.client.transport.interface import Answer, Call, Guard, Hook, Send, Tally, Transport
-from levelset.client.transport.retry import TROUBLE, Retries, Retrying
+from levelset.client.transport.interface import Call, CallCounter, Guard, Hook, Response, Send, Transport
+from levelset.client.transport.retry import FIRST_RETRYABLE, Retries, RetryHook
 from levelset.errors import ConfigError, Unreachable
 
-__all__ = ["Sender", "WarningLog"]
+__all__ = ["RequestPipeline", "WarningLog"]
 
 _log: Final = logging.getLogger("levelset.client")
-_MOST_REMEMBERED: Final = 1000
+_MAX_REMEMBERED: Final = 1000
 
 
-class _Life:
-    """What all senders to one transport share: the loop that they belong to, its clock, and whether they are closed."""
+class _SharedState:
+    """The state that all pipelines to one transport share: their event loop, its clock, and whether they are closed."""
 
     __slots__ = ("is_closed", "loop", "now")
 
@@ -36,20 +36,20 @@ class _Life:
         self.now: Callable[[], float] = _no_time
 
 
-class Sender:
-    """Sends calls on their way, and turns refusals into exceptions."""
+class RequestPipeline:
+    """Sends calls through hooks and retries to a transport, and raises ApiError for error responses."""
 
     __slots__ = (
         "_attempt",
         "_checks",
+        "_counters",
         "_direct",
         "_hooks",
-        "_life",
         "_on_warning",
         "_once",
         "_repeated",
         "_retrying",
-        "_tallies",
+        "_state",
         "_transport",
         "_wire_hooks",
     )
@@ -63,126 +63,126 @@ class Sender:
         wire_hooks: Sequence[Hook] = (),
         on_warning: Callable[[Call, str], None] | None = None,
     ) -> None:
-        self._life = _Life()
+        self._state = _SharedState()
         self._transport = transport
         self._on_warning = WarningLog() if on_warning is None else on_warning
-        self._retrying = Retrying(retries)
+        self._retrying = RetryHook(retries)
         self._wire_hooks = tuple(wire_hooks)
         self._attempt = _chained(wire_hooks, transport.send)
-        self._lay(tuple(hooks), transport.send)
+        self._build_chains(tuple(hooks), transport.send)
 
-    def hooked(self, hook: Hook) -> "Sender":
-        """The same way to the same transport, with one more hook before all others."""
-        made = object.__new__(Sender)
-        made._transport, made._on_warning, made._life = self._transport, self._on_warning, self._life
-        made._retrying, made._wire_hooks, made._attempt = self._retrying, self._wire_hooks, self._attempt
-        made._lay((hook, *self._hooks), self._direct)
-        return made
+    def with_hook(self, hook: Hook) -> "RequestPipeline":
+        """The same pipeline to the same transport with one more hook, before all others."""
+        derived = object.__new__(RequestPipeline)
+        derived._transport, derived._on_warning, derived._state = self._transport, self._on_warning, self._state
+        derived._retrying, derived._wire_hooks, derived._attempt = self._retrying, self._wire_hooks, self._attempt
+        derived._build_chains((hook, *self._hooks), self._direct)
+        return derived
 
-    def _lay(self, hooks: tuple[Hook, ...], direct: Send | None) -> None:
-        """Lays the ways through the hooks, and past them if they allow it: guards, and inside of them tallies only."""
+    def _build_chains(self, hooks: tuple[Hook, ...], direct: Send | None) -> None:
+        """Builds the chains through the hooks, and the direct path if there are only guards, then counters."""
         self._hooks = hooks
         self._once = _chained(hooks, self._attempt)
         self._repeated = _chained([*hooks, self._retrying], self._attempt)
         guards = list(takewhile(lambda one: isinstance(one, Guard), hooks))
         inner = (*hooks[len(guards) :], *self._wire_hooks)
         self._checks = tuple(one.check for one in guards if isinstance(one, Guard))
-        self._tallies = _tallies(inner)
-        self._direct = direct if len(self._tallies) == len(inner) else None
+        self._counters = _counters(inner)
+        self._direct = direct if len(self._counters) == len(inner) else None
 
     @property
     def transport(self) -> Transport:
-        """What carries the calls."""
+        """The transport that sends the calls."""
         return self._transport
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more."""
-        return self._life.is_closed
+        """Whether the transport is closed."""
+        return self._state.is_closed
 
-    async def send(self, call: Call, *, is_repeated: bool = True) -> Answer:
-        """The answer to a call; ApiError for 400 and more, TimedOut and Unreachable for none."""
-        life, direct = self._life, self._direct
-        if life.is_closed or life.loop is not asyncio.get_running_loop():
+    async def send(self, call: Call, *, is_repeated: bool = True) -> Response:
+        """Sends a call and returns its response; ApiError for 300 and more, Unreachable or TimedOut for none."""
+        state, direct = self._state, self._direct
+        if state.is_closed or state.loop is not asyncio.get_running_loop():
             self._check(call)
         if direct is None or not is_repeated:
-            return self._judged(call, await (self._repeated if is_repeated else self._once)(call))
+            return self._checked(call, await (self._repeated if is_repeated else self._once)(call))
         for check in self._checks:
             check(call)
-        deadline = life.now() + call.timeout
-        outcome: Answer | Unreachable
+        deadline = state.now() + call.timeout
+        outcome: Response | Unreachable
         try:
-            outcome = answer = await direct(call)
+            outcome = response = await direct(call)
         except Unreachable as error:
             outcome = error
         except BaseException:
-            _count(self._tallies, call, None)
+            _count(self._counters, call, None)
             raise
         else:
-            status = answer.status
-            if status < TROUBLE:  # as nearly always
-                for tally in self._tallies:
-                    tally.counts[status, call.method, tally.label] += 1  # as `add`, without a call
-                is_plain = status < 300 and answer.headers.find("warning") is None
-                return answer if is_plain else self._judged(call, answer)
-        return self._judged(call, await self._go_on(call, outcome, deadline))
+            status = response.status
+            if status < FIRST_RETRYABLE:  # the usual case
+                for counter in self._counters:
+                    counter.counts[status, call.method, counter.label] += 1  # `add`, inlined
+                is_plain = status < 300 and response.headers.find("warning") is None
+                return response if is_plain else self._checked(call, response)
+        return self._checked(call, await self._continue(call, outcome, deadline))
 
-    async def send_plainly(self, call: Call) -> Answer:
-        """The answer to a call, whatever its status."""
+    async def send_raw(self, call: Call) -> Response:
+        """Sends a call and returns its response, whatever its status."""
         self._check(call)
         return await self._repeated(call)
 
     async def aclose(self) -> None:
         """Closes the transport."""
         self._check_loop("close this client")
-        self._life.is_closed = True
+        self._state.is_closed = True
         await self._transport.aclose()
 
-    async def _go_on(self, call: Call, outcome: Answer | Unreachable, deadline: float) -> Answer:
-        """What comes of a call that went directly and led to this: wire hooks see each attempt, the others the end."""
-        _count(_tallies(self._wire_hooks), call, None if isinstance(outcome, Unreachable) else outcome.status)
+    async def _continue(self, call: Call, outcome: Response | Unreachable, deadline: float) -> Response:
+        """Continues a direct call after this outcome: wire counters count each attempt, the others the result."""
+        _count(_counters(self._wire_hooks), call, None if isinstance(outcome, Unreachable) else outcome.status)
         status: int | None = None
         try:
-            answer = await self._retrying.go_on(call, self._attempt, outcome, deadline)
-            status = answer.status
-            return answer
+            response = await self._retrying.resume(call, self._attempt, outcome, deadline)
+            status = response.status
+            return response
         finally:
-            _count(_tallies(self._hooks), call, status)
+            _count(_counters(self._hooks), call, status)
 
-    def _judged(self, call: Call, answer: Answer) -> Answer:
-        """The answer, once its warnings are told; ApiError if it is a refusal."""
-        if answer.headers.find("warning") is not None:
-            self._warn(call, answer)
-        if answer.status >= 300:
-            raise read_error(call, answer)
-        return answer
+    def _checked(self, call: Call, response: Response) -> Response:
+        """Reports the warnings of a response and returns it; ApiError if it is an error."""
+        if response.headers.find("warning") is not None:
+            self._warn(call, response)
+        if response.status >= 300:
+            raise read_error(call, response)
+        return response
 
-    def _warn(self, call: Call, answer: Answer) -> None:
-        for text in warnings_of(answer.headers):
+    def _warn(self, call: Call, response: Response) -> None:
+        for text in warnings_of(response.headers):
             try:
                 self._on_warning(call, text)
-            except Exception:  # noqa: BLE001 -- what was asked is done, and its answer must not be lost
+            except Exception:  # noqa: BLE001 -- the request has succeeded, and its response must not be lost
                 _log.exception("on_warning failed", extra={"request": call.words})
 
     def _check(self, call: Call) -> None:
-        """Refuses what cannot work now or later, before anybody waits and tries again."""
-        life = self._life
-        if life.is_closed:
+        """Fails early what no retry can make work: a closed client, or another event loop."""
+        state = self._state
+        if state.is_closed:
             raise Unreachable(f"{call.words}: this client is closed; connect another one", is_sent=False)
-        if life.loop is not asyncio.get_running_loop():
+        if state.loop is not asyncio.get_running_loop():
             self._check_loop(call.words)
 
     def _check_loop(self, words: str) -> None:
-        # The connections of another loop would never answer, and not even a timeout would ring.
+        # Connections of another loop would never respond, and not even a timeout would fire.
         loop = asyncio.get_running_loop()
-        if self._life.loop is None:
-            self._life.loop, self._life.now = loop, clock_of(loop)
-        elif self._life.loop is not loop:
+        if self._state.loop is None:
+            self._state.loop, self._state.now = loop, clock_of(loop)
+        elif self._state.loop is not loop:
             raise ConfigError(f"{words}: this client belongs to the event loop that used it first; connect another one")
 
 
 class WarningLog:
-    """Logs each distinct warning of a server once."""
+    """Logs each distinct warning of the server once."""
 
     __slots__ = ("_seen",)
 
@@ -193,23 +193,23 @@ class WarningLog:
         """Logs the warning unless it was logged before."""
         if text in self._seen:
             return
-        if len(self._seen) >= _MOST_REMEMBERED:
+        if len(self._seen) >= _MAX_REMEMBERED:
             self._seen.clear()
         self._seen.add(text)
-        _log.warning("the server warns", extra={"request": call.words, "warning": text})
+        _log.warning("warning from the API server", extra={"request": call.words, "warning": text})
 
 
 def _no_time() -> float:
-    raise ConfigError("no loop has been seen yet, whose clock could be asked")
+    raise ConfigError("the client has not been used in an event loop yet")
 
 
-def _tallies(hooks: Sequence[Hook]) -> tuple[Tally, ...]:
-    return tuple(one for one in hooks if isinstance(one, Tally))
+def _counters(hooks: Sequence[Hook]) -> tuple[CallCounter, ...]:
+    return tuple(one for one in hooks if isinstance(one, CallCounter))
 
 
-def _count(tallies: Sequence[Tally], call: Call, status: int | None) -> None:
-    for tally in tallies:
-        tally.add(call, status)
+def _count(counters: Sequence[CallCounter], call: Call, status: int | None) -> None:
+    for counter in counters:
+        counter.add(call, status)
 
 
 def _chained(hooks: Sequence[Hook], send: Send) -> Send:
@@ -219,5 +219,5 @@ def _chained(hooks: Sequence[Hook], send: Send) -> Send:
 
 
 def _through(hook: Hook, send: Send) -> Send:
-    """The way through a hook; a plain function, so that a hook costs no coroutine but its own."""
+    """Sends through a hook. A plain function, so that a hook costs no coroutine but its own."""
     return lambda call: hook(call, send)

@@ -1,11 +1,10 @@
-"""Every verb as a call: path, query, headers and body, without sending anything.
+"""Builds the request of every verb: path, query, headers and body. Nothing is sent here.
 
-The ways to say which objects are meant, read into one: a selector as a text, as a map, or as the value itself.
+Selectors are accepted as a string, a mapping or a parsed value (`read_labels`, `read_fields`).
 
-Forms: patches and applies of which everything but the name of the object and the body is known beforehand.
-
-A controller writes objects of few kinds to few places, with the settings of its client. What is the same each time (the
-path up to the name, the query, the words) is put together once for each kind and place; the client keeps it.
+A `WriteTemplate` is a patch or apply request with everything but the object's name and the body prepared. A controller
+writes objects of few kinds to few namespaces, with the settings of its client, so the client caches one template for
+each kind and namespace.
 """
 
 import re
@@ -26,20 +25,19 @@ from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 __all__ = [
     "APPLY",
     "JSON",
-    "PLAIN",
+    "URL_SAFE",
     "Fields",
-    "Form",
-    "FormKey",
     "Labels",
     "Match",
     "Propagation",
     "ResourceInfo",
     "Target",
     "Validation",
+    "WriteTemplate",
+    "WriteTemplateKey",
     "create",
     "delete",
     "delete_collection",
-    "form_of",
     "get",
     "list_",
     "logs",
@@ -48,65 +46,66 @@ __all__ = [
     "read_labels",
     "update",
     "watch",
-    "writing_query",
+    "write_query",
+    "write_template",
 ]
 
 Labels = str | Mapping[str, str] | LabelSelector
-"""A label selector: as a text, as labels that must all be there, or as a value."""
+"""A label selector: as a string, as labels that must all match, or parsed."""
 Fields = str | Mapping[str, str] | FieldSelector
-"""A field selector, in the same three ways."""
+"""A field selector: as a string, as fields that must all match, or parsed."""
 
 
 def read_labels(labels: Labels | None) -> LabelSelector | None:
-    """The label selector that is meant; BadSelector for what is none, before anything is asked."""
+    """The parsed label selector; BadSelector for anything else, before a request is sent."""
     if isinstance(labels, str):
         return LabelSelector.parse(labels)
     if isinstance(labels, Mapping):
         return LabelSelector.of(labels)
     if labels is None or isinstance(labels, LabelSelector):
         return labels
-    raise _none("label", labels)
+    raise _not_a_selector("label", labels)
 
 
 def read_fields(fields: Fields | None) -> FieldSelector | None:
-    """The field selector that is meant; BadSelector for what is none, before anything is asked."""
+    """The parsed field selector; BadSelector for anything else, before a request is sent."""
     if isinstance(fields, str):
         return FieldSelector.parse(fields)
     if isinstance(fields, Mapping):
         return FieldSelector.of(fields)
     if fields is None or isinstance(fields, FieldSelector):
         return fields
-    raise _none("field", fields)
+    raise _not_a_selector("field", fields)
 
 
-def _none(what: str, given: Any) -> BadSelector:
-    # Taken as its text, it would select something else than was meant; a delete would, too.
-    ways = f'give a text ("a=b"), a map, or a {what.title()}Selector'
-    return BadSelector(f"a value of type {type(given).__name__} is no {what} selector; {ways}")
+def _not_a_selector(what: str, given: Any) -> BadSelector:
+    # Its str() could be a valid selector of other objects, also for a delete_collection.
+    accepted = f'give a string ("a=b"), a mapping, or a {what.title()}Selector'
+    return BadSelector(f"a value of type {type(given).__name__} is not a {what} selector: {accepted}")
 
 
 Match = Literal["Exact", "NotOlderThan"]
-"""What a given resource version means to a list."""
+"""How a list interprets its resource version (resourceVersionMatch)."""
 Propagation = Literal["Background", "Foreground", "Orphan"]
-"""What happens to the children of what is deleted."""
+"""What happens to the dependents of a deleted object (propagationPolicy)."""
 Validation = Literal["Ignore", "Strict", "Warn"]
-"""What a server does about fields that it does not know."""
+"""What the server does with unknown fields (fieldValidation)."""
 
 JSON: Final = "application/json"
 _AS: Final = "application/json;as={};g=meta.k8s.io;v=v1"
 _METADATA: Final = _AS.format("PartialObjectMetadata")
 _METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
-_LONGEST_MANAGER: Final = 128
-_PARTS: Final = frozenset({"scale", "status"})
-"""The parts that are asked for most, and stand in a path as they are."""
-PLAIN: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
-"""What stands in a path as it is."""
+_MAX_MANAGER: Final = 128
+_COMMON_SUBRESOURCES: Final = frozenset({"scale", "status"})
+"""The most frequent subresources, which need no quoting."""
+URL_SAFE: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
+"""Path segments that need no quoting."""
 
 Pairs = Iterable[tuple[str, object]]
 
 
 class ResourceInfo(Protocol):
-    """What must be known of a kind to ask for it: a Definition knows it, and so does discovery."""
+    """What a request needs to know of a kind; provided by a class's Definition and by discovery."""
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -115,17 +114,17 @@ class ResourceInfo(Protocol):
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """What it is served under."""
+        """The resource that serves it."""
         ...
 
     @property
     def namespaced(self) -> bool:
-        """Whether its objects live in namespaces."""
+        """Whether its objects are in namespaces."""
         ...
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a call is about: one object, one part of an object, or all objects of a kind (in a namespace)."""
+    """What a request addresses: an object, a subresource, or all objects of a kind (in a namespace)."""
 
     served: ResourceInfo
     namespace: str | None = None
@@ -134,34 +133,34 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path of the URL, percent-encoded; BadName if the name cannot stand in one."""
+        """The path of the URL, percent-encoded; BadName if the name is not allowed in one."""
         name, subresource, served = self.name, self.subresource, self.served
         if served.__class__ is Definition and self.namespace.__class__ is str:
-            made = _known_collection(served, self.namespace)
+            made = _class_collection(served, self.namespace)
         else:
             made = self.collection
         if name is not None:
-            made = f"{made}/{self.part('name', name)}"
+            made = f"{made}/{self.segment('name', name)}"
         if subresource is None:
             return made
-        if subresource in _PARTS:
+        if subresource in _COMMON_SUBRESOURCES:
             return f"{made}/{subresource}"
-        return f"{made}/{'/'.join([self.part('subresource', part) for part in subresource.split('/')])}"
+        return f"{made}/{'/'.join([self.segment('subresource', part) for part in subresource.split('/')])}"
 
     @property
     def collection(self) -> str:
-        """The path of all objects of the kind in the namespace."""
+        """The path of the collection: all objects of the kind in the namespace."""
         gvr = self.served.gvr
         root = f"/apis/{gvr.group}/{gvr.version}" if gvr.group else f"/api/{gvr.version}"
         if self.namespace is None:
             return f"{root}/{gvr.resource}"
-        return f"{root}/namespaces/{self.part('namespace', self.namespace)}/{gvr.resource}"
+        return f"{root}/namespaces/{self.segment('namespace', self.namespace)}/{gvr.resource}"
 
-    def said(self, verb: str) -> str:
-        """The call in words: `update Website/default/blog/status`, `list Website in default`."""
+    def describe(self, verb: str) -> str:
+        """The request in words: `update Website/default/blog/status`, `list Website in default`."""
         kind, namespace, name, subresource = self.served.gvk.kind, self.namespace, self.name, self.subresource
         if name is not None:
-            if namespace and name:  # as most objects are called, said without the detour
+            if namespace and name:  # most objects: without the list
                 part = f"/{subresource}" if subresource else ""
                 return f"{verb} {kind}/{namespace}/{name}{part}"
             return f"{verb} {'/'.join([part for part in (kind, namespace, name, subresource) if part])}"
@@ -169,21 +168,21 @@ class Target(msgspec.Struct, frozen=True):
             return f"{verb} {kind}"
         return f"{verb} {kind} in {self.namespace or 'all namespaces'}"
 
-    def part(self, field: str, text: str) -> str:
-        """One part of the path, percent-encoded; BadName if it can be none."""
-        if text.__class__ is str and PLAIN.fullmatch(text):
-            return text  # nothing to quote, as nearly always
+    def segment(self, field: str, text: str) -> str:
+        """One segment of the path, percent-encoded; BadName if it is not allowed there."""
+        if text.__class__ is str and URL_SAFE.fullmatch(text):
+            return text  # nearly always: nothing to quote
         try:
             if text and text not in {".", ".."} and "/" not in text and "%" not in text:
                 return quote(text, safe=":")
         except (TypeError, UnicodeEncodeError):
-            pass  # no text at all, or half of a character
+            pass  # not a string, or a lone surrogate
         kind = self.served.gvk.kind
-        raise BadName(f"{text!r} is no {field} of a {kind}; it is a text, not empty, and has no slash", field=field)
+        raise BadName(f"{text!r} is not a {field} of a {kind}: give a string, not empty, without slashes", field=field)
 
 
 def get(target: Target, *, version: str | None = None, is_metadata: bool = False, timeout: float) -> Call:
-    """Reads one object; `version` "0" allows any that the server has at hand."""
+    """Reads one object; `version` "0" allows any version that the server has cached."""
     query = _query([("resourceVersion", version)])
     accept = _METADATA if is_metadata else JSON
     return _call("GET", target, "get", query, accept=accept, timeout=timeout)
@@ -201,9 +200,9 @@ def list_(
     is_metadata: bool = False,
     timeout: float,
 ) -> Call:
-    """Reads a page of the objects of a kind; ConfigError for versions and pages that contradict each other.
+    """Lists a page of the objects of a kind; ConfigError for options that contradict each other.
 
-    Any version ("0") together with pages means no version: servers that answer from memory ignore the limit then.
+    Version "0" is left out of paged lists: servers that respond from their watch cache would ignore the limit.
     """
     if version == "0" and match is None and (limit or continue_):
         version = None
@@ -234,11 +233,11 @@ def watch(
     is_metadata: bool = False,
     timeout: float,
 ) -> Call:
-    """Follows the changes of a kind; `seconds` is for how long the server shall send."""
+    """Watches a kind; `seconds` is for how long (timeoutSeconds)."""
     if send_initial_events and not bookmarks:
-        raise ConfigError(f"{target.said('watch')}: the end of the initial events is a bookmark; leave bookmarks on")
+        raise ConfigError(f"{target.describe('watch')}: the initial events end with a bookmark; leave bookmarks on")
     if seconds is not None and seconds < 1:
-        raise ConfigError(f"{target.said('watch')}: a watch of {seconds} seconds is none; give it at least one")
+        raise ConfigError(f"{target.describe('watch')}: the timeout is {seconds} seconds; give at least 1")
     if send_initial_events:
         match = match or "NotOlderThan"
     query = _query(
@@ -257,12 +256,12 @@ def watch(
 
 
 def create(target: Target, body: bytes, *, timeout: float, **options: Any) -> Call:
-    """Makes an object, or posts to a part of one."""
+    """Creates an object, or posts to a subresource."""
     return _write("POST", target, "create", body, JSON, timeout=timeout, **options)
 
 
 def update(target: Target, body: bytes, *, timeout: float, **options: Any) -> Call:
-    """Replaces an object, or a part of one, as a whole."""
+    """Replaces an object, or a subresource, as a whole."""
     return _write("PUT", target, "update", body, JSON, timeout=timeout, **options)
 
 
@@ -279,16 +278,16 @@ def patch(
     dry_run: bool = False,
     timeout: float,
 ) -> Call:
-    """Changes an object as a patch says; `force` is for an apply."""
+    """Patches an object; `force` is for a server-side apply."""
     return Call(
         method="PATCH",
         path=target.path,
-        query=writing_query(manager, validation, bool(dry_run), force),
+        query=write_query(manager, validation, bool(dry_run), force),
         headers={"accept": _METADATA if is_metadata else JSON, "content-type": content_type},
         body=body,
         timeout=timeout,
         verb="patch",
-        words=target.said(verb),  # an apply is a patch to the server; only the words tell them apart
+        words=target.describe(verb),  # to the server an apply is a patch; only these words differ
     )
 
 
@@ -301,15 +300,15 @@ def delete(target: Target, options: bytes, *, is_metadata: bool = False, timeout
 def delete_collection(
     target: Target, options: bytes, *, labels: Labels | None = None, fields: Fields | None = None, timeout: float
 ) -> Call:
-    """Deletes all objects of a kind in a namespace that the selectors select."""
+    """Deletes all objects of a kind in a namespace that match the selectors."""
     query = _query(_selectors(labels, fields))
     made = _call("DELETE", target, "delete all", query, body=options, content_type=JSON, timeout=timeout)
     return msgspec.structs.replace(made, verb="deletecollection")
 
 
 def logs(target: Target, options: Pairs, *, timeout: float) -> Call:
-    """Reads what a container has written, as a stream."""
-    # Logs come as text whatever is asked for, and a server may refuse to promise it.
+    """Reads the log of a container, as a stream."""
+    # Logs are plain text whatever the Accept header, and some servers respond 406 to text/plain.
     made = _call("GET", target, "read logs of", _query(options), accept="*/*", timeout=timeout, is_stream=True)
     return msgspec.structs.replace(made, verb="get")
 
@@ -330,12 +329,12 @@ def _write(
     return Call(
         method=method,
         path=target.path,
-        query=writing_query(manager, validation, bool(dry_run), None),
+        query=write_query(manager, validation, bool(dry_run), None),
         headers={"accept": JSON, "content-type": content_type},
         body=body,
         timeout=timeout,
         verb=verb,
-        words=target.said(verb) if words is None else words,
+        words=target.describe(verb) if words is None else words,
     )
 
 
@@ -363,20 +362,20 @@ def _call(
         is_stream=is_stream,
         timeout=timeout,
         verb=verb,
-        words=target.said(verb),
+        words=target.describe(verb),
     )
 
 
 def _query(pairs: Pairs) -> str:
-    said = [(name, value) for name, value in pairs if value is not None]
-    return urlencode(said, quote_via=quote, safe=":,()!") if said else ""
+    given = [(name, value) for name, value in pairs if value is not None]
+    return urlencode(given, quote_via=quote, safe=":,()!") if given else ""
 
 
 @lru_cache(maxsize=256, typed=True)
-def writing_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
-    """The options of a write, of which a program has a few and uses them all the time."""
-    if manager is not None and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
-        raise ConfigError(f"{manager[:40]!r} is no field manager: at most 128 printable characters")
+def write_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
+    """The query of a write. Cached: a program uses few combinations, all the time."""
+    if manager is not None and (len(manager) > _MAX_MANAGER or not manager.isprintable()):
+        raise ConfigError(f"{manager[:40]!r} is not a field manager: give at most 128 printable characters")
     return _query(
         [
             ("fieldManager", manager),
@@ -388,8 +387,8 @@ def writing_query(manager: str | None, validation: str | None, is_dry: bool, for
 
 
 @lru_cache(maxsize=4096)
-def _known_collection(served: Any, namespace: Any) -> str:
-    """The same for a class, which cannot be served in another way: a program has a few and uses them all the time."""
+def _class_collection(served: Any, namespace: Any) -> str:
+    """`Target.collection` of a class. Cached: a program uses few classes and namespaces, all the time."""
     return Target(served, namespace).collection
 
 
@@ -408,42 +407,42 @@ def _fields(fields: Fields | None) -> str:
 def _check_versions(target: Target, continue_: str | None, version: str | None, match: Match | None) -> None:
     problem = None
     if match is not None and version is None:
-        problem = f"match={match!r} says what a resource_version means; give one"
+        problem = f"match={match!r} needs a resource_version"
     elif match == "Exact" and version == "0":
-        problem = 'any version ("0") cannot be matched exactly; name one, or leave match out'
+        problem = 'resource_version "0" means any version; give an exact one, or leave match out'
     elif continue_ and (version is not None or match is not None):
-        problem = "a later page is of the version of the first; leave resource_version and match out"
+        problem = "continue_ implies the version of the first page; leave resource_version and match out"
     if problem is not None:
-        raise ConfigError(f"{target.said('list')}: {problem}")
+        raise ConfigError(f"{target.describe('list')}: {problem}")
 
 
 APPLY: Final = "application/apply-patch+yaml"
 
-FormKey = tuple[type[Any], str | None, str | None, str, bool | None]
-"""Which form: the class, the namespace that was named, the part that is written, the content type, and `force`."""
+WriteTemplateKey = tuple[type[Any], str | None, str | None, str, bool | None]
+"""The key of a template: class, given namespace, subresource, content type, and `force`."""
 
 
-class Form(msgspec.Struct, frozen=True):
-    """The patches of objects of one class in one place."""
+class WriteTemplate(msgspec.Struct, frozen=True):
+    """A patch or apply request of one class in one namespace, without the name and the body."""
 
     class_: type[Any]
-    place: Target
-    """Where the objects are; without a name."""
+    target: Target
+    """The collection of the objects."""
     gvk: GroupVersionKind
     namespace: str | None
     path: str
-    """What stands before the name."""
+    """The path before the name."""
     words: str
     tail: str
-    """What stands behind the name, in the path and in the words."""
+    """What follows the name, in the path and in the description (`words`)."""
     query: str
     content_type: str
     timeout: float
     is_dry: bool
 
     def call(self, name: str, body: bytes) -> Call:
-        """The call for one object; BadName if its name cannot stand in a path."""
-        part = name if name.__class__ is str and PLAIN.fullmatch(name) else self.place.part("name", name)
+        """The request for one object; BadName if its name is not allowed in a path."""
+        part = name if name.__class__ is str and URL_SAFE.fullmatch(name) else self.target.segment("name", name)
         return Call(
             method="PATCH",
             path=f"{self.path}{part}{self.tail}",
@@ -451,32 +450,32 @@ class Form(msgspec.Struct, frozen=True):
             headers={"accept": JSON, "content-type": self.content_type},
             body=body,
             timeout=self.timeout,
-            verb="patch",  # an apply is a patch to the server; only the words tell them apart
+            verb="patch",  # to the server an apply is a patch; only the description differs
             words=f"{self.words}{name}{self.tail}",
         )
 
 
-def form_of(
-    place: Target,
-    key: FormKey,
+def write_template(
+    target: Target,
+    key: WriteTemplateKey,
     *,
     timeout: float,
     manager: str | None = None,
     validation: Validation | None = None,
     dry_run: bool = False,
-) -> Form:
-    """The form for a kind in a place; BadName or ConfigError if no call could be made of it."""
+) -> WriteTemplate:
+    """The template of a kind in a namespace; BadName or ConfigError for a namespace or manager that is invalid."""
     class_, _, subresource, content_type, force = key
-    kind, verb = place.served.gvk.kind, "apply" if content_type == APPLY else "patch"
-    return Form(
+    kind, verb = target.served.gvk.kind, "apply" if content_type == APPLY else "patch"
+    return WriteTemplate(
         class_=class_,
-        place=place,
-        gvk=place.served.gvk,
-        namespace=place.namespace,
-        path=f"{place.path}/",
-        words=f"{verb} {kind}/{place.namespace}/" if place.namespace else f"{verb} {kind}/",
+        target=target,
+        gvk=target.served.gvk,
+        namespace=target.namespace,
+        path=f"{target.path}/",
+        words=f"{verb} {kind}/{target.namespace}/" if target.namespace else f"{verb} {kind}/",
         tail=f"/{subresource}" if subresource else "",
-        query=writing_query(manager, validation, bool(dry_run), force),
+        query=write_query(manager, validation, bool(dry_run), force),
         content_type=content_type,
         timeout=timeout,
         is_dry=bool(dry_run),

@@ -1,7 +1,7 @@
-"""What an answer means: a Status becomes the exception of its kind, whatever form it came in.
+"""Turns error responses and Status objects into the exceptions of `levelset.errors`; reads warnings and Retry-After.
 
-The status code and the reason decide together. A body that is no Status (a proxy's page, plain text) still gives the
-class that its code stands for, with the first line of the text as the message.
+The HTTP status code and the reason of the Status decide together. A body that is not a Status (a page of a proxy, plain
+text) still gives the exception of its code, with the first line of the text as the message.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.client.transport.interface import Answer, Call
+from levelset.client.transport.interface import Call, Response
 from levelset.errors import (
     AlreadyExists,
     ApiError,
@@ -56,44 +56,49 @@ _CODES: Final[Mapping[str, int]] = {
 }
 _MANAGER: Final = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 _WARNING: Final = re.compile(r'\s*(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"[^,]*,?')
-_NO_SUCH_PATH: Final = "; it serves no such kind, version or part: is the definition (CRD) installed?"
+_NO_SUCH_PATH: Final = "; it does not serve this kind, version or subresource: is the CRD installed?"
 _read_any: Final = msgspec.json.Decoder()
 
 
-def read_error(call: Call, answer: Answer) -> ApiError:
-    """The exception for an answer whose status is 400 or more; its `request` is what was asked, in words."""
-    tree = _tree(answer.body)
+def read_error(call: Call, response: Response) -> ApiError:
+    """The exception for a response with an error status; its `request` describes the call."""
+    tree = _tree(response.body)
     if not is_map(tree) or tree.get("kind", "Status") != "Status":
-        tree = {"message": _first_line(answer) + (_NO_SUCH_PATH if answer.status == 404 else "")}
-    error = read_status(tree, code=answer.status, retry_after=seconds_of(answer.headers))
+        tree = {"message": _first_line(response) + (_NO_SUCH_PATH if response.status == 404 else "")}
+    error = read_status(tree, code=response.status, retry_after=seconds_of(response.headers))
     error.request = call.words
     return error
 
 
 def read_status(tree: Any, *, code: int | None = None, retry_after: float | None = None) -> ApiError:
-    """The exception that a Status stands for; `code` and `retry_after` are of the HTTP answer, if there is one."""
+    """The exception for a Status; `code` and `retry_after` come from the HTTP response, if there is one."""
     status: Mapping[str, Any] = tree if is_map(tree) else {}
     reason = _text(status.get("reason"))
-    said = status.get("code")
-    # An event on a stream has no HTTP status; its Status may have no code either.
-    known = code or (said if isinstance(said, int) and said >= 400 else None) or _CODES.get(reason, 500)
+    own_code = status.get("code")
+    # The Status in a watch event has no HTTP status, and perhaps no code either.
+    http_code = code or (own_code if isinstance(own_code, int) and own_code >= 400 else None) or _CODES.get(reason, 500)
     details = _details(status, retry_after)
     causes = _causes(details)
-    message = _text(status.get("message")) or reason or f"the server answered with {known} and no message"
-    class_ = Expired if reason in {"Expired", "Gone"} else _class_of(known, reason)
+    message = _text(status.get("message")) or reason or f"the server responded with {http_code} and no message"
+    class_ = Expired if reason in {"Expired", "Gone"} else _class_of(http_code, reason)
     fields = _field_conflicts(causes) if class_ is Conflict else []
     if fields:
-        return _told(ApplyConflict(message, fields), known, reason, details)
+        return _with_status(ApplyConflict(message, fields), http_code, reason, details)
     if class_ is TooManyRequests:
-        wait = details.get("retryAfterSeconds")
+        seconds = details.get("retryAfterSeconds")
         return TooManyRequests(
-            message, retry_after=wait, code=known, reason=reason or None, details=details, causes=causes
+            message,
+            retry_after=seconds,
+            code=http_code,
+            reason=reason or None,
+            details=details,
+            causes=causes,
         )
-    return class_(message, code=known, reason=reason or None, details=details, causes=causes)
+    return class_(message, code=http_code, reason=reason or None, details=details, causes=causes)
 
 
 def retry_after_of(error: Exception) -> float | None:
-    """The seconds after which a server wants to be asked again; None if it did not say."""
+    """The seconds after which the server wants a retry; None if it did not say."""
     if not isinstance(error, ApiError):
         return None
     found = error.details.get("retryAfterSeconds")
@@ -101,13 +106,13 @@ def retry_after_of(error: Exception) -> float | None:
 
 
 def seconds_of(headers: Headers) -> float | None:
-    """The seconds in a Retry-After header; None for a date, since clocks differ, and for nonsense."""
+    """The seconds in a Retry-After header; None for a date, since clocks differ, and for invalid values."""
     text = (headers.get("retry-after") or "").strip()
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def warnings_of(headers: Headers) -> list[str]:
-    """The texts of the warnings (code 299) that an answer carries."""
+    """The messages of the warnings (code 299) of a response."""
     found: list[str] = []
     for value in headers.get_all("warning"):
         found += [re.sub(r"\\(.)", r"\1", text) for code, text in _WARNING.findall(value) if code == "299"]
@@ -120,7 +125,7 @@ def _class_of(code: int, reason: str) -> type[ApiError]:
     return _CLASSES.get(code) or (ServerFailed if code >= 500 else ApiError)
 
 
-def _told(error: ApiError, code: int, reason: str, details: Mapping[str, Any]) -> ApiError:
+def _with_status(error: ApiError, code: int, reason: str, details: Mapping[str, Any]) -> ApiError:
     error.code, error.reason, error.details = code, reason or error.reason, dict(details)
     return error
 
@@ -130,7 +135,7 @@ def _details(status: Mapping[str, Any], retry_after: float | None) -> dict[str, 
     details = dict(found) if is_map(found) else {}
     if retry_after is not None and not details.get("retryAfterSeconds"):
         details["retryAfterSeconds"] = retry_after
-    # A page that has expired may come with a token to go on from there with what is true by now.
+    # An expired page may offer a token that continues the list at the current version.
     metadata = status.get("metadata")
     token = metadata.get("continue") if is_map(metadata) else None
     if isinstance(token, str) and token:
@@ -168,10 +173,10 @@ def _tree(body: bytes) -> Any:
         return None
 
 
-def _first_line(answer: Answer) -> str:
-    text = answer.body[:2000].decode("utf-8", "replace").strip()
+def _first_line(response: Response) -> str:
+    text = response.body[:2000].decode("utf-8", "replace").strip()
     line = text.split("\n", 1)[0].strip()
-    return f"the server answered {answer.status}" + (f": {line[:200]}" if line else "")
+    return f"the server responded {response.status}" + (f": {line[:200]}" if line else "")
 
 
 def _text(value: Any) -> str:

@@ -1,10 +1,9 @@
-"""Finds out where a server serves a kind, asks as little as possible, and remembers the answer.
+"""The REST mapper: maps kinds, and the names users type, to the resources of a server through discovery.
 
-A kind is looked up with one request about its version of its group, so that a group that is broken hurts nobody else.
-What people type (`deploy`, `deployments.apps`) is looked up in everything that the server serves: two requests, or one
-per version of each group on servers that know only the plain form.
-
-What people type for a resource (`deploy`, `deployments.apps`), and what they may have meant.
+A kind costs one request, for its group and version, so that a broken aggregated API does not affect other groups. Names
+such as `deploy` or `deployments.apps` are looked up in everything the server serves: two requests with aggregated
+discovery, one per group and version on older servers. Results are cached; concurrent lookups share their requests.
+The documents are parsed in `discovery.py`.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from levelset.aio import timing
-from levelset.aio.single_flight import Sharing
+from levelset.aio.single_flight import SingleFlight
 from levelset.client import discovery
 from levelset.client.discovery import ApiResource, Group, GroupVersion
 from levelset.client.responses import read_error
@@ -23,15 +22,15 @@ from levelset.client.transport.interface import Call, Send
 from levelset.errors import ApiError, BadName, NotFound, ServerFailed, UnknownKind, Unreachable
 from levelset.objects.ref import GroupVersionKind, parse_api_version
 
-__all__ = ["ApiResource", "Mapper", "choose", "few"]
+__all__ = ["ApiResource", "RestMapper", "list_some", "match_resource"]
 
 
-def choose(text: str, resources: Iterable[ApiResource]) -> ApiResource | None:
-    """The best match: by plural, then singular, then kind, then short name; the first of each."""
+def match_resource(text: str, resources: Iterable[ApiResource]) -> ApiResource | None:
+    """The resource a name means: the first match by plural, then singular, then kind, then short name."""
     if not text:
-        raise BadName("An empty text names no resource: write one such as deployments.apps.", field="resource")
+        raise BadName("The resource name is empty: give one such as deployments.apps.", field="resource")
     known = list(resources)
-    for word, version, group in _readings(text.lower()):
+    for word, version, group in _interpretations(text.lower()):
         within = [
             one for one in known if (group is None or one.gvr.group == group) and version in {None, one.gvr.version}
         ]
@@ -42,8 +41,8 @@ def choose(text: str, resources: Iterable[ApiResource]) -> ApiResource | None:
     return None
 
 
-def _readings(text: str) -> Iterator[tuple[str, str | None, str | None]]:
-    """The ways to read what was typed, as word, version and group: `a`, `a.GROUP`, `a.VERSION.GROUP`."""
+def _interpretations(text: str) -> Iterator[tuple[str, str | None, str | None]]:
+    """The interpretations of a name, as word, version and group: `a`, `a.VERSION.GROUP`, `a.GROUP`."""
     word, dot, rest = text.partition(".")
     if not dot:
         yield word, None, None
@@ -69,8 +68,8 @@ def _is_short(served: ApiResource, word: str) -> bool:
     return word in served.short_names
 
 
-def few(words: list[str], wanted: str) -> str:
-    """The words that are most like the one that was wanted; or the first, and how many more there are."""
+def list_some(words: list[str], wanted: str) -> str:
+    """For a message: the names most similar to `wanted`, or the first ten and how many more there are."""
     if not words:
         return "nothing"
     if close := difflib.get_close_matches(wanted, words, 3, 0.6):
@@ -79,15 +78,15 @@ def few(words: list[str], wanted: str) -> str:
     return f"{', '.join(words[:10])}{more}"
 
 
-_AT_ONCE: Final = 8
+_MAX_CONCURRENT: Final = 8
 _decode: Final = msgspec.json.Decoder()
 
 
-class Mapper:
-    """Maps kinds to the resources under which a server serves them.
+class RestMapper:
+    """Maps kinds to the resources that serve them.
 
-    A kind that is unknown is asked for again, but not within `every` seconds after the server said no, unless forced.
-    Raises UnknownKind, which says what there is, and the errors of the way to the server.
+    An unknown kind is looked up again, but not within `every` seconds after the last lookup, unless forced. Raises
+    UnknownKind, whose message suggests what is served, and the errors of the requests.
     """
 
     def __init__(self, send: Send, *, every: float = 5.0, timeout: float = 30.0) -> None:
@@ -96,81 +95,81 @@ class Mapper:
         self._timeout = timeout
         self._groups: dict[str, dict[str, GroupVersion]] = {}
         self._kinds: dict[GroupVersionKind, ApiResource] = {}
-        self._asked: dict[str | None, float] = {}
+        self._read_at: dict[str | None, float] = {}
         self._broken: dict[str, str] = {}
-        self._sharing: Sharing[None] = Sharing()
+        self._single_flight: SingleFlight[None] = SingleFlight()
 
     @property
     def broken(self) -> dict[str, str]:
-        """The versions of groups that did not answer when they were asked last, each with the reason."""
+        """The group versions whose last discovery request failed, each with the reason."""
         return dict(self._broken)
 
     async def resource(self, gvk: GroupVersionKind, *, force: bool = False) -> ApiResource:
-        """What this kind is served under; `force` asks the server even if the answer is known."""
-        parse_api_version(gvk.api_version)  # it becomes a part of a URL
+        """The resource that serves a kind; `force` ignores the cache."""
+        parse_api_version(gvk.api_version)  # it becomes part of a URL
         found = self._kinds.get(gvk)
         if found is not None and not force:
             return found
-        if force or self._may_ask(gvk.api_version):
-            await self._sharing.run(gvk.api_version, lambda: self._ask_version(gvk.group, gvk.version))
+        if force or self._is_stale(gvk.api_version):
+            await self._single_flight.run(gvk.api_version, lambda: self._discover_version(gvk.group, gvk.version))
         if gvk not in self._kinds:
-            raise UnknownKind(self._missing(gvk))
+            raise UnknownKind(self._unknown_kind_message(gvk))
         return self._kinds[gvk]
 
     async def find(self, text: str, *, force: bool = False) -> ApiResource:
-        """The resource that a person means by `deploy`, `Deployment`, `deployments.apps` or `deployments.v1.apps`.
+        """The resource that a user means by `deploy`, `Deployment`, `deployments.apps` or `deployments.v1.apps`.
 
-        Of several groups the first that the server names wins, of several versions the best.
+        The first group in the server's order wins, and the preferred version.
         """
-        found = choose(text, await self.resources(force=force))
-        if found is None and self._may_ask(None):
-            found = choose(text, await self.resources(force=True))
+        found = match_resource(text, await self.resources(force=force))
+        if found is None and self._is_stale(None):
+            found = match_resource(text, await self.resources(force=True))
         if found is None:
-            raise UnknownKind(self._unlike(text))
+            raise UnknownKind(self._unknown_name_message(text))
         return found
 
     async def resources(self, *, force: bool = False) -> tuple[ApiResource, ...]:
-        """All that the server serves, the best version of each group first; asked for once, unless forced.
+        """All resources of the server, the preferred version of each group first; cached unless forced.
 
-        Versions of groups that do not answer are left out, or as they were before, and named by `broken`.
+        Group versions whose discovery fails keep their last known resources, if any, and are listed by `broken`.
         """
-        if force or None not in self._asked:
-            await self._sharing.run(None, self._ask_everything)
+        if force or None not in self._read_at:
+            await self._single_flight.run(None, self._discover_all)
         return tuple(self._all())
 
     def forget(self, gvk: GroupVersionKind | None = None) -> None:
-        """Has the server asked again for a kind, or for everything: what it serves has changed."""
+        """Drops a kind, or everything, from the cache: what the server serves has changed."""
         if gvk is None:
             self._groups.clear()
             self._kinds.clear()
-            self._asked.clear()
+            self._read_at.clear()
         else:
             self._kinds.pop(gvk, None)
-            self._asked.pop(gvk.api_version, None)
+            self._read_at.pop(gvk.api_version, None)
 
-    def _may_ask(self, key: str | None) -> bool:
-        asked = self._asked.get(key)
-        return asked is None or timing.now() >= asked + self._every
+    def _is_stale(self, key: str | None) -> bool:
+        read_at = self._read_at.get(key)
+        return read_at is None or timing.now() >= read_at + self._every
 
     def _all(self) -> Iterator[ApiResource]:
         for versions in self._groups.values():
             for version in versions.values():
                 yield from version.resources or ()
 
-    async def _ask_version(self, group: str, version: str) -> None:
+    async def _discover_version(self, group: str, version: str) -> None:
         key = f"{group}/{version}" if group else version
         try:
             tree = await self._get(discovery.path_of(group, version))
         except NotFound:
-            self._remember(group, GroupVersion(version, ()))
-            await self._ask_group(group)
+            self._replace_version(group, GroupVersion(version, ()))
+            await self._discover_group(group)
         else:
-            self._remember(group, GroupVersion(version, discovery.read_resources(group, version, tree)))
+            self._replace_version(group, GroupVersion(version, discovery.read_resources(group, version, tree)))
             self._broken.pop(key, None)
-        self._asked[key] = timing.now()
+        self._read_at[key] = timing.now()
 
-    async def _ask_group(self, group: str) -> None:
-        """Learns which versions a group has, for the message that says that there is no such one."""
+    async def _discover_group(self, group: str) -> None:
+        """Reads which versions a group has, for the message of UnknownKind."""
         try:
             tree = await self._get(discovery.path_of(group))
         except NotFound:
@@ -180,23 +179,23 @@ class Mapper:
             versions = {version.name for one in groups for version in one.versions}
         known = self._groups.setdefault(group, {})
         for gone in known.keys() - versions:
-            self._remember(group, GroupVersion(gone, ()))
+            self._replace_version(group, GroupVersion(gone, ()))
             del known[gone]
         for name in sorted(versions - known.keys(), key=discovery.version_rank):
             known[name] = GroupVersion(name)
 
-    async def _ask_everything(self) -> None:
-        core, rest = await _together([self._ask_root("/api"), self._ask_root("/apis")])
+    async def _discover_all(self) -> None:
+        core, rest = await _gather([self._discover_groups("/api"), self._discover_groups("/apis")])
         groups = [*core, *rest]
         self._broken = {}
         unknown = [(group.name, one.name) for group in groups for one in group.versions if one.resources is None]
         self._groups = {group.name: self._merged(group) for group in groups}
         self._kinds = _by_kind(self._all())
-        limit = asyncio.Semaphore(_AT_ONCE)
-        await _together([self._try_version(group, version, limit) for group, version in unknown])
-        self._asked[None] = timing.now()
+        limit = asyncio.Semaphore(_MAX_CONCURRENT)
+        await _gather([self._try_version(group, version, limit) for group, version in unknown])
+        self._read_at[None] = timing.now()
 
-    async def _ask_root(self, path: str) -> list[Group]:
+    async def _discover_groups(self, path: str) -> list[Group]:
         try:
             tree = await self._get(path, accept=discovery.ACCEPT)
         except NotFound:
@@ -208,17 +207,17 @@ class Mapper:
     async def _try_version(self, group: str, version: str, limit: asyncio.Semaphore) -> None:
         try:
             async with limit:
-                await self._ask_version(group, version)
+                await self._discover_version(group, version)
         except (ApiError, Unreachable) as error:
             self._broken[f"{group}/{version}" if group else version] = str(error)
 
     def _merged(self, group: Group) -> dict[str, GroupVersion]:
-        """The group as the server tells it now; of versions that it cannot tell about, what was known before."""
+        """The versions of a group; those without resources (not available now) as they were known before."""
         before = self._groups.get(group.name, {})
         return {one.name: before.get(one.name, one) if one.resources is None else one for one in group.versions}
 
-    def _remember(self, group: str, version: GroupVersion) -> None:
-        """Takes over what is known of one version."""
+    def _replace_version(self, group: str, version: GroupVersion) -> None:
+        """Replaces what is cached of one version."""
         self._groups.setdefault(group, {})[version.name] = version
         api_version = f"{group}/{version.name}" if group else version.name
         self._kinds = {
@@ -226,41 +225,39 @@ class Mapper:
         } | _by_kind(version.resources or ())
 
     async def _get(self, path: str, *, accept: str = "application/json") -> Any:
-        words = f"read what is served at {path}"
+        words = f"discover {path}"
         headers = {"accept": accept}
         call = Call(method="GET", path=path, headers=headers, timeout=self._timeout, verb="get", words=words)
-        answer = await self._send(call)
-        if answer.status >= 300:
-            raise read_error(call, answer)
+        response = await self._send(call)
+        if response.status >= 300:
+            raise read_error(call, response)
         try:
-            return _decode.decode(answer.body)
+            return _decode.decode(response.body)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ServerFailed(
-                f"{words}: the answer is no JSON ({len(answer.body)} bytes); is this an API server?"
+                f"{words}: the response is not JSON ({len(response.body)} bytes); is this an API server?"
             ) from error
 
-    def _missing(self, gvk: GroupVersionKind) -> str:
-        """What to say about a kind that is not there: how it is spelt, which versions there are, or what to install."""
+    def _unknown_kind_message(self, gvk: GroupVersionKind) -> str:
+        """The message for an unknown kind: similar kinds, other versions, or that its CRD is missing."""
         versions = self._groups.get(gvk.group, {})
         known = versions.get(gvk.version)
         if known is not None and known.resources:
             kinds = sorted({served.gvk.kind for served in known.resources})
-            return f"The server serves no {gvk}: of {gvk.api_version} it serves {few(kinds, gvk.kind)}."
+            return f"The server does not serve {gvk}: of {gvk.api_version} it serves {list_some(kinds, gvk.kind)}."
         if versions.keys() - {gvk.version}:
             others = [f"{gvk.group}/{name}" if gvk.group else name for name in versions if name != gvk.version]
-            return f"The server serves no {gvk}: it has {', '.join(others)}. Ask for one of these versions."
-        return (
-            f"The server serves no {gvk}, nor anything of its group: install the definition (CRD) of {gvk.kind} first."
-        )
+            return f"The server does not serve {gvk}: it serves {', '.join(others)}. Use one of these versions."
+        return f"The server does not serve {gvk}, nor anything else of its group: install the CRD of {gvk.kind} first."
 
-    def _unlike(self, text: str) -> str:
+    def _unknown_name_message(self, text: str) -> str:
         words = sorted({word for served in self._all() for word in (served.gvr.resource, *served.short_names)})
-        broken = f" These did not answer: {', '.join(self._broken)}." if self._broken else ""
-        return f"The server serves nothing that is called {text[:80]!r}: it serves {few(words, text)}.{broken}"
+        broken = f" Discovery failed for {', '.join(self._broken)}." if self._broken else ""
+        return f"The server has no resource {text[:80]!r}: it serves {list_some(words, text)}.{broken}"
 
 
-async def _together(work: Iterable[Any]) -> list[Any]:
-    """Runs all at once and waits for all; the first error cancels the others, and is raised as it is."""
+async def _gather(work: Iterable[Any]) -> list[Any]:
+    """Runs all concurrently; the first error cancels the others, and is raised without a group."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one, name="discovery") for one in work]

@@ -1,7 +1,7 @@
-"""Files out of types, and types out of files: definitions, schemas, roles, manifests and charts, and Python classes.
+"""Code generation: CRDs, schemas, RBAC, manifests and Helm charts from classes, and classes from CRDs or OpenAPI.
 
-What is generated is plain trees, or a mapping from paths to texts; nothing here writes to a disk or talks to a server.
-Names are loaded when they are first asked for: a program that runs needs only definitions.
+The results are plain trees or mappings from paths to contents; nothing here writes files or talks to a server. Names
+are imported on first use: a running operator needs only CRDs.
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from levelset.codegen.breaking_changes import Finding, compare_definitions, compare_releases
-    from levelset.codegen.call_records import CallRecords, Recorded, check_rules, compare_rules
+    from levelset.codegen.call_records import CallRecords, RecordedCall, check_rules, compare_rules
     from levelset.codegen.crd import crd_of, crds_of, version_priority
     from levelset.codegen.dockerfile import docker_files
     from levelset.codegen.helm_chart import helm_chart
@@ -26,7 +26,7 @@ __all__ = [
     "Finding",
     "Installation",
     "Permission",
-    "Recorded",
+    "RecordedCall",
     "check_rules",
     "compare_definitions",
     "compare_releases",
@@ -51,9 +51,9 @@ __all__ = [
     "version_priority",
 ]
 
-_FILES: Final = {
+_MODULES: Final = {
     "breaking_changes": "Finding compare_definitions compare_releases",
-    "call_records": "CallRecords Recorded check_rules compare_rules",
+    "call_records": "CallRecords RecordedCall check_rules compare_rules",
     "crd": "crd_of crds_of version_priority",
     "dockerfile": "docker_files",
     "helm_chart": "helm_chart",
@@ -65,14 +65,14 @@ _FILES: Final = {
     "rbac": "Permission infer_permissions merge_rules permit read_permissions roles_of",
     "schema": "schema_of",
 }
-_LATE: Final = {name: f"{__name__}.{file}" for file, names in _FILES.items() for name in names.split()}
+_LATE: Final = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    file = _LATE.get(name)
-    if file is None:
+    module = _LATE.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(file), name)
+    found = globals()[name] = getattr(import_module(module), name)
     return found
 
 

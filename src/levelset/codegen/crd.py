@@ -1,4 +1,4 @@
-"""Makes the CustomResourceDefinition of a kind out of its classes, one for each version.
+"""Generates the CustomResourceDefinition of a kind from its classes, one class for each version.
 
 ```python
 definition = crd_of(Website)  # one version
@@ -18,7 +18,7 @@ from levelset.objects.resource import Object
 __all__ = ["crd_of", "crds_of", "is_custom", "version_priority"]
 
 _VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
-_STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
+_STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
 _NAMES: Final = re.compile(r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)+")
 
 
@@ -31,12 +31,12 @@ def crd_of(
     reads_source: bool = True,
     is_open: bool = False,
 ) -> dict[str, Any]:
-    """The definition of one kind; its versions are the classes, the most stable and newest first.
+    """The CRD of one kind; its versions are the classes, the most stable and newest first.
 
-    Stored is the version whose class says `stored=True`, or else `stored`, or else the first. `conversion` is that of
-    the definition, such as a strategy `Webhook`. ConfigError if the classes are not versions of one kind, or if a
-    column, the scale or a selectable field points at what no schema has. `reads_source` is that of `schema_of`; with
-    `is_open` no schema is made, and the server lets everything pass.
+    The storage version is the class with `stored=True`, or else `stored`, or else the first. `conversion` is
+    `spec.conversion`, such as a strategy `Webhook`. ConfigError if the classes are not versions of one kind, or if a
+    column, the scale or a selectable field has a path that the schema does not define. `reads_source` is that of
+    `schema_of`; `is_open` generates a schema that accepts everything.
     """
     ordered = sorted(kinds, key=lambda kind: version_priority(definition_of(kind).gvk.version), reverse=True)
     definitions = [definition_of(kind) for kind in ordered]
@@ -74,9 +74,9 @@ def crds_of(
     hubs: Collection[type[Object]] = (),
     conversions: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """One definition for each kind among these classes, by name; classes that Kubernetes itself defines are left out.
+    """The CRDs of these classes, sorted by name; built-in kinds of Kubernetes are left out.
 
-    Of several versions, the one among `hubs` is stored. `conversions` are by the names of definitions.
+    Of several versions, the one among `hubs` is stored. `conversions` are by CRD name.
     """
     found: dict[str, dict[type[Object], None]] = {}
     for kind in kinds:
@@ -94,16 +94,16 @@ def crds_of(
 
 
 def is_custom(group: str) -> bool:
-    """Whether kinds of this group are defined by CustomResourceDefinitions, and not by Kubernetes itself."""
+    """Whether kinds of this group are defined by CRDs, and not built into Kubernetes."""
     return "." in group and not group.endswith(".k8s.io")
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
-    """By what versions are ordered, as Kubernetes does it: v2, v1, v1beta2, v1beta1, v1alpha1, and then all others."""
+    """The sort key of versions as in Kubernetes: v2, v1, v1beta2, v1beta1, v1alpha1, and then all others."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return -1, 0, 0, version
-    return _STAGES[found[2]], int(found[1]), int(found[3] or 0), ""
+    return _STABILITY[found[2]], int(found[1]), int(found[3] or 0), ""
 
 
 def _require_one_kind(definitions: Sequence[Definition]) -> Definition:
@@ -118,18 +118,14 @@ def _require_one_kind(definitions: Sequence[Definition]) -> Definition:
     for one in others:
         for what in ("group", "kind"):
             if getattr(one.gvk, what) != getattr(first.gvk, what):
-                raise ConfigError(
-                    f"{first.gvk} and {one.gvk} are no versions of one kind: their {what} is not the same"
-                )
+                raise ConfigError(f"{first.gvk} and {one.gvk} are not versions of one kind: their {what} differs")
         for what in ("plural", "singular", "scope"):
             if getattr(one, what) != getattr(first, what):
                 raise ConfigError(
                     f"{one.gvk}: {what}={getattr(one, what)!r}, but {getattr(first, what)!r} in {first.gvk}"
                 )
     if not is_custom(first.gvk.group):
-        raise ConfigError(
-            f"{first.gvk} is a kind of Kubernetes itself; a kind of one's own has a group such as acme.dev"
-        )
+        raise ConfigError(f"{first.gvk} is a built-in kind of Kubernetes; use your own group, such as acme.dev")
     return first
 
 
@@ -137,7 +133,7 @@ def _stored(definitions: Sequence[Definition], fallback: Definition | None) -> D
     chosen = [one for one in definitions if one.stored]
     if len(chosen) > 1:
         shown = ", ".join(one.gvk.version for one in chosen)
-        raise ConfigError(f"{chosen[0].gvk.kind}: {shown} all say stored=True, and only one version is stored")
+        raise ConfigError(f"{chosen[0].gvk.kind}: {shown} all have stored=True, but only one version can be stored")
     return chosen[0] if chosen else definitions[0] if fallback is None else fallback
 
 
@@ -172,24 +168,24 @@ def _subresources(definition: Definition) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    told = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    required = {"name": column.name, "type": column.type, "jsonPath": column.path}
     more = {"format": column.format, "description": column.description, "priority": column.priority}
-    return {**told, **{name: value for name, value in more.items() if value}}
+    return {**required, **{name: value for name, value in more.items() if value}}
 
 
 def _check_paths(definition: Definition, schema: Mapping[str, Any]) -> None:
-    """A column that shows nothing because of a slip of the pen is found here, and not by those who wonder."""
+    """Raises ConfigError if a column, the scale or a selectable field has a path that the schema does not define."""
     scale = definition.scale
     paths = [(f"column {one.name!r}", one.path) for one in definition.columns]
     paths += [("selectable", path) for path in definition.selectable]
     if scale is not None:
         paths += [("scale", path) for path in (scale.spec, scale.status, scale.selector) if path]
     for what, path in paths:
-        if _NAMES.fullmatch(path) and not _leads_somewhere(path, schema):
-            raise ConfigError(f"{definition.gvk}: {what} points at {path}, which the class does not have")
+        if _NAMES.fullmatch(path) and not _path_exists(path, schema):
+            raise ConfigError(f"{definition.gvk}: {what} has the path {path}, which the class does not define")
 
 
-def _leads_somewhere(path: str, schema: Mapping[str, Any]) -> bool:
+def _path_exists(path: str, schema: Mapping[str, Any]) -> bool:
     node: Any = schema
     first, *rest = path.removeprefix(".").split(".")
     if first == "metadata":

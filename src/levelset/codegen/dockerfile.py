@@ -1,4 +1,4 @@
-"""Writes the Dockerfile of a program: built apart, run by nobody in particular, with nothing in it that is not used."""
+"""Generates the Dockerfile of an operator: multi-stage build, non-root user, minimal image."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ tests
 def docker_files(command: Sequence[str], *, python: str = "3.12", ports: Sequence[int] = (8081,)) -> Mapping[str, str]:
     """The `Dockerfile` of a project with a pyproject.toml, and its `.dockerignore`.
 
-    `command` is what runs: `["python", "-m", "website"]`.
+    `command` is the entry point: `["python", "-m", "website"]`.
     """
     if isinstance(command, str) or not command:
         raise ConfigError(

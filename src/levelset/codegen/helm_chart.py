@@ -1,9 +1,9 @@
-"""Writes a Helm chart: the same objects as the manifests, with the values that people change taken out.
+"""Generates a Helm chart: the same objects as the manifests, with the common settings as values.
 
-The templates use very little of Helm's language, so that they can be read, and checked without Helm: a value of
-`.Values` or `.Release` in place of a text or a number, `toYaml` for a whole map, and `if` around a file. Names are
-those of the installation, whatever the release is called: a cluster has one program for its kinds. Definitions stand
-in `crds/`, which Helm installs first and takes as they are.
+The templates use only a small part of Helm's language, so that they can be tested without Helm: `.Values` or `.Release`
+in place of a string or a number, `toYaml` for a whole map, and `if` around a file. Object names are those of the
+installation, not of the release: a cluster has one operator for its kinds. CRDs are in `crds/`, which Helm installs
+first and without templating.
 """
 
 import re
@@ -13,12 +13,12 @@ from typing import Any, Final
 from levelset.codegen.installation import Installation
 from levelset.codegen.manifests import documents_of, split_image, write_file
 from levelset.objects.json_tree import is_list, is_map
-from levelset.runtime.webhook.client_config import SERVICE
+from levelset.runtime.webhook.client_config import SERVICE_VARIABLE
 
 __all__ = ["helm_chart"]
 
 _NAMESPACE: Final = "{{ .Release.Namespace }}"
-# Written in place of what is no text; the dumper would put quotes around the real thing.
+# Placeholders for non-string values: the YAML dumper would quote the template expression itself.
 _NUMBER: Final = re.compile(r"@number (\S+)@")
 _WHOLE: Final = re.compile(r"^( *)(- )?(\w+): '?@whole (\S+)@'?$", re.MULTILINE)
 _OPTIONAL: Final = {
@@ -33,12 +33,12 @@ def helm_chart(one: Installation) -> Mapping[str, str]:
     for path, objects in documents_of(one).items():
         if path.startswith("crds/"):
             made[path] = write_file(objects)
-        elif path != "namespace.yaml":  # Helm makes it, if it is asked to
+        elif path != "namespace.yaml":  # Helm creates it with --create-namespace
             made[f"templates/{path}"] = _guarded(path, _template(objects, one))
     return {**made, "templates/NOTES.txt": _notes(one)}
 
 
-_COMMENT: Final = "# What may be changed when the chart is installed: helm install --set replicas=2 ...\n"
+_COMMENT: Final = "# The values of the chart: helm install --set replicas=2 ...\n"
 
 
 def _chart(one: Installation) -> dict[str, Any]:
@@ -62,23 +62,25 @@ def _values(one: Installation) -> dict[str, Any]:
 
 
 def _template(objects: list[dict[str, Any]], one: Installation) -> str:
-    text = write_file([_opened(_placed(obj, one.namespace), one) for obj in objects])
+    text = write_file([_with_values(_with_release_namespace(obj, one.namespace), one) for obj in objects])
     text = _NUMBER.sub(r"{{ \1 }}", text.replace("'@number", "@number").replace("@'\n", "@\n"))
     return _WHOLE.sub(_write_whole, text)
 
 
-def _placed(tree: Any, namespace: str) -> Any:
-    """The tree with the release's namespace in place of the installation's."""
+def _with_release_namespace(tree: Any, namespace: str) -> Any:
+    """The tree with the namespace of the release."""
     if is_map(tree):
         return {
-            name: _NAMESPACE if name == "namespace" and value == namespace else _placed(value, namespace)
+            name: _NAMESPACE
+            if name == "namespace" and value == namespace
+            else _with_release_namespace(value, namespace)
             for name, value in tree.items()
         }
-    return [_placed(item, namespace) for item in tree] if is_list(tree) else tree
+    return [_with_release_namespace(item, namespace) for item in tree] if is_list(tree) else tree
 
 
-def _opened(obj: dict[str, Any], one: Installation) -> dict[str, Any]:
-    """The Deployment with values of the chart in it; all else as it is."""
+def _with_values(obj: dict[str, Any], one: Installation) -> dict[str, Any]:
+    """The Deployment with chart values; other objects unchanged."""
     if obj["kind"] != "Deployment":
         return obj
     spec = obj["spec"]
@@ -101,12 +103,12 @@ def _opened(obj: dict[str, Any], one: Installation) -> dict[str, Any]:
 
 
 def _variable(variable: dict[str, str], one: Installation) -> dict[str, str]:
-    """The variable of the environment that names the Service, with the release's namespace."""
-    return {**variable, "value": f"{one.name}.{_NAMESPACE}"} if variable["name"] == SERVICE else variable
+    """The environment variable of the webhook Service, with the namespace of the release."""
+    return {**variable, "value": f"{one.name}.{_NAMESPACE}"} if variable["name"] == SERVICE_VARIABLE else variable
 
 
 def _write_whole(found: "re.Match[str]") -> str:
-    """`resources:` and below it, indented, whatever the value is."""
+    """A whole map as an indented `toYaml` expression."""
     indent = found[1] + (" " * len(found[2] or ""))
     return f"{found[1]}{found[2] or ''}{found[3]}: {{{{- toYaml {found[4]} | nindent {len(indent) + 2} }}}}"
 
@@ -118,4 +120,4 @@ def _guarded(path: str, text: str) -> str:
 
 def _notes(one: Installation) -> str:
     shown = "".join(f"  kubectl get {definition['spec']['names']['plural']} -A\n" for definition in one.definitions)
-    return f"{one.name} runs in {_NAMESPACE}. Look at what it works for:\n{shown}"
+    return f"{one.name} runs in {_NAMESPACE}. Its objects:\n{shown}"

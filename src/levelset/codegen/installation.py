@@ -1,4 +1,4 @@
-"""A program to be installed in a cluster, as one value: its kinds, its leave, its webhooks, and how it runs."""
+"""The installation of an operator as one value: its CRDs, permissions, webhooks and workload settings."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from levelset.errors import ConfigError
 from levelset.objects.resource import Object
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Owns, References, Watches
-from levelset.runtime.webhook.client_config import SERVICE, Service
+from levelset.runtime.webhook.client_config import SERVICE_VARIABLE, Service
 from levelset.runtime.webhook.conversion import Conversions
 from levelset.runtime.webhook.registration import configurations, conversion_patches
 from levelset.runtime.webhook.registration import permissions as webhook_rules
@@ -26,23 +26,23 @@ _RESOURCES: Final = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What all manifests, whatever their form, are made of.
+    """The input of all manifest generators.
 
-    `command` and `arguments` start the program in its image; the arguments are those of a program that calls `run`
-    unless given. It serves health and metrics at `health_port` of all addresses, and webhooks, if it has any, at
+    `command` and `arguments` start the operator in its image; by default the arguments are those of a program that
+    calls `run`. It serves health and metrics on `health_port` of all addresses, and webhooks, if any, on
     `webhook_port`.
     """
 
     name: str
     image: str
     namespace: str = ""
-    """Where it runs: a namespace of its own, called `NAME-system`, unless given."""
+    """The namespace of the operator; `NAME-system` unless given."""
     version: str = "0.1.0"
     description: str = ""
     definitions: Sequence[Mapping[str, Any]] = ()
     permissions: Sequence[Permission] = ()
     webhooks: Sequence[Mapping[str, Any]] = ()
-    """Configurations that have the API server ask it."""
+    """The webhook configurations."""
     command: Sequence[str] = ()
     arguments: Sequence[str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -63,17 +63,17 @@ class Installation:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What all its objects are labelled with."""
+        """The labels of all its objects."""
         return {**self.selector, "app.kubernetes.io/managed-by": "levelset"}
 
     @property
     def selector(self) -> dict[str, str]:
-        """What its pods are found by."""
+        """The label selector of its Pods."""
         return {"app.kubernetes.io/name": self.name}
 
     @property
     def has_webhooks(self) -> bool:
-        """Whether the API server calls it: for admissions, or for conversions."""
+        """Whether it has admission or conversion webhooks."""
         return bool(self.webhooks) or any("conversion" in one["spec"] for one in self.definitions)
 
 
@@ -89,45 +89,47 @@ def installation_of(
     replicas: int = 1,
     **options: Any,
 ) -> Installation:
-    """The installation of these controllers and webhooks: with definitions of their kinds, and leave for what they do.
+    """The installation of these controllers and webhooks, with the CRDs of their kinds and their permissions.
 
-    `kinds` are more classes to define, and `options` the other attributes of `Installation`. With several replicas a
-    leader is elected, by a Lease that has the installation's name. The program puts the authority of its certificates
-    into the configurations of its webhooks itself.
+    `kinds` are additional classes with CRDs, and `options` the other attributes of `Installation`. Several replicas use
+    leader election, with a Lease of the installation's name. The operator itself writes its CA bundle into its webhook
+    configurations.
     """
-    several, place = tuple(controllers), namespace or f"{name}-system"
-    asked = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-    reach = Service(name, place)
-    conversions = {one["metadata"]["name"]: one["spec"]["conversion"] for one in conversion_patches(asked, reach=reach)}
-    hubs = [versions[0] for versions in Conversions(asked.conversions).kinds.values()]
+    several, target_namespace = tuple(controllers), namespace or f"{name}-system"
+    hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
+    service = Service(name, target_namespace)
+    conversions = {
+        one["metadata"]["name"]: one["spec"]["conversion"] for one in conversion_patches(hooks, client_config=service)
+    }
+    hubs = [versions[0] for versions in Conversions(hooks.conversions).kinds.values()]
     lease = name if replicas > 1 else None
-    more = [*extras, *_webhook_permissions(asked, reach)]
+    more = [*extras, *_webhook_permissions(hooks, service)]
     environment: Mapping[str, str] = options.pop("environment", {})
     return Installation(
         name=name,
         image=image,
-        namespace=place,
+        namespace=target_namespace,
         replicas=replicas,
-        definitions=crds_of([*_own_kinds(several), *asked.kinds, *kinds], hubs=hubs, conversions=conversions),
-        permissions=infer_permissions(several, namespace=place, lease=lease, extras=more),
-        webhooks=configurations(asked, reach=reach),
-        environment={**({SERVICE: f"{name}.{place}"} if asked else {}), **environment},
+        definitions=crds_of([*_own_kinds(several), *hooks.kinds, *kinds], hubs=hubs, conversions=conversions),
+        permissions=infer_permissions(several, namespace=target_namespace, lease=lease, extras=more),
+        webhooks=configurations(hooks, client_config=service),
+        environment={**({SERVICE_VARIABLE: f"{name}.{target_namespace}"} if hooks else {}), **environment},
         **options,
     )
 
 
-def _webhook_permissions(webhooks: Webhooks, reach: Service) -> Iterator[Permission]:
+def _webhook_permissions(webhooks: Webhooks, service: Service) -> Iterator[Permission]:
     if not webhooks:
         return
-    for rule in webhook_rules(webhooks, secret=f"{reach.name}-certificates"):
+    for rule in webhook_rules(webhooks, secret=f"{service.name}-certificates"):
         (group,), (resource,) = rule["apiGroups"], rule["resources"]
-        place = reach.namespace if resource == "secrets" else None
+        target_namespace = service.namespace if resource == "secrets" else None
         names: Sequence[str] = rule.get("resourceNames", ())
-        yield Permission(group, resource, rule["verbs"], names=names, namespace=place, why="serves webhooks")
+        yield Permission(group, resource, rule["verbs"], names=names, namespace=target_namespace, why="serves webhooks")
 
 
 def _own_kinds(controllers: Iterable[Controller[Any]]) -> Iterator[type[Object]]:
-    """The classes that controllers look at, and those of the same groups that they follow."""
+    """The classes of the controllers, and of their relations in the same API groups."""
     for controller in controllers:
         group = view_of(controller.kind).gvk.group
         others = [one.kind for one in controller.relations if isinstance(one, Owns | Watches | References)]

@@ -1,8 +1,6 @@
-"""Writes everything that an installation needs as YAML files: definitions, leave, workload, webhooks.
+"""Generates the manifests of an installation: CRDs, RBAC, Deployment, Service, NetworkPolicy, webhooks; or kustomize.
 
-All functions here give a mapping from paths to texts, the same for the same installation, and touch no disk.
-
-The objects that run a program in a cluster: its Deployment, and what protects, finds and names it.
+The result is a mapping from paths to contents, deterministic for an installation; nothing is written to disk.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,27 +30,27 @@ _API_PORTS: Final = (443, 6443, 8443)
 
 
 def metadata(one: Installation, *, is_placed: bool = True) -> dict[str, Any]:
-    """The name, the namespace and the labels of its objects."""
-    place = {"namespace": one.namespace} if is_placed else {}
-    return {"name": one.name, **place, "labels": one.labels}
+    """The name, namespace and labels of its objects."""
+    namespaced = {"namespace": one.namespace} if is_placed else {}
+    return {"name": one.name, **namespaced, "labels": one.labels}
 
 
 def namespace(one: Installation) -> dict[str, Any]:
-    """The namespace that it runs in, in which nobody may run as root."""
+    """The namespace, with the restricted Pod security standard."""
     labels = {**one.labels, "pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one.namespace, "labels": labels}}
 
 
 def service_account(one: Installation) -> dict[str, Any]:
-    """Who it is to the API server."""
+    """The ServiceAccount."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(one)}
 
 
 def deployment(one: Installation) -> dict[str, Any]:
-    """What runs it: not as root, with nothing to write to but `/tmp`, and asked whether it lives and is ready."""
+    """The Deployment: non-root, read-only root filesystem except `/tmp`, with liveness and readiness probes."""
     pod: dict[str, Any] = {
         "serviceAccountName": one.name,
-        "terminationGracePeriodSeconds": 40,  # more than a manager gives to what is under way
+        "terminationGracePeriodSeconds": 40,  # longer than the grace period of the manager
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
@@ -102,7 +100,7 @@ def _probe(path: str) -> dict[str, Any]:
 
 
 def service(one: Installation) -> dict[str, Any]:
-    """Where metrics are read, and webhooks are called."""
+    """The Service for metrics and webhooks."""
     ports: list[dict[str, Any]] = [{"name": "health", "port": one.health_port, "targetPort": "health"}]
     if one.has_webhooks:
         ports.insert(0, {"name": "webhooks", "port": 443, "targetPort": "webhooks"})
@@ -111,13 +109,13 @@ def service(one: Installation) -> dict[str, Any]:
 
 
 def disruption_budget(one: Installation) -> dict[str, Any]:
-    """Lets nodes be emptied, one replica at a time."""
+    """The PodDisruptionBudget: one replica at a time."""
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": one.selector}}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata(one), "spec": spec}
 
 
 def network_policy(one: Installation) -> dict[str, Any]:
-    """Lets in those who ask for health and metrics, and for webhooks; lets out to the API server and to names."""
+    """The NetworkPolicy: ingress to health, metrics and webhooks; egress to the API server and DNS."""
     entrances = [one.health_port, *([one.webhook_port] if one.has_webhooks else [])]
     names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     spec = {
@@ -130,7 +128,7 @@ def network_policy(one: Installation) -> dict[str, Any]:
 
 
 def documents_of(one: Installation) -> Mapping[str, list[dict[str, Any]]]:
-    """All objects by the file that they stand in, in the order in which they are applied, definitions first."""
+    """All objects by file, in the order in which they are applied, CRDs first."""
     made: dict[str, list[dict[str, Any]]] = {
         f"crds/{definition['metadata']['name']}.yaml": [dict(definition)] for definition in one.definitions
     }
@@ -147,14 +145,14 @@ def documents_of(one: Installation) -> Mapping[str, list[dict[str, Any]]]:
 
 
 def manifests_of(one: Installation) -> Mapping[str, str]:
-    """One file for each subject, and `install.yaml`, which has all of them for `kubectl apply -f`."""
+    """One file per topic, and `install.yaml` with everything for `kubectl apply -f`."""
     documents = documents_of(one)
     files = {path: write_file(objects) for path, objects in documents.items()}
     return {**files, "install.yaml": write_file([obj for objects in documents.values() for obj in objects])}
 
 
 def kustomize_tree(one: Installation) -> Mapping[str, str]:
-    """A base with everything, and an overlay that says where it runs, from which image, and how many of it."""
+    """A kustomize base, and an overlay with the namespace, image and replicas."""
     documents = documents_of(one)
     base = {f"base/{path}": write_file(objects) for path, objects in documents.items()}
     name, tag = split_image(one.image)
@@ -172,7 +170,7 @@ def kustomize_tree(one: Installation) -> Mapping[str, str]:
         "resources": list(documents),
     }
     if any(permission.namespace not in (None, one.namespace) for permission in one.permissions):
-        del overlay["namespace"]  # it would move the Roles of other namespaces here
+        del overlay["namespace"]  # it would move Roles of other namespaces into this one
     return {
         **base,
         "base/kustomization.yaml": write_file([listed]),
@@ -186,7 +184,7 @@ def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def split_image(image: str) -> tuple[str, str]:
-    """The name of an image, and its tag or its digest; a port of a registry is neither."""
+    """The name of an image, and its tag or digest; empty if it has neither."""
     if "@" in image:
         name, _, digest = image.partition("@")
         return name, digest

@@ -1,9 +1,9 @@
-"""Writes the OpenAPI v3 document of one's own kinds: their schemas, and the paths under which they are served."""
+"""Generates the OpenAPI v3 document of custom kinds: their schemas and paths."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from levelset.codegen.schema import Place, Schema, arrange, schema_for, schema_of
+from levelset.codegen.schema import Schema, SchemaPath, order_keys, schema_for, schema_of
 from levelset.objects.kind_definition import Definition, definition_of
 from levelset.objects.meta import ListMeta, ObjectMeta
 from levelset.objects.resource import Object
@@ -20,7 +20,7 @@ _TYPES: Final = {"limit": "integer", "watch": "boolean"}
 
 
 def openapi_of(kinds: Iterable[type[Object]], *, title: str = "Kinds", version: str = "1") -> dict[str, Any]:
-    """The document of these kinds: complete in itself, and the same for the same classes."""
+    """The OpenAPI document of these kinds; self-contained and deterministic."""
     ordered = sorted(kinds, key=lambda kind: _name_of(definition_of(kind)))
     paths = {path: item for kind in ordered for path, item in _paths(definition_of(kind))}
     schemas: Schema = dict(_shared(has_scale=any(definition_of(kind).scale for kind in ordered)))
@@ -35,15 +35,15 @@ def openapi_of(kinds: Iterable[type[Object]], *, title: str = "Kinds", version: 
 
 
 def _name_of(definition: Definition) -> str:
-    """What a schema is called: the group backwards, the version, the kind."""
+    """The name of a schema: reversed group, version, kind."""
     gvk = definition.gvk
     return ".".join((*reversed(gvk.group.split(".")), gvk.version, gvk.kind))
 
 
 def _shared(*, has_scale: bool) -> Iterator[tuple[str, Schema]]:
-    """What all kinds refer to."""
+    """The schemas that all kinds refer to."""
     for model in (ObjectMeta, ListMeta):
-        yield f"{_META}{model.__name__}", arrange(schema_for(model, Place(model.__name__)))
+        yield f"{_META}{model.__name__}", order_keys(schema_for(model, SchemaPath(model.__name__)))
     if has_scale:
         number: Schema = {"type": "object", "properties": {"replicas": {"type": "integer", "format": "int32"}}}
         status: Schema = {**number, "properties": {**number["properties"], "selector": {"type": "string"}}}
@@ -74,8 +74,8 @@ def _gvk(definition: Definition) -> dict[str, str]:
 def _paths(definition: Definition) -> Iterator[tuple[str, Schema]]:
     name, gvk = _name_of(definition), definition.gvk
     root = f"/apis/{gvk.group}/{gvk.version}"
-    place = "/namespaces/{namespace}" if definition.namespaced else ""
-    many, one = f"{root}{place}/{definition.plural}", f"{root}{place}/{definition.plural}/{{name}}"
+    scope = "/namespaces/{namespace}" if definition.namespaced else ""
+    many, one = f"{root}{scope}/{definition.plural}", f"{root}{scope}/{definition.plural}/{{name}}"
     where = [_parameter("namespace", "path")] if definition.namespaced else []
     if definition.namespaced:
         yield f"{root}/{definition.plural}", {"get": _operation(definition, "list", "AllNamespaces", f"{name}List")}
@@ -102,7 +102,7 @@ def _delete(definition: Definition) -> Schema:
 
 
 def _operation(definition: Definition, action: str, part: str, schema: str, *, body: str | None = "") -> Schema:
-    """One thing to do; `body` names what is sent, with None for a patch and nothing for a read."""
+    """One operation; `body` is the schema of the request body, None for a patch, empty for a read."""
     content = {"application/json": {"schema": {"$ref": _REFERENCE + schema}}}
     made: Schema = {
         "operationId": f"{action}{definition.gvk.version.capitalize()}{definition.gvk.kind}{part}",
@@ -123,6 +123,6 @@ def _operation(definition: Definition, action: str, part: str, schema: str, *, b
     return made
 
 
-def _parameter(name: str, place: str) -> Schema:
-    made: Schema = {"name": name, "in": place, "schema": {"type": _TYPES.get(name, "string")}}
-    return {**made, "required": True} if place == "path" else made
+def _parameter(name: str, location: str) -> Schema:
+    made: Schema = {"name": name, "in": location, "schema": {"type": _TYPES.get(name, "string")}}
+    return {**made, "required": True} if location == "path" else made

@@ -1,15 +1,9 @@
-"""Infers what controllers must be allowed to do, and writes it as Roles, ClusterRoles and their bindings.
+"""Infers the permissions of controllers, and generates Roles, ClusterRoles and their bindings.
 
-What is watched, owned and elected is known from the values; what is written, from the code of the reconcilers as far as
-it can be read (`codereading`). The rest is declared with `permit`, and a test that records the real calls
-(`callrecords`) says what is missing, and what nobody uses.
-
-Reads the code of reconcilers for what they do with their context: `ctx.apply`, `ctx.set_status`, `ctx.record`.
-
-Only what can be seen is told: calls on a parameter that is called `ctx` or annotated as a Context, in the function
-itself and in the functions of its module that it names. What is done in other ways is declared, and found by tests.
-
-What a program may do, as values: one Permission for each resource, merged into rules as Kubernetes writes them.
+Watched and owned kinds and the leader election Lease are known from the Controllers. Writes are inferred from the
+source of the reconcilers: calls such as `ctx.apply`, `ctx.set_status` and `ctx.record` on a parameter named `ctx` or
+annotated as Context, in the function itself and in the functions of its module that it names. Everything else is
+declared with `permit`; a test that records the real calls (`call_records.py`) finds missing and unused permissions.
 """
 
 import ast
@@ -29,9 +23,9 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Owns, References, Watches
 
 __all__ = [
-    "Deed",
+    "ContextCall",
     "Permission",
-    "deeds_of",
+    "context_calls",
     "infer_permissions",
     "merge_rules",
     "permit",
@@ -42,16 +36,16 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """One call on a context: its name, and whether it is about the object that is looked at."""
+class ContextCall:
+    """One call on a Context: its name, and whether it targets the reconciled object."""
 
     name: str
     is_own: bool
 
 
-def deeds_of(*functions: Callable[..., Any] | None) -> frozenset[Deed] | None:
-    """What these functions, and those that they name, do with their contexts; None if the code of one is not there."""
-    found: set[Deed] = set()
+def context_calls(*functions: Callable[..., Any] | None) -> frozenset[ContextCall] | None:
+    """The Context calls of these functions and those they name; None if the source of one is not available."""
+    found: set[ContextCall] = set()
     seen: set[FunctionType] = set()
     waiting = [one for one in map(_plain, functions) if one is not None]
     while waiting:
@@ -64,7 +58,7 @@ def deeds_of(*functions: Callable[..., Any] | None) -> frozenset[Deed] | None:
         tree = _parse(function)
         if tree is None:
             return None
-        found.update(_deeds(tree))
+        found.update(_context_calls_in(tree))
         waiting += [one for one in _named(tree, function) if one not in seen]
     return frozenset(found)
 
@@ -72,7 +66,7 @@ def deeds_of(*functions: Callable[..., Any] | None) -> frozenset[Deed] | None:
 def _plain(function: Any) -> Any:
     """The function behind partials, methods and callable objects."""
     if isinstance(function, partial):
-        return _plain(function.func)  # pyright: ignore[reportUnknownMemberType] - of any kind
+        return _plain(function.func)  # pyright: ignore[reportUnknownMemberType] - partial of any type
     if isinstance(function, MethodType):
         return _plain(function.__func__)
     if hasattr(function, "__wrapped__"):
@@ -91,7 +85,7 @@ def _parse(function: FunctionType) -> ast.AST | None:
         return None
 
 
-def _deeds(tree: ast.AST) -> Iterator[Deed]:
+def _context_calls_in(tree: ast.AST) -> Iterator[ContextCall]:
     contexts, own = _parameters(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -100,11 +94,11 @@ def _deeds(tree: ast.AST) -> Iterator[Deed]:
         if isinstance(base, ast.Attribute) and base.attr == "client":
             base = base.value
         if isinstance(base, ast.Name) and base.id in contexts:
-            yield Deed(node.func.attr, bool(node.args) and _root(node.args[0]) in own)
+            yield ContextCall(node.func.attr, bool(node.args) and _root(node.args[0]) in own)
 
 
 def _parameters(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """The parameters that are contexts, and those that stand before one: the objects that are looked at."""
+    """The Context parameters, and the parameters before them: the reconciled objects."""
     contexts: set[str] = set()
     own: set[str] = set()
     for node in ast.walk(tree):
@@ -121,14 +115,14 @@ def _ends_with_context(annotation: ast.expr | None) -> bool:
 
 
 def _root(node: ast.expr) -> str:
-    """The name that an expression begins with: `site` of `site.ref`."""
+    """The first name of an expression: `site` of `site.ref`."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _named(tree: ast.AST, function: FunctionType) -> Iterator[FunctionType]:
-    """The functions of the same module that are named somewhere in the code."""
+    """The functions of the same module that the code names."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for name in sorted(names):
         found = _plain(function.__globals__.get(name))
@@ -144,11 +138,11 @@ _PLURALS: Final = {("", "Endpoints"): "endpoints"}
 
 @dataclass(frozen=True, slots=True, init=False)
 class Permission:
-    """Leave to do something: `Permission("apps", "deployments", ["delete"])`.
+    """Verbs on a resource: `Permission("apps", "deployments", ["delete"])`.
 
-    `resource` may name a part, as in `deployments/scale`. With `names` it is only about objects of these names, with
-    `namespace` only about those in one. `why` says what it is for. What is `rarely` used (after a conflict, say) is
-    not missed by a test that never came there.
+    `resource` may include a subresource, as in `deployments/scale`. `names` limits it to objects of these names,
+    `namespace` to one namespace. `why` is the reason. A `rarely` used permission (after a conflict, for example) is not
+    reported as unused.
     """
 
     group: str
@@ -176,7 +170,7 @@ class Permission:
         for name, value in {**values, "namespace": namespace, "why": why, "rarely": rarely}.items():
             object.__setattr__(self, name, value)
         if not self.resource or not self.verbs:
-            raise ConfigError(f"Permission({group!r}, {resource!r}): say on which resource, and which verbs")
+            raise ConfigError(f"Permission({group!r}, {resource!r}): resource and verbs must not be empty")
 
     def __str__(self) -> str:
         group = f".{self.group}" if self.group else ""
@@ -184,7 +178,7 @@ class Permission:
         return f"{', '.join(self.verbs)} {self.resource}{group}{where}"
 
     def allows(self, verb: str, group: str, resource: str, name: str, namespace: str | None) -> bool:
-        """Whether it gives leave for this."""
+        """Whether it allows this request."""
         return (
             (verb in self.verbs or "*" in self.verbs)
             and self.group in (group, "*")
@@ -202,7 +196,7 @@ def permit(
     namespace: str | None = None,
     why: str = "",
 ) -> Permission:
-    """The same for a class: `permit(Deployment, "delete")`, `permit(Website, "update", part="scale")`."""
+    """A Permission for a class: `permit(Deployment, "delete")`, `permit(Website, "update", part="scale")`."""
     group, resource = resource_of(kind)
     return Permission(
         group, f"{resource}/{part}" if part else resource, verbs, names=names, namespace=namespace, why=why
@@ -210,18 +204,18 @@ def permit(
 
 
 def resource_of(kind: Kind[Any]) -> tuple[str, str]:
-    """The group and the plural of a kind; that of a kind without a class is what an English reader expects."""
+    """The group and plural of a kind; the plural of a kind without a class is guessed from English grammar."""
     view = view_of(kind)
     known = _PLURALS.get((view.gvk.group, view.gvk.kind))
-    return view.gvk.group, known or (_guess(view.gvk) if view.definition is None else view.definition.plural)
+    return view.gvk.group, known or (_guess_plural(view.gvk) if view.definition is None else view.definition.plural)
 
 
-def _guess(gvk: GroupVersionKind) -> str:
+def _guess_plural(gvk: GroupVersionKind) -> str:
     return plural_of(gvk.kind)
 
 
 def merge_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
-    """The rules of a Role that give leave for all these, wherever: merged, sorted, and nothing else."""
+    """The rules of a Role for these permissions, merged and sorted; namespaces are ignored."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for one in permissions:
         verbs.setdefault((one.group, one.resource, tuple(sorted(one.names))), set()).update(one.verbs)
@@ -236,17 +230,17 @@ def merge_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
             **({"resourceNames": list(names)} if names else {}),
             "verbs": list(what),
         }
-        for (group, names, what), several in sorted(resources.items(), key=_place_of)
+        for (group, names, what), several in sorted(resources.items(), key=_rule_order)
     ]
 
 
-def _place_of(pair: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]]) -> tuple[Any, ...]:
+def _rule_order(pair: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]]) -> tuple[Any, ...]:
     (group, names, _), resources = pair
     return group, resources, names
 
 
 def _drop_covered(verbs: dict[tuple[str, str, tuple[str, ...]], set[str]]) -> None:
-    """What may be done with all objects need not be said again of some."""
+    """Removes verbs on named objects that are allowed for all objects anyway."""
     for group, resource, names in list(verbs):
         if names:
             verbs[group, resource, names] -= verbs.get((group, resource, ()), set())
@@ -259,7 +253,7 @@ def _sorted(verbs: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_permissions(roles: Iterable[Any]) -> Sequence[Permission]:
-    """What Roles and ClusterRoles, as trees, give leave for; other objects, and rules about URLs, are passed over."""
+    """The permissions of Roles and ClusterRoles; other objects and non-resource rules are ignored."""
     found: list[Permission] = []
     for role in roles:
         if role.get("kind") not in ("Role", "ClusterRole"):
@@ -275,7 +269,7 @@ def read_permissions(roles: Iterable[Any]) -> Sequence[Permission]:
 
 
 _STATUS: Final = {"set_condition", "set_status", "save", "update_status"}
-# What each call asks of the kind of its object: an apply makes the object if it is not there.
+# The verbs that each call needs on the kind of its object: an apply creates a missing object.
 _CHILD: Final[Mapping[str, tuple[str, ...]]] = {
     "apply": ("create", "patch"),
     "create": ("create",),
@@ -284,7 +278,9 @@ _CHILD: Final[Mapping[str, tuple[str, ...]]] = {
     "update": ("update",),
 }
 _OWN: Final[Mapping[str, tuple[str, ...]]] = {**_CHILD, "save": ("patch",)}
-_UNREAD: Final = frozenset({Deed("apply", is_own=False), Deed("record", is_own=True), Deed("set_status", is_own=True)})
+_ASSUMED_CALLS: Final = frozenset(
+    {ContextCall("apply", is_own=False), ContextCall("record", is_own=True), ContextCall("set_status", is_own=True)}
+)
 
 
 def infer_permissions(
@@ -295,14 +291,14 @@ def infer_permissions(
     extras: Iterable[Permission] = (),
     without: Iterable[Permission] = (),
 ) -> Sequence[Permission]:
-    """What a program with these controllers must be allowed to do.
+    """The permissions that a program with these controllers needs.
 
-    `namespace` is its own, in which the Lease of that name is, if it elects a leader. `extras` are added, and what is
-    in `without` is taken away, for a case in which the code looks as if it did more than it does.
+    `namespace` is that of the program and of its `lease`, if it uses leader election. `extras` are added, and verbs in
+    `without` are removed, for code that seems to do more than it does.
     """
     found = [one for controller in controllers for one in _of_controller(controller)]
     if lease is not None:
-        why = "elects a leader"
+        why = "leader election"
         found.append(Permission("coordination.k8s.io", "leases", ["create"], namespace=namespace, why=why))
         named: dict[str, Any] = {"names": [lease], "namespace": namespace, "why": why}
         found.append(Permission("coordination.k8s.io", "leases", ["get", "update"], **named))
@@ -311,61 +307,67 @@ def infer_permissions(
 
 def _of_controller(controller: Controller[Any]) -> Iterator[Permission]:
     name = controller.name
-    deeds = deeds_of(controller.reconcile, controller.cleanup, controller.gone, controller.gave_up)
-    deeds = _UNREAD if deeds is None else deeds
-    yield from _watched(controller.kind, _place(controller.kind, controller.namespace), f"{name} looks at them")
-    yield from _own(controller, deeds)
+    calls = context_calls(controller.reconcile, controller.cleanup, controller.gone, controller.gave_up)
+    calls = _ASSUMED_CALLS if calls is None else calls
+    yield from _watch_permissions(
+        controller.kind, _namespace_of(controller.kind, controller.namespace), f"{name} reconciles them"
+    )
+    yield from _own_permissions(controller, calls)
     for relation in controller.relations:
         if isinstance(relation, Owns | Watches | References):
-            yield from _watched(relation.kind, _place(relation.kind, relation.namespace), f"{name} follows them")
+            yield from _watch_permissions(
+                relation.kind, _namespace_of(relation.kind, relation.namespace), f"{name} watches them"
+            )
         if isinstance(relation, Owns):
-            place = _place(relation.kind, relation.namespace or controller.namespace)
-            yield from _written(relation.kind, place, deeds, f"{name} owns them")
-    yield from _recorded(controller, deeds)
+            child_namespace = _namespace_of(relation.kind, relation.namespace or controller.namespace)
+            yield from _child_permissions(relation.kind, child_namespace, calls, f"{name} owns them")
+    yield from _event_permissions(controller, calls)
 
 
-def _watched(kind: Kind[Any], namespace: str | None, why: str) -> Iterator[Permission]:
-    """What an informer does: it lists and watches; single objects are read after a conflict, or when asked for live."""
+def _watch_permissions(kind: Kind[Any], namespace: str | None, why: str) -> Iterator[Permission]:
+    """The verbs of an informer: list and watch; get is for live reads, for example after a conflict."""
     group, resource = resource_of(kind)
     yield Permission(group, resource, ["watch"], namespace=namespace, why=why)
-    # A server that streams what is there needs no list, and one that does not is asked for it.
+    # A list is only needed for servers without streaming lists.
     yield Permission(group, resource, ["get", "list"], namespace=namespace, why=why, rarely=True)
 
 
-def _own(controller: Controller[Any], deeds: frozenset[Deed]) -> Iterator[Permission]:
+def _own_permissions(controller: Controller[Any], calls: frozenset[ContextCall]) -> Iterator[Permission]:
     group, resource = resource_of(controller.kind)
-    where: dict[str, Any] = {"namespace": _place(controller.kind, controller.namespace)}
+    where: dict[str, Any] = {"namespace": _namespace_of(controller.kind, controller.namespace)}
     if controller.finalizer is not None:
         yield Permission(group, resource, ["patch"], why=f"{controller.name} has a finalizer", **where)
     definition = view_of(controller.kind).definition
     has_status = definition is None or definition.status
-    if has_status and any(one.name in _STATUS for one in deeds):
-        yield Permission(group, f"{resource}/status", ["patch"], why=f"{controller.name} tells how it is", **where)
-    verbs = {verb for one in deeds if one.is_own for verb in _OWN.get(one.name, ())}
+    if has_status and any(one.name in _STATUS for one in calls):
+        yield Permission(group, f"{resource}/status", ["patch"], why=f"{controller.name} writes the status", **where)
+    verbs = {verb for one in calls if one.is_own for verb in _OWN.get(one.name, ())}
     if verbs:
         yield Permission(group, resource, sorted(verbs), why=f"{controller.name} writes its own objects", **where)
     if any(isinstance(one, Owns) for one in controller.relations):
-        why = "children that block the deletion of their owner are made with this leave only"
+        why = "required to set blockOwnerDeletion on children"
         yield Permission(group, f"{resource}/finalizers", ["update"], why=why, rarely=True, **where)
 
 
-def _written(kind: Kind[Any], namespace: str | None, deeds: frozenset[Deed], why: str) -> Iterator[Permission]:
+def _child_permissions(
+    kind: Kind[Any], namespace: str | None, calls: frozenset[ContextCall], why: str
+) -> Iterator[Permission]:
     group, resource = resource_of(kind)
-    verbs = {verb for one in deeds if not one.is_own for verb in _CHILD.get(one.name, ())}
+    verbs = {verb for one in calls if not one.is_own for verb in _CHILD.get(one.name, ())}
     if verbs:
         yield Permission(group, resource, sorted(verbs), namespace=namespace, why=why)
 
 
-def _recorded(controller: Controller[Any], deeds: frozenset[Deed]) -> Iterator[Permission]:
-    """Events are made where their object is; one that happens again is counted by a patch."""
-    namespace = _place(controller.kind, controller.namespace)
-    is_told = any(one.name == "record" for one in deeds)
-    why = f"{controller.name} tells what happens"
-    yield Permission("events.k8s.io", "events", ["create"], namespace=namespace, why=why, rarely=not is_told)
+def _event_permissions(controller: Controller[Any], calls: frozenset[ContextCall]) -> Iterator[Permission]:
+    """Events are created in the namespace of their object; repeated ones are patched."""
+    namespace = _namespace_of(controller.kind, controller.namespace)
+    records_events = any(one.name == "record" for one in calls)
+    why = f"{controller.name} records Events"
+    yield Permission("events.k8s.io", "events", ["create"], namespace=namespace, why=why, rarely=not records_events)
     yield Permission("events.k8s.io", "events", ["patch"], namespace=namespace, why=why, rarely=True)
 
 
-def _place(kind: Kind[Any], namespace: str | None) -> str | None:
+def _namespace_of(kind: Kind[Any], namespace: str | None) -> str | None:
     definition = view_of(kind).definition
     return namespace if definition is None or definition.namespaced else None
 
@@ -392,38 +394,42 @@ def roles_of(
     namespace: str,
     labels: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """A ClusterRole for what is allowed everywhere, a Role for each namespace, and bindings to a service account."""
-    by_place: dict[str | None, list[Permission]] = {}
+    """A ClusterRole for cluster-wide permissions, a Role for each namespace, and bindings to a service account."""
+    by_namespace: dict[str | None, list[Permission]] = {}
     for one in permissions:
-        by_place.setdefault(one.namespace, []).append(one)
+        by_namespace.setdefault(one.namespace, []).append(one)
     made: list[dict[str, Any]] = []
-    everywhere = by_place.get(None, [])
-    for place in sorted(by_place, key=lambda one: one or ""):
-        mine = [one for one in by_place[place] if place is None or not _is_covered(one, everywhere)]
+    everywhere = by_namespace.get(None, [])
+    for role_namespace in sorted(by_namespace, key=lambda one: one or ""):
+        mine = [
+            one for one in by_namespace[role_namespace] if role_namespace is None or not _is_covered(one, everywhere)
+        ]
         if mine:
-            made += _pair(merge_rules(mine), place, name=name, account=account, namespace=namespace, labels=labels)
+            made += _role_and_binding(
+                merge_rules(mine), role_namespace, name=name, account=account, namespace=namespace, labels=labels
+            )
     return made
 
 
 def _is_covered(one: Permission, everywhere: Sequence[Permission]) -> bool:
-    """Whether what is allowed in a namespace is allowed everywhere anyway."""
+    """Whether a permission in a namespace is already granted cluster-wide."""
     same = [
         other for other in everywhere if (other.group, other.resource, other.names) == (one.group, one.resource, ())
     ]
     return set(one.verbs) <= {verb for other in same for verb in other.verbs}
 
 
-def _pair(
+def _role_and_binding(
     rules: list[dict[str, Any]],
-    place: str | None,
+    role_namespace: str | None,
     *,
     name: str,
     account: str,
     namespace: str,
     labels: Mapping[str, str] | None,
 ) -> list[dict[str, Any]]:
-    kind = "ClusterRole" if place is None else "Role"
-    metadata: dict[str, Any] = {"name": name, **({} if place is None else {"namespace": place})}
+    kind = "ClusterRole" if role_namespace is None else "Role"
+    metadata: dict[str, Any] = {"name": name, **({} if role_namespace is None else {"namespace": role_namespace})}
     metadata |= {"labels": dict(labels)} if labels else {}
     api = "rbac.authorization.k8s.io"
     return [

@@ -1,4 +1,4 @@
-"""Makes the structural OpenAPI v3 schema of a class, as a CustomResourceDefinition needs it.
+"""Generates the structural OpenAPI v3 schema of a class for a CustomResourceDefinition.
 
 ```python
 class WebsiteSpec(Spec, rules=[Rule("self.replicas <= self.most", "replicas must not be above most")]):
@@ -7,21 +7,10 @@ class WebsiteSpec(Spec, rules=[Rule("self.replicas <= self.most", "replicas must
     most: int = 10
 ```
 
-Attributes without a default are required; a default becomes one of the schema, so that the server fills it in. `None`
-as the default means absence; where None is allowed and is not the default, null is a value of its own (`nullable`).
-Docstrings, and texts under attributes, become descriptions.
-
-Takes type annotations apart: what is inside `Annotated`, behind an alias, and beside `None`.
-
-Turns what stands in `Annotated` into keywords of a schema: bounds, patterns, list types, CEL rules.
-
-The schemas of types that have nothing inside: texts, numbers, times, quantities, enumerations.
-
-Unions of classes that a tag tells apart, as far as a structural schema can say them.
-
-Finds the words for a schema: docstrings of classes, and the texts that stand under their attributes.
-
-Puts the keys of generated documents into the order in which people read them.
+Attributes without a default are required; a default becomes the default of the schema, which the server sets. `None` as
+the default means absence; where None is allowed and not the default, the schema is `nullable`. Docstrings of classes
+and of attributes become descriptions. `Annotated` metadata becomes bounds, patterns, list types and CEL rules. Unions
+of tagged classes become one object with `oneOf` branches. Keys are ordered for readers.
 """
 
 import ast
@@ -58,67 +47,67 @@ __all__ = [
     "ANYTHING",
     "INT_OR_STRING",
     "PRESERVE",
-    "Place",
     "Schema",
+    "SchemaPath",
     "annotate",
-    "arrange",
     "constrain",
     "describe",
     "describe_fields",
     "enum_schema",
     "leaf_schema",
     "options_of",
+    "order_keys",
     "schema_for",
     "schema_of",
-    "unfold",
+    "unwrap_annotated",
     "validations",
     "values_schema",
     "variants_schema",
 ]
 
-_OURS: Final = ("levelset.kinds.", "levelset.objects.")
+_OWN_PACKAGES: Final = ("levelset.kinds.", "levelset.objects.")
 
 Schema = dict[str, Any]
-"""A schema as it stands in a CustomResourceDefinition."""
+"""A schema as in a CustomResourceDefinition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a class a schema is made: for what is said when none can be made, and for what is inside itself."""
+class SchemaPath:
+    """The position in a class for which a schema is generated, for error messages and to detect recursion."""
 
     path: str
     inside: tuple[type, ...] = ()
     is_open: bool = False
-    """Whether what the schema does not name is kept."""
-    keeps_null: bool = True
-    """Whether null is a value of its own here; it is not where it says the same as absence."""
+    """Whether unknown fields are preserved."""
+    distinguishes_null: bool = True
+    """Whether null differs from absence here."""
     reads_source: bool = True
-    """Whether words are looked for in source files."""
+    """Whether descriptions are read from source files."""
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it is in a class that comes with the house, whose defaults stand for what is not there."""
-        return bool(self.inside) and self.inside[-1].__module__.startswith(_OURS)
+    def is_own_class(self) -> bool:
+        """Whether it is in a class of levelset, whose defaults mean absence."""
+        return bool(self.inside) and self.inside[-1].__module__.startswith(_OWN_PACKAGES)
 
-    def member(self, name: str, *, keeps_null: bool = True) -> "Place":
-        """The place of a member of this one."""
-        return replace(self, path=f"{self.path}.{name}", is_open=False, keeps_null=keeps_null)
+    def member(self, name: str, *, distinguishes_null: bool = True) -> "SchemaPath":
+        """The path of a member."""
+        return replace(self, path=f"{self.path}.{name}", is_open=False, distinguishes_null=distinguishes_null)
 
-    def items(self) -> "Place":
-        """The place of what this one has many of."""
-        return replace(self, path=f"{self.path}[]", keeps_null=True)
+    def items(self) -> "SchemaPath":
+        """The path of the items."""
+        return replace(self, path=f"{self.path}[]", distinguishes_null=True)
 
-    def within(self, model: type) -> "Place":
-        """The same place, inside of a class."""
+    def within(self, model: type) -> "SchemaPath":
+        """The same path, inside of a class."""
         return replace(self, inside=(*self.inside, model), is_open=False)
 
-    def refuse(self, why: str) -> ConfigError:
-        """The error that says why there is no schema for this place."""
+    def error(self, why: str) -> ConfigError:
+        """The error for a type without a structural schema."""
         return ConfigError(f"{self.path}: {why}")
 
 
-def unfold(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The type itself, and everything that `Annotated` puts beside it, the innermost first."""
+def unwrap_annotated(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The type itself and its `Annotated` metadata, the innermost first; aliases are resolved."""
     extras: tuple[Any, ...] = ()
     while True:
         if get_origin(hint) is Annotated:
@@ -150,48 +139,48 @@ PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 _LENGTHS: Final = {"string": "Length", "array": "Items", "object": "Properties"}
 _NUMBERS: Final = ("integer", "number")
-# What Kubernetes fills in where a key is left out of one of its own objects.
+# The defaults of list map keys in built-in kinds.
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
-# Python's own inventions, which RE2 refuses: look-around, references back, conditions, possessive repetitions.
+# Syntax that RE2 does not support: look-around, back references, conditions, possessive quantifiers.
 _NOT_RE2: Final = re.compile(r"\(\?(?:[=!#>(]|<[=!]|P=)|(?<!\\)(?:\\\\)*\\[1-9Z]|[*+?}]\+")
 
 
-def annotate(schema: Schema, extras: Iterable[Any], place: Place) -> Schema:
-    """The schema with what was declared beside its type; ConfigError if that does not go with the type."""
+def annotate(schema: Schema, extras: Iterable[Any], path: SchemaPath) -> Schema:
+    """The schema with the `Annotated` metadata applied; ConfigError if it does not fit the type."""
     made = dict(schema)
     for one in extras:
         if isinstance(one, msgspec.Meta):
-            made.update(constrain(made, one, place))
+            made.update(constrain(made, one, path))
         else:
-            made.update(_declare(made, one, place))
+            made.update(_declare(made, one, path))
     rules = [one for one in extras if isinstance(one, Rule)]
     if rules:
         made["x-kubernetes-validations"] = [*made.get("x-kubernetes-validations", []), *validations(rules)]
     return made
 
 
-def constrain(schema: Mapping[str, Any], meta: msgspec.Meta, place: Place) -> Schema:
-    """The keywords that a `Meta` amounts to."""
+def constrain(schema: Mapping[str, Any], meta: msgspec.Meta, path: SchemaPath) -> Schema:
+    """The keywords of a `Meta`."""
     made: Schema = {}
     kind = schema.get("type", "")
     for name, value in (("minimum", meta.ge), ("minimum", meta.gt), ("maximum", meta.le), ("maximum", meta.lt)):
         if value is not None:
-            made[name] = _number(kind, value, place)
+            made[name] = _number(kind, value, path)
     made |= {"exclusiveMinimum": True} if meta.gt is not None else {}
     made |= {"exclusiveMaximum": True} if meta.lt is not None else {}
     if meta.multiple_of is not None:
-        made["multipleOf"] = _number(kind, meta.multiple_of, place)
+        made["multipleOf"] = _number(kind, meta.multiple_of, path)
     for name, size in (("min", meta.min_length), ("max", meta.max_length)):
         if size is not None:
-            made[name + _length(kind, place)] = size
+            made[name + _length(kind, path)] = size
     if meta.pattern is not None:
-        made["pattern"] = _pattern(kind, meta.pattern, place)
+        made["pattern"] = _pattern(kind, meta.pattern, path)
     words = {"title": meta.title, "description": meta.description}
     return {**made, **{name: text for name, text in words.items() if text}, **(meta.extra_json_schema or {})}
 
 
 def validations(rules: Iterable[Rule]) -> list[dict[str, Any]]:
-    """Rules as a schema has them: only what they say."""
+    """Rules as `x-kubernetes-validations`, without empty fields."""
     return [{name: value for name, value in _rule(one).items() if value} for one in rules]
 
 
@@ -206,76 +195,78 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _number(kind: str, value: float, place: Place) -> float:
+def _number(kind: str, value: float, path: SchemaPath) -> float:
     if kind not in _NUMBERS:
-        raise place.refuse(f"a bound of {value} is for numbers; for other types write a Rule")
+        raise path.error(f"the bound {value} applies to numbers only; use a Rule for other types")
     return value
 
 
-def _length(kind: str, place: Place) -> str:
+def _length(kind: str, path: SchemaPath) -> str:
     if kind not in _LENGTHS:
-        raise place.refuse("a length is for texts, lists and maps; take min_length and max_length away")
+        raise path.error("a length applies to strings, lists and maps only; remove min_length and max_length")
     return _LENGTHS[kind]
 
 
-def _pattern(kind: str, pattern: str, place: Place) -> str:
+def _pattern(kind: str, pattern: str, path: SchemaPath) -> str:
     if kind != "string":
-        raise place.refuse("a pattern is for texts; take it away, or write a Rule")
+        raise path.error("a pattern applies to strings only; remove it, or use a Rule")
     if _NOT_RE2.search(pattern):
-        raise place.refuse(f"the pattern {pattern!r} has what only Python knows; servers read RE2, without look-around")
+        raise path.error(
+            f"the pattern {pattern!r} is not valid RE2, which servers use: no look-around or back references"
+        )
     return pattern
 
 
-def _declare(schema: Schema, declared: Any, place: Place) -> Schema:
+def _declare(schema: Schema, declared: Any, path: SchemaPath) -> Schema:
     match declared:
         case ListMap(keys):
-            return _list_map(schema, keys, place)
+            return _list_map(schema, keys, path)
         case ListSet():
-            _require(schema, "array", "ListSet is for lists", place)
+            _require(schema, "array", "ListSet applies to lists", path)
             return {"x-kubernetes-list-type": "set"}
         case Atomic():
-            return {f"x-kubernetes-{_container(schema, place)}-type": "atomic"}
+            return {f"x-kubernetes-{_container(schema, path)}-type": "atomic"}
         case PreserveUnknown():
             return _open(schema)
         case Embedded():
-            _require(schema, "object", "Embedded is for maps and classes", place)
+            _require(schema, "object", "Embedded applies to maps and classes", path)
             return {"x-kubernetes-embedded-resource": True}
         case _:
             return {}
 
 
-def _require(schema: Schema, kind: str, rule: str, place: Place) -> None:
+def _require(schema: Schema, kind: str, rule: str, path: SchemaPath) -> None:
     if schema.get("type") != kind:
-        raise place.refuse(f"{rule}, and this is of type {schema.get('type', 'any')}")
+        raise path.error(f"{rule}, but this is of type {schema.get('type', 'any')}")
 
 
-def _container(schema: Schema, place: Place) -> str:
+def _container(schema: Schema, path: SchemaPath) -> str:
     kind = {"array": "list", "object": "map"}.get(schema.get("type", ""))
     if kind is None:
-        raise place.refuse("Atomic is for lists and maps; everything else is replaced as a whole anyway")
+        raise path.error("Atomic applies to lists and maps only; other types are always replaced as a whole")
     return kind
 
 
 def _open(schema: Schema) -> Schema:
-    """Keeps what no schema names: of an object itself, of a list in its items."""
+    """Preserves unknown fields: of an object itself, or of the items of a list."""
     if schema.get("type") == "array":
         return {"items": {**schema["items"], **_open(schema["items"])}}
     return {PRESERVE: True}
 
 
-def _list_map(schema: Schema, keys: tuple[str, ...], place: Place) -> Schema:
-    """A list whose items are told apart by members, by their names on the wire; each must be there in every item."""
-    _require(schema, "array", "ListMap is for lists", place)
+def _list_map(schema: Schema, keys: tuple[str, ...], path: SchemaPath) -> Schema:
+    """A list map; its keys are wire names, and every item must have them (or a default)."""
+    _require(schema, "array", "ListMap applies to lists", path)
     items: Schema = schema["items"]
     known: dict[str, Schema] = dict(items.get("properties", {}))
     found: list[str] = []
     for key in keys:
         name = key if key in known else wire_name(key)
         if name not in known:
-            raise place.refuse(f"ListMap({key!r}): its items have no such member, but {', '.join(known) or 'none'}")
+            raise path.error(f"ListMap({key!r}): its items have no such field; they have {', '.join(known) or 'none'}")
         if name not in items.get("required", ()) and "default" not in known[name]:
-            if not place.is_ours:
-                raise place.refuse(f"ListMap({key!r}): the member must be there in every item; give it another default")
+            if not path.is_own_class:
+                raise path.error(f"ListMap({key!r}): the key must be present in every item; give it a default")
             known[name] = {**known[name], "default": _KEY_DEFAULTS.get(name, "")}
         found.append(name)
     items = {**items, "properties": known}
@@ -289,7 +280,7 @@ INT_OR_STRING: Final[Mapping[str, Any]] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
 }
-"""A number or a text, as a port or a share is: 8080, "http", "25%"."""
+"""A number or a string, such as a port or a percentage: 8080, "http", "25%"."""
 
 _AMOUNT: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 
@@ -302,7 +293,7 @@ _LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
     dt.datetime: {"type": "string", "format": "date-time"},
     MicroTime: {"type": "string", "format": "date-time"},
     dt.date: {"type": "string", "format": "date"},
-    # Neither has a format that a server would read as Python writes it.
+    # No OpenAPI format matches what Python writes for these.
     dt.time: {"type": "string"},
     dt.timedelta: {"type": "string"},
     uuid.UUID: {"type": "string", "format": "uuid"},
@@ -315,25 +306,25 @@ _LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
 
 
 def leaf_schema(hint: Any) -> Schema | None:
-    """The schema of a type without parts, or None for one that has some."""
+    """The schema of a scalar type; None for other types."""
     try:
         found = _LEAVES.get(hint)
-    except TypeError:  # a hint that cannot be a key is no leaf
+    except TypeError:  # an unhashable hint is not a scalar type
         return None
     return None if found is None else dict(found)
 
 
-def enum_schema(kind: type[enum.Enum], place: Place) -> Schema:
+def enum_schema(kind: type[enum.Enum], path: SchemaPath) -> Schema:
     """The schema of an enumeration: the values of its members."""
-    return values_schema([one.value for one in kind], place)
+    return values_schema([one.value for one in kind], path)
 
 
-def values_schema(values: Sequence[Any], place: Place) -> Schema:
-    """The schema of a choice of values, which must be of one type."""
+def values_schema(values: Sequence[Any], path: SchemaPath) -> Schema:
+    """The schema of an enumeration of values, which must have one type."""
     found = {_kind(one) for one in values}
     if len(found) != 1 or "" in found:
         shown = ", ".join(map(repr, values))
-        raise place.refuse(f"a choice of {shown} is of several types, or of one without a schema; choose among texts")
+        raise path.error(f"the values {shown} have several types, or one without a schema; use strings")
     return {"type": found.pop(), "enum": list(values)}
 
 
@@ -351,24 +342,26 @@ def _kind(value: Any) -> str:
             return ""
 
 
-def variants_schema(models: Sequence[type[Any]], schemas: Sequence[Schema], place: Place) -> Schema:
-    """One object with the members of all variants; which of them must be there depends on the tag.
+def variants_schema(models: Sequence[type[Any]], schemas: Sequence[Schema], path: SchemaPath) -> Schema:
+    """One object with the fields of all variants; the tag decides which are required.
 
-    A structural schema names every member once, outside of the alternatives: variants that give one name to two
-    different things have none.
+    A structural schema defines every field once, outside of `oneOf`: variants with different schemas for one field name
+    are rejected.
     """
     tags = {model.__struct_config__.tag_field for model in models}
     if len(tags) != 1 or None in tags:
         names = " | ".join(model.__name__ for model in models)
-        raise place.refuse(f"{names} cannot be told apart; give each a tag: class A(Model, tag=True, tag_field='type')")
+        raise path.error(
+            f"{names} cannot be distinguished; give each a tag: class A(Model, tag=True, tag_field='type')"
+        )
     (tag,) = tags
     values = [model.__struct_config__.tag for model in models]
     merged: Schema = {tag: {"type": "string", "enum": values}}
     for model, schema in zip(models, schemas, strict=True):
-        _refuse_rules(model, schema, place)
+        _reject_rules(model, schema, path)
         for name, child in schema["properties"].items():
             if name != tag and merged.setdefault(name, _shared(name, child, schemas)) != _shared(name, child, schemas):
-                raise place.refuse(f"{name} of {model.__name__} has another schema than in another variant; rename one")
+                raise path.error(f"{name} of {model.__name__} has another schema than in another variant; rename one")
     branches = [
         {"properties": {tag: {"enum": [value]}}, "required": list(schema.get("required", ()))}
         for value, schema in zip(values, schemas, strict=True)
@@ -377,38 +370,38 @@ def variants_schema(models: Sequence[type[Any]], schemas: Sequence[Schema], plac
 
 
 def _shared(name: str, child: Schema, schemas: Sequence[Schema]) -> Schema:
-    """A member as all variants have it: the default of one variant would be filled in for the others too."""
+    """A field of all variants; a default is dropped unless all have the field, since it would apply to all of them."""
     if all(name in one["properties"] for one in schemas):
         return child
     return {keyword: value for keyword, value in child.items() if keyword != "default"}
 
 
-def _refuse_rules(model: type[Any], schema: Schema, place: Place) -> None:
-    """A rule of one variant would be asked of all of them."""
+def _reject_rules(model: type[Any], schema: Schema, path: SchemaPath) -> None:
+    """Raises ConfigError for rules of one variant, which would apply to all of them."""
     if "x-kubernetes-validations" in schema:
-        raise place.refuse(
-            f"the rules of {model.__name__} would hold for every variant; put them where the union stands"
-        )
+        raise path.error(f"the rules of {model.__name__} would apply to every variant; put them on the union")
 
 
 _OWN_PREFIX = "levelset."
 
 
 def describe(model: type) -> str:
-    """The docstring of a class itself, not of a base, with its indentation taken away; empty if it has none."""
+    """The docstring of a class itself, not of a base class, without indentation; empty if it has none."""
     return inspect.cleandoc(vars(model).get("__doc__") or "")
 
 
 def describe_fields(model: type) -> Mapping[str, str]:
-    """What stands as a text under each attribute, by its Python name; a subclass's words win.
+    """The attribute docstrings of a class by Python name; those of a subclass take precedence.
 
-    Needs the source: a class that was made at a prompt has no such words.
+    Needs the source file: classes defined at a prompt have no attribute docstrings.
     """
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         path = _file_of(one)
         if path is not None:
-            found.update(_read(path, path.stat().st_mtime_ns).get(one.__qualname__.replace(".<locals>", ""), {}))
+            found.update(
+                _read_docstrings(path, path.stat().st_mtime_ns).get(one.__qualname__.replace(".<locals>", ""), {})
+            )
     return found
 
 
@@ -421,8 +414,8 @@ def _file_of(model: type) -> Path | None:
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, _: int) -> Mapping[str, Mapping[str, str]]:
-    """The words of all classes in a file, by their qualified names; a file that has changed is read again."""
+def _read_docstrings(path: Path, _: int) -> Mapping[str, Mapping[str, str]]:
+    """The attribute docstrings of all classes in a file, by qualified name; cached until the file changes."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
@@ -433,12 +426,12 @@ def _read(path: Path, _: int) -> Mapping[str, Mapping[str, str]]:
 def _classes(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     for one in body:
         if isinstance(one, ast.ClassDef):
-            yield f"{prefix}{one.name}", _words(one.body)
+            yield f"{prefix}{one.name}", _attribute_docstrings(one.body)
         if isinstance(one, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _classes(one.body, f"{prefix}{one.name}.")
 
 
-def _words(body: Sequence[ast.stmt]) -> Mapping[str, str]:
+def _attribute_docstrings(body: Sequence[ast.stmt]) -> Mapping[str, str]:
     return {
         first.target.id: inspect.cleandoc(second.value.value)
         for first, second in itertools.pairwise(body)
@@ -457,27 +450,27 @@ _FIRST: Final = (
     *("required", "properties", "items", "additionalProperties"),
 )
 _RANK: Final = {name: rank for rank, name in enumerate(_FIRST)}
-# Below these, keys are names that somebody chose, in an order that somebody chose.
-_CHOSEN: Final = frozenset({"default", "enum", "example", "properties"})
+# Keys below these are user-defined and keep their order.
+_USER_KEYS: Final = frozenset({"default", "enum", "example", "properties"})
 
 
-def arrange(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same schema: what a value is, what is inside of it, extensions last; properties as they were declared."""
+def order_keys(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with ordered keys: type and bounds, then members, then extensions; properties as declared."""
     made: dict[str, Any] = {}
     for name in sorted(schema, key=lambda one: (_RANK.get(one, len(_RANK)), one)):
         value = schema[name]
         if name == "properties":
-            value = {member: arrange(child) for member, child in value.items()}
-        elif name not in _CHOSEN:
-            value = _arranged(value)
+            value = {member: order_keys(child) for member, child in value.items()}
+        elif name not in _USER_KEYS:
+            value = _ordered(value)
         made[name] = value
     return made
 
 
-def _arranged(value: Any) -> Any:
+def _ordered(value: Any) -> Any:
     if is_map(value):
-        return arrange(value)
-    return [_arranged(one) for one in value] if is_list(value) else value
+        return order_keys(value)
+    return [_ordered(one) for one in value] if is_list(value) else value
 
 
 _LISTS: Final = (list, tuple, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)
@@ -488,118 +481,116 @@ _ABSENT: Final = (None, msgspec.UNSET, msgspec.NODEFAULT)
 
 
 def schema_of(kind: type[Object], *, reads_source: bool = True) -> Schema:
-    """The schema of a kind: everything that stands under `openAPIV3Schema`.
+    """The schema of a kind: the value of `openAPIV3Schema`.
 
-    ConfigError names the attribute, such as `Website.spec.ports`, for which there is no structural schema. The texts
-    under attributes are read from source files; `reads_source=False` goes without, where nothing may block.
+    ConfigError names the attribute, such as `Website.spec.ports`, that has no structural schema. Attribute docstrings
+    are read from source files; `reads_source=False` skips them where file access must not block.
     """
     definition_of(kind)
-    place = Place(kind.__name__, reads_source=reads_source)
-    made = _struct_schema(kind, place)
+    path = SchemaPath(kind.__name__, reads_source=reads_source)
+    made = _struct_schema(kind, path)
     own = {name: value for name, value in made["properties"].items() if name not in _IDENTITY}
     identity: Schema = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
     required = [name for name in made.pop("required", ()) if name in own]
-    return arrange({**made, "properties": {**identity, **own}, **({"required": required} if required else {})})
+    return order_keys({**made, "properties": {**identity, **own}, **({"required": required} if required else {})})
 
 
-def schema_for(hint: Any, place: Place) -> Schema:
-    """The schema of any type that may stand in a class."""
-    base, extras = unfold(hint)
+def schema_for(hint: Any, path: SchemaPath) -> Schema:
+    """The schema of a type annotation."""
+    base, extras = unwrap_annotated(hint)
     if any(isinstance(one, PreserveUnknown) for one in extras):
-        place = replace(place, is_open=True)
+        path = replace(path, is_open=True)
     options, is_nullable = options_of(base)
-    inner = replace(place, keeps_null=False) if is_nullable else place
+    inner = replace(path, distinguishes_null=False) if is_nullable else path
     if len(options) == 1 and options[0] is not base:
         made = schema_for(options[0], inner)
     elif len(options) == 1:
-        made = _type_schema(base, place)
+        made = _type_schema(base, path)
     else:
         made = _union_schema(options, inner)
-    made = annotate(made, extras, place)
-    return _nullable(made) if is_nullable and place.keeps_null else made
+    made = annotate(made, extras, path)
+    return _nullable(made) if is_nullable and path.distinguishes_null else made
 
 
 def _nullable(schema: Schema) -> Schema:
     return {**schema, "nullable": True, **({"enum": [*schema["enum"], None]} if "enum" in schema else {})}
 
 
-def _type_schema(hint: Any, place: Place) -> Schema:
+def _type_schema(hint: Any, path: SchemaPath) -> Schema:
     found = leaf_schema(hint)
     if found is not None:
         return found
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin is Literal:
-        return _literal_schema(arguments, place)
+        return _literal_schema(arguments, path)
     if isinstance(hint, TypeVar):
-        return _type_schema(hint.__bound__ or Any, place)
+        return _type_schema(hint.__bound__ or Any, path)
     if origin in _LISTS or origin in _SETS:
-        return _list_schema(origin, arguments, place)
+        return _list_schema(origin, arguments, path)
     if origin in _MAPS:
-        return _map_schema(arguments, place)
+        return _map_schema(arguments, path)
     if isinstance(origin, type) and issubclass(origin, enum.Enum):
-        return enum_schema(origin, place)
+        return enum_schema(origin, path)
     if isinstance(origin, type) and issubclass(origin, Object):
-        return _embedded_schema(origin, hint, place)
+        return _embedded_schema(origin, hint, path)
     if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
-        return _struct_schema(hint, place)
+        return _struct_schema(hint, path)
     shown = getattr(hint, "__name__", str(hint))
-    raise place.refuse(
-        f"there is no schema for {shown}; use a Model, a list, a dict with texts as keys, or a plain type"
-    )
+    raise path.error(f"there is no schema for {shown}; use a Model, a list, a dict with string keys, or a scalar type")
 
 
-def _literal_schema(values: tuple[Any, ...], place: Place) -> Schema:
-    made = values_schema([one for one in values if one is not None], place)
-    return _nullable(made) if None in values and place.keeps_null else made
+def _literal_schema(values: tuple[Any, ...], path: SchemaPath) -> Schema:
+    made = values_schema([one for one in values if one is not None], path)
+    return _nullable(made) if None in values and path.distinguishes_null else made
 
 
-def _list_schema(origin: Any, arguments: tuple[Any, ...], place: Place) -> Schema:
+def _list_schema(origin: Any, arguments: tuple[Any, ...], path: SchemaPath) -> Schema:
     if origin is tuple and arguments and arguments[-1] is not Ellipsis:
-        return _fixed_schema(arguments, place)
+        return _fixed_schema(arguments, path)
     item = arguments[0] if arguments else Any
-    made: Schema = {"type": "array", "items": schema_for(item, place.items())}
+    made: Schema = {"type": "array", "items": schema_for(item, path.items())}
     if origin in _SETS:
         made["x-kubernetes-list-type"] = "set"
-    elif unfold(item)[0] is Condition:
+    elif unwrap_annotated(item)[0] is Condition:
         made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     return made
 
 
-def _fixed_schema(arguments: tuple[Any, ...], place: Place) -> Schema:
-    """A tuple of so many items: a list of that length, if all are of one type."""
+def _fixed_schema(arguments: tuple[Any, ...], path: SchemaPath) -> Schema:
+    """A tuple of fixed length: a list of that length, if all items have one type."""
     if any(one != arguments[0] for one in arguments):
-        raise place.refuse("a tuple of several types has no structural schema; make it a Model with a name for each")
+        raise path.error("a tuple of several types has no structural schema; use a Model with named fields")
     size = len(arguments)
-    return {"type": "array", "items": schema_for(arguments[0], place.items()), "minItems": size, "maxItems": size}
+    return {"type": "array", "items": schema_for(arguments[0], path.items()), "minItems": size, "maxItems": size}
 
 
-def _map_schema(arguments: tuple[Any, ...], place: Place) -> Schema:
+def _map_schema(arguments: tuple[Any, ...], path: SchemaPath) -> Schema:
     key, value = arguments or (str, Any)
-    base, extras = unfold(key)
+    base, extras = unwrap_annotated(key)
     if base is not str or any(isinstance(one, msgspec.Meta) for one in extras):
-        raise place.refuse("keys of a map are texts and no more can be said of them; write a Rule about the map")
-    if unfold(value)[0] in (Any, object):
+        raise path.error("keys of a map must be plain strings; use a Rule to constrain them")
+    if unwrap_annotated(value)[0] in (Any, object):
         return {"type": "object", PRESERVE: True}
-    return {"type": "object", "additionalProperties": schema_for(value, place.items())}
+    return {"type": "object", "additionalProperties": schema_for(value, path.items())}
 
 
-def _union_schema(options: list[Any], place: Place) -> Schema:
-    bases = [unfold(one)[0] for one in options]
+def _union_schema(options: list[Any], path: SchemaPath) -> Schema:
+    bases = [unwrap_annotated(one)[0] for one in options]
     if {int, float} >= set(bases):
-        return schema_for(options[bases.index(float)], place)
+        return schema_for(options[bases.index(float)], path)
     if set(bases) == {int, str}:
         return dict(INT_OR_STRING)
     if all(get_origin(one) is Literal for one in bases):
-        return values_schema([value for one in bases for value in get_args(one)], place)
+        return values_schema([value for one in bases for value in get_args(one)], path)
     if all(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in bases):
-        return variants_schema(bases, [_struct_schema(one, place) for one in bases], place)
+        return variants_schema(bases, [_struct_schema(one, path) for one in bases], path)
     shown = " | ".join(getattr(one, "__name__", str(one)) for one in bases)
-    raise place.refuse(f"{shown} has no structural schema; use int | str, tagged Models, or Any with a Rule")
+    raise path.error(f"{shown} has no structural schema; use int | str, tagged Models, or Any with a Rule")
 
 
-def _embedded_schema(kind: type[Object], hint: Any, place: Place) -> Schema:
-    """An object inside of an object: with its own members if its class says which, else with whatever it has."""
-    made = _struct_schema(hint, place)
+def _embedded_schema(kind: type[Object], hint: Any, path: SchemaPath) -> Schema:
+    """An embedded object: with the fields of its class if it defines some, else with unknown fields preserved."""
+    made = _struct_schema(hint, path)
     own = {name: value for name, value in made["properties"].items() if name not in _IDENTITY}
     made.pop("properties")
     required = [name for name in made.pop("required", ()) if name in own]
@@ -610,29 +601,29 @@ def _embedded_schema(kind: type[Object], hint: Any, place: Place) -> Schema:
     return {**made, "properties": own, **({"required": required} if required else {})}
 
 
-def _struct_schema(hint: Any, place: Place) -> Schema:
+def _struct_schema(hint: Any, path: SchemaPath) -> Schema:
     model: type[msgspec.Struct] = get_origin(hint) or hint
     config = model.__struct_config__
-    if model in place.inside:
-        if place.is_open:
+    if model in path.inside:
+        if path.is_open:
             return {"type": "object", PRESERVE: True}
-        raise place.refuse(
-            f"{model.__name__} is inside of itself, which a schema cannot say; declare PreserveUnknown()"
+        raise path.error(
+            f"{model.__name__} is recursive, which a structural schema cannot express; use PreserveUnknown()"
         )
     if config.array_like:
-        raise place.refuse(f"{model.__name__} is array_like, and a list has no names; take array_like away")
-    inner = place.within(model)
+        raise path.error(f"{model.__name__} is array_like, which has no structural schema; remove array_like")
+    inner = path.within(model)
     properties: Schema = {}
     required: list[str] = []
     if config.tag_field is not None:
-        properties[config.tag_field] = values_schema([config.tag], place)
+        properties[config.tag_field] = values_schema([config.tag], path)
         required.append(config.tag_field)
-    words: abc.Mapping[str, str] = describe_fields(model) if place.reads_source else {}
+    words: abc.Mapping[str, str] = describe_fields(model) if path.reads_source else {}
     for one in msgspec.structs.fields(hint):
         if one.type is type(None):
             continue
         member = _member_schema(one, inner, words.get(one.name, ""))
-        default = None if inner.is_ours else _default_of(one, inner.member(one.encode_name))
+        default = None if inner.is_own_class else _default_of(one, inner.member(one.encode_name))
         properties[one.encode_name] = member if default is None else {**member, "default": default}
         if one.required:
             required.append(one.encode_name)
@@ -643,10 +634,10 @@ def _struct_schema(hint: Any, place: Place) -> Schema:
     return {**made, **({"x-kubernetes-validations": validations(rules)} if rules else {})}
 
 
-def _member_schema(field: msgspec.structs.FieldInfo, place: Place, words: str) -> Schema:
-    at = place.member(field.encode_name, keeps_null=field.required or not _is_absent(field.default))
+def _member_schema(field: msgspec.structs.FieldInfo, path: SchemaPath, words: str) -> Schema:
+    at = path.member(field.encode_name, distinguishes_null=field.required or not _is_absent(field.default))
     made = schema_for(field.type, at)
-    if words and not _says_so(field.type):
+    if words and not _has_description(field.type):
         made["description"] = words
     return made
 
@@ -655,15 +646,15 @@ def _is_absent(value: Any) -> bool:
     return any(value is one for one in _ABSENT)
 
 
-def _says_so(hint: Any) -> bool:
-    """Whether a description stands beside the type: the nearest word wins."""
-    return any(isinstance(one, msgspec.Meta) and one.description for one in unfold(hint)[1])
+def _has_description(hint: Any) -> bool:
+    """Whether the annotation has a description, which takes precedence."""
+    return any(isinstance(one, msgspec.Meta) and one.description for one in unwrap_annotated(hint)[1])
 
 
-def _default_of(field: msgspec.structs.FieldInfo, place: Place) -> Any:
-    """What the server shall fill in; None where an absent member says the same.
+def _default_of(field: msgspec.structs.FieldInfo, path: SchemaPath) -> Any:
+    """The default of the schema; None if it is the same as absence.
 
-    A function that makes a default may make another one each time, so that only those of classes are asked.
+    Only default factories that are classes are called: other functions may return a different value each time.
     """
     default: Any = field.default
     if default is msgspec.NODEFAULT and isinstance(field.default_factory, type):
@@ -673,6 +664,6 @@ def _default_of(field: msgspec.structs.FieldInfo, place: Place) -> Any:
     try:
         tree = codec.to_tree(default)
     except BadObject as error:
-        raise place.refuse(f"the default {default!r} cannot be written: {error}") from error
+        raise path.error(f"the default {default!r} cannot be encoded: {error}") from error
     is_empty = tree in ({}, []) and not isinstance(default, msgspec.Struct)
     return None if is_empty else tree

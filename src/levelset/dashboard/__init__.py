@@ -1,11 +1,11 @@
-"""A page to look at the loop: what is served, who looks at it and why, told in the browser as it changes.
+"""The dashboard: a live web page with the served objects, the controllers and the reasons of their reconciles.
 
-It is read-only, for whoever has the address that is printed, on this machine only.
+It is read-only and served on the loopback interface, to browsers that opened the printed URL with its token.
 """
 
-from levelset.dashboard.access import Access
+from levelset.dashboard.access import AccessPolicy
 from levelset.dashboard.app import Dashboard, dashboard
-from levelset.dashboard.event_feed import Feed
-from levelset.dashboard.queries import Reader, Sight
+from levelset.dashboard.event_feed import EventFeed
+from levelset.dashboard.queries import DashboardSource, Queries
 
-__all__ = ["Access", "Dashboard", "Feed", "Reader", "Sight", "dashboard"]
+__all__ = ["AccessPolicy", "Dashboard", "DashboardSource", "EventFeed", "Queries", "dashboard"]

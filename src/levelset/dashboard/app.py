@@ -1,18 +1,16 @@
-"""The dashboard as one handler: the page, the questions that it asks, and the feed that tells it what has changed.
+"""The HTTP handler of the dashboard: the page, its JSON queries, and the feed of changes.
 
-| address | what it gives |
+| path | response |
 |---|---|
-| `/` | the page |
+| `/` | the page: one document with inline style and script |
 | `/api/status` | controllers and watches |
-| `/api/kinds` | the kinds that are served, with numbers |
+| `/api/kinds` | the served kinds with the number of their objects |
 | `/api/objects?kind=[&namespace=][&continue=][&limit=]` | a page of the objects of a kind |
-| `/api/object?kind=&name=[&namespace=]` | one object with all around it |
-| `/api/events` | what happened last |
-| `/feed?kind=...[&status=1]` | what changes in these kinds, as server-sent events |
+| `/api/object?kind=&name=[&namespace=]` | one object with its Events, reconciles, owners and children |
+| `/api/events` | the newest Events |
+| `/feed?kind=...[&status=1]` | changes of these kinds, as server-sent events |
 
-The page as it is sent: one document with style and script inside, and the policy that lets only these two work.
-
-The dashboard as a part of a program: `run(websites, dashboard())` serves it, and says where it is.
+`dashboard()` is a System to run with controllers; its URL is printed at the start:
 
 ```python
 from levelset import run
@@ -33,9 +31,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from levelset.dashboard.access import SAFE, Access
-from levelset.dashboard.event_feed import Feed
-from levelset.dashboard.queries import Reader, Sight
+from levelset.dashboard.access import SAFE, AccessPolicy
+from levelset.dashboard.event_feed import EventFeed
+from levelset.dashboard.queries import DashboardSource, Queries
 from levelset.dashboard.views import MOST_OBJECTS, read_kind
 from levelset.errors import ApiError, BadRequest, LevelsetError, Malformed, NotReady, UnknownKind
 from levelset.http import Limits, Request, Response, Server
@@ -56,7 +54,7 @@ class Page:
 
 @cache
 def read_page() -> Page:
-    """The page, read and put together once; nothing in it comes from anywhere else, or depends on who asks."""
+    """The page, read and assembled once; it loads nothing else and is the same for every client."""
     style, script, document = [(_HERE / f"page.{ending}").read_text("utf-8") for ending in ("css", "js", "html")]
     policy = [
         "default-src 'none'",
@@ -73,7 +71,7 @@ def read_page() -> Page:
 
 
 def _hash(text: str) -> str:
-    """The name by which a policy knows an inline element."""
+    """The hash source of an inline element in a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -81,26 +79,26 @@ _TEXT: Final = (("Content-Type", "text/plain; charset=utf-8"), *SAFE)
 _JSON: Final = (("Content-Type", "application/json"), *SAFE)
 _EVENTS: Final = (("Content-Type", "text/event-stream"), *SAFE)
 
-Question = Callable[[Reader, Request], Awaitable[Any]]
+QueryHandler = Callable[[Queries, Request], Awaitable[Any]]
 
 
 class Dashboard:
-    """Answers requests about what it is shown; before that, with 503 and a sentence.
+    """Handles the requests of the page; responds 503 before `show` was called.
 
-    `close` ends the feeds, and must be called before what they read from is closed.
+    `close` ends the feeds, and must be called before the client that their watches use is closed.
     """
 
-    def __init__(self, sight: Sight | None = None, *, token: str | None = None) -> None:
-        self.access = Access(token)
-        self._sight = sight
-        self.feed = Feed(self._client, lambda: self._reader().pulse())
+    def __init__(self, source: DashboardSource | None = None, *, token: str | None = None) -> None:
+        self.access = AccessPolicy(token)
+        self._source = source
+        self.feed = EventFeed(self._client, lambda: self._queries().pulse())
 
-    def show(self, sight: Sight) -> None:
-        """Looks at this from now on."""
-        self._sight = sight
+    def show(self, source: DashboardSource) -> None:
+        """Sets the source of the data."""
+        self._source = source
 
     def address(self, url: str) -> str:
-        """What to open: where it is served, with what lets a browser in."""
+        """The URL to open in a browser, with the token."""
         return f"{url}/?token={self.access.token}"
 
     async def close(self) -> None:
@@ -108,68 +106,68 @@ class Dashboard:
         await self.feed.close()
 
     async def handle(self, request: Request) -> Response:
-        """Answers one request; whoever may not look gets nothing but a sentence."""
+        """Handles one request; a rejected one gets only a message."""
         refused = self.access.refuses(request)
         if refused is not None:
-            return _say(*refused)
+            return _text_response(*refused)
         try:
-            return await self._answer(request)
+            return await self._respond(request)
         except LevelsetError as error:
             return Response(_code(error), _JSON, json.dumps({"error": str(error)}).encode())
 
-    async def _answer(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         match request.segments:
             case ():
                 return await self._page(request)
             case ("feed",):
-                self._client()  # there is one to watch with
+                self._client()  # raises NotReady if there is no client yet
                 kinds = [read_kind(one) for one in request.parameters.get("kind", ())]
                 return Response(200, _EVENTS, self.feed.open(kinds, status=request.parameter("status") == "1"))
-            case ("api", name) if name in _QUESTIONS:
-                found = await _QUESTIONS[name](self._reader(), request)
+            case ("api", name) if name in _QUERY_HANDLERS:
+                found = await _QUERY_HANDLERS[name](self._queries(), request)
                 return Response(200, _JSON, json.dumps(found).encode())
             case _:
-                there = ", ".join(f"/api/{name}" for name in _QUESTIONS)
-                return _say(404, f"There is no such page. There is /, /feed, {there}.")
+                there = ", ".join(f"/api/{name}" for name in _QUERY_HANDLERS)
+                return _text_response(404, f"Not found. There is /, /feed, {there}.")
 
     async def _page(self, request: Request) -> Response:
         page = await asyncio.to_thread(read_page)  # the first time it reads files
         headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", page.policy), *SAFE]
         if self.access.has_token(request):
-            # No redirect: a browser that came from another site would not send the cookie along with it. The page takes
-            # the token out of the address bar by itself.
+            # No redirect: after a link from another site the browser would not send the SameSite cookie. The page
+            # removes the token from the address bar itself.
             headers.append(("Set-Cookie", self.access.cookie))
         return Response(200, tuple(headers), page.body)
 
-    def _reader(self) -> Reader:
-        return Reader(self._shown())
+    def _queries(self) -> Queries:
+        return Queries(self._shown())
 
     def _client(self) -> Any:
         return self._shown().client()
 
-    def _shown(self) -> Sight:
-        if self._sight is None:
-            raise NotReady("it has not come up yet: look again in a moment")
-        return self._sight
+    def _shown(self) -> DashboardSource:
+        if self._source is None:
+            raise NotReady("the manager has not started yet; retry in a moment")
+        return self._source
 
 
-async def _status(reader: Reader, _: Request) -> Any:
-    return reader.status()
+async def _status(queries: Queries, _: Request) -> Any:
+    return queries.status()
 
 
-async def _kinds(reader: Reader, _: Request) -> Any:
-    return await reader.kinds()
+async def _kinds(queries: Queries, _: Request) -> Any:
+    return await queries.kinds()
 
 
-async def _events(reader: Reader, _: Request) -> Any:
-    return await reader.events()
+async def _events(queries: Queries, _: Request) -> Any:
+    return await queries.events()
 
 
-async def _objects(reader: Reader, request: Request) -> Any:
+async def _objects(queries: Queries, request: Request) -> Any:
     limit = request.parameter("limit") or str(MOST_OBJECTS)
     if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MOST_OBJECTS):
-        raise BadRequest(f"limit={limit}: give a number from 1 to {MOST_OBJECTS}")
-    return await reader.objects(
+        raise BadRequest(f"limit={limit}: expected a number from 1 to {MOST_OBJECTS}")
+    return await queries.objects(
         read_kind(request.parameter("kind")),
         namespace=request.parameter("namespace") or None,
         continue_=request.parameter("continue") or None,
@@ -177,14 +175,14 @@ async def _objects(reader: Reader, request: Request) -> Any:
     )
 
 
-async def _object(reader: Reader, request: Request) -> Any:
+async def _object(queries: Queries, request: Request) -> Any:
     name = request.parameter("name")
     if not name:
-        raise BadRequest("say which object: ?kind=v1/Pod&name=NAME, and &namespace=NAMESPACE if it has one")
-    return await reader.object(read_kind(request.parameter("kind")), name, request.parameter("namespace") or None)
+        raise BadRequest("name is missing: ?kind=v1/Pod&name=NAME, and &namespace=NAMESPACE for namespaced kinds")
+    return await queries.object(read_kind(request.parameter("kind")), name, request.parameter("namespace") or None)
 
 
-_QUESTIONS: Final[dict[str, Question]] = {
+_QUERY_HANDLERS: Final[dict[str, QueryHandler]] = {
     "events": _events,
     "kinds": _kinds,
     "object": _object,
@@ -207,7 +205,7 @@ def _code(error: LevelsetError) -> int:
             return 502
 
 
-def _say(status: int, sentence: str) -> Response:
+def _text_response(status: int, sentence: str) -> Response:
     more = (("Allow", "GET"),) if status == 405 else ()
     return Response(status, (*_TEXT, *more), f"{sentence}\n".encode())
 
@@ -217,9 +215,9 @@ _SHUTDOWN: Final = 1.0
 
 
 def dashboard(port: int = 0) -> System:
-    """A part to run with others: serves the page on this port of the loopback interface, or on any free one.
+    """A System that serves the dashboard on this port of the loopback interface, or on any free one.
 
-    ConfigError, before anything else has begun, if the port cannot be had.
+    ConfigError at the start if the port is in use.
     """
     return System(name="dashboard", around=partial(_serve, port))
 
@@ -229,8 +227,8 @@ async def _serve(port: int) -> AsyncGenerator[System, None]:
     page = Dashboard()
 
     def show(manager: Manager) -> None:
-        page.show(Sight.of(manager))
-        manager.on_stop(page.close)  # before the client is closed that its watches use
+        page.show(DashboardSource.of(manager))
+        manager.on_stop(page.close)  # before the client of its watches is closed
 
     async with Server(page.handle, port=port, limits=_LIMITS) as server:
         try:

@@ -1,7 +1,7 @@
-"""Tells the page what has changed, as server-sent events: which objects, not what they are now.
+"""Notifies open pages of changes by server-sent events: the names of changed objects, not their content.
 
-Each kind that somebody looks at is watched once, by its metadata alone, and only as long as somebody looks. What a page
-has not been told yet is kept by name: the same object is told once, and too many become "look at all of them again".
+Each kind is watched once, metadata only, while a page subscribes to it. Pending notifications are deduplicated by name;
+too many of them become "reload the whole kind".
 """
 
 import asyncio
@@ -12,126 +12,127 @@ from typing import Any, Final
 
 from levelset.aio import Backoff, timing
 from levelset.client import Client, OnlyMetadata
-from levelset.client.watch_request import WatchEvent
+from levelset.client.internals import list_page
+from levelset.client.watch_events import WatchEvent
 from levelset.dashboard.views import kind_text
 from levelset.errors import LevelsetError, TooManyRequests
 from levelset.http import Push, Sink
 from levelset.objects.ref import GroupVersionKind
 
-__all__ = ["Feed"]
+__all__ = ["EventFeed"]
 
 _log: Final = logging.getLogger(__name__)
-_EVERY: Final = 0.25
-"""A page is told at most so often, in seconds; the first of several changes is told at once."""
-_BEAT: Final = 1.0
-_MOST_NAMES: Final = 50
+_MIN_INTERVAL: Final = 0.25
+"""The minimum seconds between two events to a page; the first change is sent at once."""
+_STATUS_INTERVAL: Final = 1.0
+_MAX_NAMES: Final = 50
 _MOST_KINDS: Final = 8
-_MOST_READERS: Final = 32
-_AGAIN: Final = Backoff(first=0.5, cap=30.0, quiet=60.0)
+_MAX_SUBSCRIBERS: Final = 32
+_RETRY_BACKOFF: Final = Backoff(first=0.5, cap=30.0, quiet=60.0)
 
 
-class Feed:
-    """Everybody who looks, and the watches that they need; without any of them there is nothing to do.
+class EventFeed:
+    """The subscribed pages and the watches that they need.
 
-    `pulse` gives a value that differs when there is something new about the controllers: it is asked once in a second
-    while a page wants to know.
+    `pulse` returns a value that changes when the state of the controllers does; it is called every second while a page
+    subscribes to the status.
     """
 
     def __init__(self, client: Callable[[], Client], pulse: Callable[[], Any]) -> None:
         self._client = client
         self._pulse = pulse
-        self._readers: set[_Reader] = set()
+        self._subscribers: set[_Subscriber] = set()
         self._watches: dict[GroupVersionKind, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
-        self._beat: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._status_timer: asyncio.TimerHandle | None = None
         self._last: Any = None
         self._is_closed = False
 
     @property
     def watched(self) -> tuple[GroupVersionKind, ...]:
-        """The kinds that are watched now, because somebody looks at them."""
+        """The kinds that are watched for open pages."""
         return tuple(self._watches)
 
     @property
-    def readers(self) -> int:
-        """How many pages are told."""
-        return len(self._readers)
+    def subscribers(self) -> int:
+        """The number of subscribed pages."""
+        return len(self._subscribers)
 
     def open(self, kinds: Iterable[GroupVersionKind], *, status: bool = False) -> Push:
-        """A body that tells of changes in these kinds, and with `status` of the controllers, until its reader leaves.
+        """A response body with the changes of these kinds, and with `status` of the controllers, until it is closed.
 
-        TooManyRequests if there are too many who read already, or too many kinds.
+        TooManyRequests if there are too many subscribers or too many kinds.
         """
         wanted = frozenset(kinds)
-        if len(self._readers) >= _MOST_READERS or len(wanted) > _MOST_KINDS:
-            raise TooManyRequests(f"at most {_MOST_READERS} pages with {_MOST_KINDS} kinds each: close some")
+        if len(self._subscribers) >= _MAX_SUBSCRIBERS or len(wanted) > _MOST_KINDS:
+            raise TooManyRequests(f"at most {_MAX_SUBSCRIBERS} pages with {_MOST_KINDS} kinds each: close some")
 
         def push(sink: Sink) -> None:
             if self._is_closed:
                 sink.close()
                 return
-            self._join(_Reader(sink, wanted, status=status))
+            self._subscribe(_Subscriber(sink, wanted, status=status))
 
         return push
 
     async def close(self) -> None:
-        """Ends all bodies and all watches; whoever comes later is sent away."""
+        """Closes all responses and watches; later subscribers are closed at once."""
         self._is_closed = True
-        for reader in tuple(self._readers):
-            reader.sink.close()
-            self._leave(reader)
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        for subscriber in tuple(self._subscribers):
+            subscriber.sink.close()
+            self._unsubscribe(subscriber)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _join(self, reader: "_Reader") -> None:
-        self._readers.add(reader)
-        reader.sink.when_closed(lambda: self._leave(reader))
-        reader.sink.write(b"retry: 2000\n\n")
-        for gvk in reader.kinds - self._watches.keys():
-            task = asyncio.get_running_loop().create_task(self._follow(gvk), name=f"dashboard/{gvk}")
+    def _subscribe(self, subscriber: "_Subscriber") -> None:
+        self._subscribers.add(subscriber)
+        subscriber.sink.when_closed(lambda: self._unsubscribe(subscriber))
+        subscriber.sink.write(b"retry: 2000\n\n")
+        for gvk in subscriber.kinds - self._watches.keys():
+            task = asyncio.get_running_loop().create_task(self._keep_watching(gvk), name=f"dashboard/{gvk}")
             self._watches[gvk] = task
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
-        if reader.wants_status and self._beat is None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        if subscriber.wants_status and self._status_timer is None:
             self._last = self._pulse()
-            self._beat = asyncio.get_running_loop().call_later(_BEAT, self._look)
+            self._status_timer = asyncio.get_running_loop().call_later(_STATUS_INTERVAL, self._check_status)
 
-    def _leave(self, reader: "_Reader") -> None:
-        self._readers.discard(reader)
-        reader.stop()
-        needed: set[GroupVersionKind] = {gvk for one in self._readers for gvk in one.kinds}
+    def _unsubscribe(self, subscriber: "_Subscriber") -> None:
+        self._subscribers.discard(subscriber)
+        subscriber.stop()
+        needed: set[GroupVersionKind] = {gvk for one in self._subscribers for gvk in one.kinds}
         for gvk in [one for one in self._watches if one not in needed]:
             self._watches.pop(gvk).cancel()
-        if self._beat is not None and not any(one.wants_status for one in self._readers):
-            self._beat.cancel()
-            self._beat = None
+        if self._status_timer is not None and not any(one.wants_status for one in self._subscribers):
+            self._status_timer.cancel()
+            self._status_timer = None
 
-    def _look(self) -> None:
-        """Compares the controllers with what they were a second ago."""
+    def _check_status(self) -> None:
+        """Notifies the subscribers if the state of the controllers has changed."""
         before, now = self._last, self._pulse()
         self._last = now
-        self._beat = asyncio.get_running_loop().call_later(_BEAT, self._look)
+        self._status_timer = asyncio.get_running_loop().call_later(_STATUS_INTERVAL, self._check_status)
         if now != before:
-            for reader in self._readers:
-                if reader.wants_status:
-                    reader.note_status()
+            for subscriber in self._subscribers:
+                if subscriber.wants_status:
+                    subscriber.note_status()
 
-    async def _follow(self, gvk: GroupVersionKind) -> None:
-        """Watches a kind until it is cancelled; after a gap everything of it is looked at again."""
-        delays = _AGAIN.delays()
+    async def _keep_watching(self, gvk: GroupVersionKind) -> None:
+        """Watches a kind until cancelled; after a gap subscribers reload the whole kind."""
+        delays = _RETRY_BACKOFF.delays()
         while True:
             try:
                 await self._watch(gvk)
             except LevelsetError as error:
-                # The page has its own way to see that something is wrong: it asks the same server.
+                # Only a debug log: the page shows the error itself when it queries the same server.
                 _log.debug("the watch of %s for the dashboard has ended: %s", gvk, error)
             await timing.sleep(delays.next_delay(timing.now()))
 
     async def _watch(self, gvk: GroupVersionKind) -> None:
         client = self._client()
-        page = await client.list_kept(OnlyMetadata(gvk), limit=1)
+        page = await list_page(client, OnlyMetadata(gvk), limit=1)
         async with client.watch(OnlyMetadata(gvk), resource_version=page.resource_version) as batches:
-            # What happened between the page's own list and this watch is not known.
-            self._tell(gvk, lambda reader: reader.note_all(gvk))
+            # Changes between the page's own list and the start of this watch are unknown.
+            self._notify(gvk, lambda subscriber: subscriber.note_all(gvk))
             async for batch in batches:
                 for event in batch:
                     if event.status is not None:
@@ -139,19 +140,19 @@ class Feed:
                     self._note(gvk, event)
 
     def _note(self, gvk: GroupVersionKind, event: WatchEvent) -> None:
-        if event.kept is not None and event.type != "BOOKMARK":
-            head = event.kept
+        if event.cached is not None and event.type != "BOOKMARK":
+            head = event.cached
             name = f"{head.namespace}/{head.name}" if head.namespace else head.name
-            self._tell(gvk, lambda reader: reader.note(gvk, name))
+            self._notify(gvk, lambda subscriber: subscriber.note(gvk, name))
 
-    def _tell(self, gvk: GroupVersionKind, note: "Callable[[_Reader], None]") -> None:
-        for reader in self._readers:
-            if gvk in reader.kinds:
-                note(reader)
+    def _notify(self, gvk: GroupVersionKind, note: "Callable[[_Subscriber], None]") -> None:
+        for subscriber in self._subscribers:
+            if gvk in subscriber.kinds:
+                note(subscriber)
 
 
-class _Reader:
-    """One page: what it wants to know, and what it has yet to be told."""
+class _Subscriber:
+    """One subscribed page and its pending notifications."""
 
     __slots__ = ("_names", "_next", "_status", "_timer", "kinds", "sink", "wants_status")
 
@@ -159,7 +160,7 @@ class _Reader:
         self.sink = sink
         self.kinds = kinds
         self.wants_status = status
-        self._names: dict[GroupVersionKind, set[str] | None] = {}  # None: too many to name, or nobody knows which
+        self._names: dict[GroupVersionKind, set[str] | None] = {}  # None: reload the whole kind
         self._status = False
         self._timer: asyncio.TimerHandle | None = None
         self._next = 0.0
@@ -168,35 +169,35 @@ class _Reader:
         names = self._names.setdefault(gvk, set())
         if names is not None:
             names.add(name)
-            if len(names) > _MOST_NAMES:
+            if len(names) > _MAX_NAMES:
                 self._names[gvk] = None
-        self._arm()
+        self._schedule()
 
     def note_all(self, gvk: GroupVersionKind) -> None:
         self._names[gvk] = None
-        self._arm()
+        self._schedule()
 
     def note_status(self) -> None:
         self._status = True
-        self._arm()
+        self._schedule()
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _arm(self) -> None:
+    def _schedule(self) -> None:
         if self._timer is None and not self.sink.is_closed:
             self._timer = asyncio.get_running_loop().call_at(max(self._next, timing.now()), self._send)
 
     def _send(self) -> None:
         self._timer = None
-        self._next = timing.now() + _EVERY
+        self._next = timing.now() + _MIN_INTERVAL
         if self.sink.is_backed_up:
-            self._arm()  # it does not read what it has: what is to be told stays small, and waits
+            self._schedule()  # the client reads slowly: pending notifications are merged meanwhile
             return
         kinds = {kind_text(gvk): None if names is None else sorted(names) for gvk, names in self._names.items()}
-        said = json.dumps({"kinds": kinds, "status": self._status})
+        data = json.dumps({"kinds": kinds, "status": self._status})
         self._names.clear()
         self._status = False
-        self.sink.write(f"event: change\ndata: {said}\n\n".encode())
+        self.sink.write(f"event: change\ndata: {data}\n\n".encode())

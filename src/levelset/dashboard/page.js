@@ -1,5 +1,5 @@
 "use strict";
-// Everything that is shown comes from objects, and objects come from anywhere: it is only ever set as text.
+// Objects are untrusted input: everything from them is set as text, never as HTML.
 
 const $ = (id) => document.getElementById(id);
 const main = $("main");
@@ -9,7 +9,7 @@ let kinds = [];
 let feed = null;
 let again = null;
 
-// The token has done its work: a cookie has taken its place, and nobody should copy it out of the address bar.
+// A cookie has replaced the token: remove it from the address bar, so that it is not copied.
 history.replaceState(null, "", location.pathname + location.hash);
 
 function h(tag, attributes, ...children) {
@@ -22,7 +22,7 @@ function h(tag, attributes, ...children) {
   return made;
 }
 
-// ---- where we are -----------------------------------------------------------------------------------------------
+// ---- routing ----------------------------------------------------------------------------------------------------
 
 function route() {
   const [what = "", kind = "", namespace = "", name = ""] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
@@ -33,44 +33,44 @@ const toKind = (kind, namespace = "") => `#/kind/${enc(kind)}` + (namespace ? `/
 const toObject = (one) => `#/object/${enc(one.kind)}/${enc(one.namespace || "")}/${enc(one.name)}`;
 const shortKind = (kind) => kind.slice(kind.lastIndexOf("/") + 1);
 
-async function ask(path) {
-  const answer = await fetch(path, { credentials: "same-origin", cache: "no-store" });
-  const text = await answer.text();
-  if (answer.ok) return text;
-  let said = text;
-  try { said = JSON.parse(text).error || text; } catch { /* a sentence */ }
-  throw Object.assign(new Error(said || `The server said ${answer.status}.`), { status: answer.status });
+async function query(path) {
+  const response = await fetch(path, { credentials: "same-origin", cache: "no-store" });
+  const text = await response.text();
+  if (response.ok) return text;
+  let message = text;
+  try { message = JSON.parse(text).error || text; } catch { /* a sentence */ }
+  throw Object.assign(new Error(message || `The server responded ${response.status}.`), { status: response.status });
 }
 
-// ---- one look: ask, compare, draw -------------------------------------------------------------------------------
+// ---- refresh: query, compare, draw ------------------------------------------------------------------------------
 
 const pages = {
-  "": { ask: async () => `[${await Promise.all([ask("/api/status"), ask("/api/events")])}]`, draw: drawOverview },
-  events: { ask: () => ask("/api/events"), draw: drawEvents },
-  kind: { ask: askObjects, draw: drawObjects },
-  object: { ask: (at) => ask(`/api/object?kind=${enc(at.kind)}&name=${enc(at.name)}&namespace=${enc(at.namespace)}`), draw: drawObject },
+  "": { query: async () => `[${await Promise.all([query("/api/status"), query("/api/events")])}]`, draw: drawOverview },
+  events: { query: () => query("/api/events"), draw: drawEvents },
+  kind: { query: queryObjects, draw: drawObjects },
+  object: { query: (at) => query(`/api/object?kind=${enc(at.kind)}&name=${enc(at.name)}&namespace=${enc(at.namespace)}`), draw: drawObject },
 };
 
-let looking = false, lookAgain = false;
-async function look() {
-  if (looking) { lookAgain = true; return; }
-  looking = true;
+let refreshing = false, refreshAgain = false;
+async function refresh() {
+  if (refreshing) { refreshAgain = true; return; }
+  refreshing = true;
   do {
-    lookAgain = false;
+    refreshAgain = false;
     [shown.fresh, shown.names] = [shown.names, new Set()];
     const at = shown.route, page = Object.hasOwn(pages, at.what) ? pages[at.what] : pages[""];
     try {
-      const text = await page.ask(at);
+      const text = await page.query(at);
       if (at === shown.route && text !== shown.text) {
         shown.text = text;
-        keepingPlace(() => page.draw(JSON.parse(text), at));
+        preservingFocus(() => page.draw(JSON.parse(text), at));
         stampAges();
       }
     } catch (error) {
-      if (at === shown.route) { shown.text = ""; drawTrouble(error); }
+      if (at === shown.route) { shown.text = ""; drawError(error); }
     }
-  } while (lookAgain);
-  looking = false;
+  } while (refreshAgain);
+  refreshing = false;
 }
 
 function go() {
@@ -82,13 +82,13 @@ function go() {
     window.scrollTo(0, 0);
   }
   document.title = [now.name || shortKind(now.kind) || now.what, "levelset"].filter(Boolean).join(" · ");
-  look();
+  refresh();
   readKinds();
-  listen();
+  openFeed();
 }
 
-// Redrawing must not take the focus, the scroll or the half-typed filter away.
-function keepingPlace(draw) {
+// Redrawing must preserve the focus, the scroll position and the filter that is being typed.
+function preservingFocus(draw) {
   const key = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : null;
   const inner = main.querySelector("pre") ? main.querySelector("pre").scrollTop : 0;
   const rows = () => [...main.querySelectorAll("tbody tr")];
@@ -100,59 +100,59 @@ function keepingPlace(draw) {
   if (again) {
     again.focus({ preventScroll: true });
     if (caret !== null && again instanceof HTMLInputElement) again.setSelectionRange(caret, caret);
-  } else if (row >= 0) {  // what had the focus is gone: its neighbour has it now
+  } else if (row >= 0) {  // the focused row was removed: focus its neighbour
     const left = rows(), next = left[Math.min(row, left.length - 1)];
     if (next) next.querySelector("a")?.focus({ preventScroll: true });
   }
 }
 
-function drawTrouble(error) {
-  const hint = error.status === 404 ? "It may have been deleted." : error.status ? "" : "The program has probably been stopped.";
-  main.replaceChildren(crumbs([]), h("p", { class: "trouble" }, `${error.message} ${hint}`));
+function drawError(error) {
+  const hint = error.status === 404 ? "It may have been deleted." : error.status ? "" : "The manager has probably been stopped.";
+  main.replaceChildren(crumbs([]), h("p", { class: "error-box" }, `${error.message} ${hint}`));
 }
 
 // ---- the feed ---------------------------------------------------------------------------------------------------
 
 function wanted() {
   const at = shown.route;
-  const looked = kinds.filter((one) => one.lookedAt).map((one) => one.kind);
+  const controlled = kinds.filter((one) => one.hasController).map((one) => one.kind);
   if (at.what === "kind") return { kinds: [at.kind], status: false };
   if (at.what === "object") return { kinds: [at.kind, "v1/Event", ...shown.related], status: true };
   if (at.what === "events") return { kinds: ["v1/Event"], status: false };
-  return { kinds: ["v1/Event", ...looked].slice(0, 8), status: true };
+  return { kinds: ["v1/Event", ...controlled].slice(0, 8), status: true };
 }
 
-function listen() {
+function openFeed() {
   const want = wanted();
   const address = "/feed?" + [...new Set(want.kinds)].map((one) => `kind=${enc(one)}`).join("&") + (want.status ? "&status=1" : "");
-  if (document.hidden) { hush(); return; }
+  if (document.hidden) { closeFeed(); return; }
   if (feed && feed.address === address && feed.readyState !== EventSource.CLOSED) return;
-  hush();
+  closeFeed();
   feed = new EventSource(address);
   feed.address = address;
-  feed.onopen = () => tell("live", "good");
+  feed.onopen = () => setLive("live", "good");
   feed.onerror = () => {
-    tell("not connected", "bad");
-    if (feed && feed.readyState === EventSource.CLOSED && !again) again = setTimeout(() => { again = null; listen(); }, 2000);
+    setLive("not connected", "bad");
+    if (feed && feed.readyState === EventSource.CLOSED && !again) again = setTimeout(() => { again = null; openFeed(); }, 2000);
   };
   feed.addEventListener("change", (event) => {
-    const said = JSON.parse(event.data);
-    for (const [kind, names] of Object.entries(said.kinds)) for (const name of names || []) shown.names.add(`${kind} ${name}`);
-    look();
-    if (Object.keys(said.kinds).length) soonReadKinds();
+    const change = JSON.parse(event.data);
+    for (const [kind, names] of Object.entries(change.kinds)) for (const name of names || []) shown.names.add(`${kind} ${name}`);
+    refresh();
+    if (Object.keys(change.kinds).length) soonReadKinds();
   });
 }
-function hush() { if (feed) { feed.close(); feed = null; } clearTimeout(again); again = null; }
-function tell(said, tone) { $("live").textContent = said; $("live").dataset.tone = tone; }
+function closeFeed() { if (feed) { feed.close(); feed = null; } clearTimeout(again); again = null; }
+function setLive(text, tone) { $("live").textContent = text; $("live").dataset.tone = tone; }
 
 // ---- the kinds --------------------------------------------------------------------------------------------------
 
 let kindsText = "", soon = null;
 async function readKinds() {
   try {
-    const text = await ask("/api/kinds");
-    if (text !== kindsText) { kindsText = text; kinds = JSON.parse(text).kinds; listen(); }
-  } catch { /* the main part says what is wrong */ }
+    const text = await query("/api/kinds");
+    if (text !== kindsText) { kindsText = text; kinds = JSON.parse(text).kinds; openFeed(); }
+  } catch { /* the main part shows the error */ }
   drawKinds();
 }
 function soonReadKinds() { if (!soon) soon = setTimeout(() => { soon = null; readKinds(); }, 2000); }
@@ -161,24 +161,24 @@ function drawKinds() {
   const at = shown.route;
   const typed = $("kind-filter").value.trim().toLowerCase();
   const fitting = kinds.filter((one) => one.kind.toLowerCase().includes(typed));
-  const own = fitting.filter((one) => one.lookedAt);
-  const there = fitting.filter((one) => !one.lookedAt && one.count !== 0);
-  const empty = fitting.filter((one) => !one.lookedAt && one.count === 0);
+  const own = fitting.filter((one) => one.hasController);
+  const there = fitting.filter((one) => !one.hasController && one.count !== 0);
+  const empty = fitting.filter((one) => !one.hasController && one.count === 0);
   const isOpen = Boolean(typed) || ($("kinds").querySelector("details") || {}).open;
   const parts = [];
   if (own.length) parts.push(h("h2", null, "With a controller"), list(own));
   if (there.length) parts.push(h("h2", null, own.length ? "Other kinds" : "Kinds"), list(there));
   if (empty.length) parts.push(h("details", { open: isOpen }, h("summary", null, `${empty.length} without objects`), list(empty)));
-  if (!fitting.length && typed) parts.push(h("p", { class: "quiet" }, "No kind has that in its name."));
+  if (!fitting.length && typed) parts.push(h("p", { class: "quiet" }, "No kind matches."));
   const focused = $("kinds").contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   $("kinds").replaceChildren(...parts);
   if (focused) [...$("kinds").querySelectorAll("a")].find((one) => one.getAttribute("href") === focused)?.focus();
-  for (const one of document.querySelectorAll("nav .place[data-route]")) current(one, one.dataset.route === at.what);
+  for (const one of document.querySelectorAll("nav .nav-link[data-route]")) current(one, one.dataset.route === at.what);
 
   function list(some) {
     const twice = new Set(kinds.map((one) => one.name).filter((name, at, all) => all.indexOf(name) !== at));
     return h("ul", null, some.map((one) => h("li", null, current(
-      h("a", { class: "place", href: toKind(one.kind), title: one.kind },
+      h("a", { class: "nav-link", href: toKind(one.kind), title: one.kind },
         h("span", null, one.name, twice.has(one.name) && one.group ? h("small", null, ` ${one.group}`) : null),
         h("span", { class: "count" }, one.count === null ? "" : String(one.count))),
       (at.what === "kind" || at.what === "object") && at.kind === one.kind))));
@@ -189,9 +189,9 @@ function current(link, isCurrent) {
   return link;
 }
 
-// ---- parts that many pages have ---------------------------------------------------------------------------------
+// ---- shared parts -----------------------------------------------------------------------------------------------
 
-// A column that has nothing in any row is left out.
+// Columns that are empty in every row are left out.
 function table(heads, rows, none) {
   if (!rows.length) return h("p", { class: "quiet" }, none);
   const isBlank = (cell) => cell === "" || (cell instanceof HTMLTableCellElement && !cell.textContent);
@@ -206,10 +206,10 @@ function table(heads, rows, none) {
 }
 const tight = (...parts) => h("td", { class: "tight" }, ...parts);
 const words = (...parts) => h("td", { class: "words" }, ...parts);
-const tone = (said, of) => said ? h("span", { "data-tone": of }, said) : "";
-const link = (one, said) => one && one.name ? h("a", { href: toObject(one), "data-key": toObject(one) }, said || one.name) : "";
+const tone = (label, of) => label ? h("span", { "data-tone": of }, label) : "";
+const link = (one, label) => one && one.name ? h("a", { href: toObject(one), "data-key": toObject(one) }, label || one.name) : "";
 const full = (one) => `${shortKind(one.kind)} ${one.namespace ? one.namespace + "/" : ""}${one.name}`;
-const tones = { done: "good", requeued: "good", gone: "none", conflict: "busy", retry: "busy" };  // of looks; others are bad
+const tones = { done: "good", requeued: "good", gone: "none", conflict: "busy", retry: "busy" };  // by reconcile result; others are bad
 const age = (at) => at ? h("time", { datetime: at, title: at }, since(at)) : "";
 
 function since(at) {
@@ -233,7 +233,7 @@ function eventTable(events, withObject) {
   return table(["Age", "Type", "Reason", ...(withObject ? ["Object"] : []), "Message", "#Times"],
     events.map((one) => ({ cells: [
       tight(age(one.at)), tight(tone(one.type, one.type === "Normal" ? "none" : "bad")), one.reason,
-      ...(withObject ? [words(link(one.about, full(one.about)))] : []), words(one.message), String(one.count)] })), "Nothing has happened yet.");
+      ...(withObject ? [words(link(one.about, full(one.about)))] : []), words(one.message), String(one.count)] })), "No events yet.");
 }
 
 // ---- the pages --------------------------------------------------------------------------------------------------
@@ -241,18 +241,18 @@ function eventTable(events, withObject) {
 function drawOverview([status, { events }]) {
   const rows = status.controllers.map((one) => ({ cells: [
     h("td", { class: "name" }, one.name), h("a", { href: toKind(one.kind), "data-key": `kind ${one.name}` }, shortKind(one.kind)),
-    tight(one.isReady ? tone(one.failing ? `${one.failing} failing` : "well", one.failing ? "bad" : "good") : tone("filling its cache", "busy")),
-    String(one.waiting), String(one.delayed), `${one.running} of ${one.workers}`, String(one.looks), String(one.errors),
+    tight(one.isReady ? tone(one.failing ? `${one.failing} failing` : "healthy", one.failing ? "bad" : "good") : tone("syncing", "busy")),
+    String(one.waiting), String(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), String(one.errors),
     one.lastError ? words(link(one.lastError, full(one.lastError)), ": ", one.lastError.message) : ""] }));
   const watches = status.watches.map((one) => ({ cells: [
-    h("td", { class: "name" }, one.name), tight(one.trouble ? tone(one.trouble, "bad") : one.is_ready ? tone("in step", "good") : tone("filling", "busy")),
+    h("td", { class: "name" }, one.name), tight(one.error ? tone(one.error, "bad") : one.is_ready ? tone("synced", "good") : tone("syncing", "busy")),
     String(one.objects), size(one.bytes), String(one.events), String(one.relists), String(one.reconnects), String(one.errors)] }));
   main.replaceChildren(
     h("h1", null, "Overview"),
     h("h2", null, "Controllers"),
-    table(["Name", "Kind", "State", "#Due", "#Later", "#Running", "#Looks", "#Errors", "Last error"], rows, "No controller runs here."),
+    table(["Name", "Kind", "State", "#Queued", "#Delayed", "#Running", "#Reconciles", "#Errors", "Last error"], rows, "No controllers are running."),
     h("h2", null, "Watches"),
-    table(["Of", "State", "#Objects", "#Size", "#Events", "#Lists again", "#Reconnects", "#Errors"], watches, "Nothing is watched."),
+    table(["Kind", "State", "#Objects", "#Size", "#Events", "#Relists", "#Reconnects", "#Errors"], watches, "No watches."),
     h("h2", null, "Latest events"),
     eventTable(events.slice(0, 15), true),
     events.length > 15 ? h("p", null, h("a", { href: "#/events" }, "All events")) : "");
@@ -261,19 +261,19 @@ const size = (bytes) => bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round
 
 function drawEvents({ events, isPartial }) {
   main.replaceChildren(crumbs([]), h("h1", null, "Events", h("small", null, `the last ${events.length}`)),
-    isPartial ? h("p", { class: "quiet" }, "There are so many that not all were looked at.") : "",
+    isPartial ? h("p", { class: "quiet" }, "There are too many events; only a part of them was read.") : "",
     h("div", { class: "bar" }, filterField()), eventTable(events, true));
   applyFilter();
 }
 
-async function askObjects(at) {
+async function queryObjects(at) {
   const token = shown.tokens[shown.tokens.length - 1];
   try {
-    return await ask(`/api/objects?kind=${enc(at.kind)}&namespace=${enc(at.namespace)}` + (token ? `&continue=${enc(token)}` : ""));
+    return await query(`/api/objects?kind=${enc(at.kind)}&namespace=${enc(at.namespace)}` + (token ? `&continue=${enc(token)}` : ""));
   } catch (error) {
     if (error.status !== 410 || !token) throw error;
-    shown.tokens = [];  // the server has forgotten that page: from the beginning
-    return askObjects(at);
+    shown.tokens = [];  // the continue token has expired: start again
+    return queryObjects(at);
   }
 }
 
@@ -285,18 +285,18 @@ function drawObjects(found, at) {
     return { fresh: shown.fresh.has(`${found.kind} ${one.namespace ? one.namespace + "/" : ""}${one.name}`), cells: [
       h("td", { class: "name" }, link(object)), ...(found.namespaced ? [one.namespace || ""] : []), tone(one.state, one.tone),
       words(one.conditions.map((each) => each.type + (each.status === "True" ? "" : each.status === "False" ? " (no)" : " (?)")).join(", ")),
-      one.lastLook ? tone(one.lastLook.replace("_", " "), tones[one.lastLook] || "bad") : "",
+      one.lastResult ? tone(one.lastResult.replace("_", " "), tones[one.lastResult] || "bad") : "",
       one.owner ? link(one.owner, full({ ...one.owner, namespace: null })) : "", tight(age(one.created))] };
   });
-  const turn = (tokens) => () => { shown.tokens = tokens; shown.text = ""; look(); };
+  const turn = (tokens) => () => { shown.tokens = tokens; shown.text = ""; refresh(); };
   main.replaceChildren(crumbs([]), h("h1", null, shortKind(found.kind), h("small", null, found.kind.slice(0, found.kind.lastIndexOf("/")))),
     h("div", { class: "bar" }, filterField(), found.namespaced ? namespaceField(found, at) : "",
       h("span", { class: "space" }),
       h("span", { class: "quiet" }, rows.length ? `${before + 1} to ${before + rows.length} of ${total}` : ""),
       shown.tokens.length ? h("button", { type: "button", onclick: turn(shown.tokens.slice(0, -1)) }, "Previous page") : "",
       found.continue ? h("button", { type: "button", onclick: turn([...shown.tokens, found.continue]) }, "Next page") : ""),
-    table(["Name", ...(found.namespaced ? ["Namespace"] : []), "State", "Conditions", "Last look", "Owner", "Age"], rows,
-      at.namespace ? `There are none in ${at.namespace}.` : "There are none."));
+    table(["Name", ...(found.namespaced ? ["Namespace"] : []), "State", "Conditions", "Last result", "Owner", "Age"], rows,
+      at.namespace ? `No objects in ${at.namespace}.` : "No objects."));
   applyFilter();
 }
 
@@ -325,20 +325,20 @@ function drawObject(one, at) {
   const conditions = one.conditions.map((each) => ({ cells: [
     tight(each.type), tight(each.status), words(each.reason, each.reason && each.message ? h("br") : "", each.message), tight(age(each.lastTransitionTime))] }));
   const copy = (event) => { navigator.clipboard.writeText(one.source.text); event.target.textContent = "Copied"; };
-  const steps = [h("a", { href: toKind(at.kind) }, shortKind(at.kind)), ...one.owners.map((each) => each.isThere ? link(each, full(each)) : `${full(each)} (gone)`)];
+  const steps = [h("a", { href: toKind(at.kind) }, shortKind(at.kind)), ...one.owners.map((each) => each.exists ? link(each, full(each)) : `${full(each)} (not found)`)];
   const right = [];
-  if (conditions.length) right.push(h("h2", null, "Conditions"), table(["Type", "Status", "Why", "Since"], conditions, ""));
-  if (one.children.length) right.push(h("h2", null, "What it owns"), tree(one.children, "tree"));
-  right.push(h("h2", null, "Last looks"), looks(one.looks), h("h2", null, "Events"), eventTable(one.events, false));
+  if (conditions.length) right.push(h("h2", null, "Conditions"), table(["Type", "Status", "Reason", "Since"], conditions, ""));
+  if (one.children.length) right.push(h("h2", null, "Owned objects"), tree(one.children, "tree"));
+  right.push(h("h2", null, "Last reconciles"), reconciles(one.reconciles), h("h2", null, "Events"), eventTable(one.events, false));
   main.replaceChildren(crumbs(steps),
     h("h1", null, one.name, h("small", null, [shortKind(at.kind), one.namespace && `in ${one.namespace}`].filter(Boolean).join(" "))),
     h("p", null, tone(one.state, one.tone), one.state ? " " : "", h("span", { class: "quiet" }, one.created ? "created " : "", age(one.created), one.created ? " ago" : "")),
     h("div", { class: "halves" },
-      h("section", null, h("div", { class: "bar" }, h("span", { class: "quiet" }, one.source.language.toUpperCase() + (one.source.isCut ? ", cut because it is very long" : "")),
+      h("section", null, h("div", { class: "bar" }, h("span", { class: "quiet" }, one.source.language.toUpperCase() + (one.source.isCut ? ", truncated" : "")),
         h("span", { class: "space" }), h("button", { type: "button", onclick: copy }, "Copy")), source(one.source)),
       h("section", null, ...right)));
   shown.related = [...new Set(below(one.children))].slice(0, 6);
-  listen();
+  openFeed();
 }
 const below = (children) => children.flatMap((one) => [one.kind, ...below(one.children)]).sort();
 
@@ -347,12 +347,12 @@ function tree(children, name) {
     one.children.length ? tree(one.children) : "")));
 }
 
-function looks(all) {
-  if (!all.length) return h("p", { class: "quiet" }, "No controller here has looked at it.");
-  return h("div", null, all.map((one) => h("div", { class: "look" },
+function reconciles(all) {
+  if (!all.length) return h("p", { class: "quiet" }, "No controller has reconciled it.");
+  return h("div", null, all.map((one) => h("div", { class: "reconcile" },
     h("p", null, tone(one.result.replace("_", " "), tones[one.result] || "bad"), h("span", { class: "quiet" },
-      ` in ${duration(one.seconds)} by ${one.controller}${one.attempt ? `, try ${one.attempt + 1}` : ""}; ${one.next}`)),
-    h("p", null, "because ", one.reasons.join("; ") || "nobody said why"),
+      ` in ${duration(one.seconds)} by ${one.controller}${one.attempt ? `, attempt ${one.attempt + 1}` : ""}; ${one.next}`)),
+    h("p", null, "because ", one.reasons.join("; ") || "no reason"),
     one.error ? h("p", { class: "error" }, one.error) : "")));
 }
 const duration = (seconds) => seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
@@ -392,6 +392,6 @@ document.addEventListener("keydown", (event) => {
 $("help-button").addEventListener("click", keys["?"]);
 $("kind-filter").addEventListener("input", drawKinds);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-document.addEventListener("visibilitychange", () => { if (document.hidden) { hush(); tell("resting", "none"); } else { look(); listen(); } });
+document.addEventListener("visibilitychange", () => { if (document.hidden) { closeFeed(); setLive("paused", "none"); } else { refresh(); openFeed(); } });
 window.addEventListener("hashchange", go);
 go();

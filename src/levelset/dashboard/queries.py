@@ -1,4 +1,4 @@
-"""Reads what the page asks for: as little as possible, in bounded pages, from the server and from the controllers."""
+"""The queries of the page: reads from the API server, in bounded pages, and from the running controllers."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,32 +6,33 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 from levelset.client import Client, OnlyMetadata
+from levelset.client.internals import list_page
 from levelset.client.object_types import view_of
-from levelset.client.rest_mapper import ApiResource, Mapper
+from levelset.client.rest_mapper import ApiResource, RestMapper
 from levelset.dashboard import views
 from levelset.dashboard.owner_graph import Member, children_of, owners_of
 from levelset.errors import ApiError, LevelsetError, NotFound
-from levelset.objects.cached_object import Head, Kept
+from levelset.objects.cached_object import CachedObject, Head
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager import Manager
-from levelset.runtime.manager.admin import looks_of
+from levelset.runtime.manager.admin import reconciles_of
 
-__all__ = ["Reader", "Sight"]
+__all__ = ["DashboardSource", "Queries"]
 
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
-_AT_ONCE: Final = 8
+_CONCURRENT_LISTS: Final = 8
 _MOST_KINDS: Final = 500
 _MOST_EVENTS: Final = 100
 _PAGES_OF_EVENTS: Final = 8
-_MOST_LOOKS: Final = 50
+_MAX_RECONCILES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What is looked at, as it is at the moment of the question; NotReady where it is not there yet."""
+class DashboardSource:
+    """Where the dashboard reads from; each function returns the current state, or raises NotReady."""
 
     client: Callable[[], Client]
     controllers: Callable[[], Mapping[str, RunningController[Any]]]
@@ -40,7 +41,7 @@ class Sight:
 
     @classmethod
     def of(cls, manager: Manager) -> Self:
-        """All that a manager has."""
+        """The client, controllers and watches of a manager."""
         return cls(
             client=lambda: manager.client,
             controllers=lambda: manager.controllers,
@@ -50,32 +51,37 @@ class Sight:
 
     @classmethod
     def of_client(cls, client: Client) -> Self:
-        """Only what a server has: nobody runs here."""
+        """Only the objects of a server, without controllers."""
         return cls(client=lambda: client, controllers=dict, watches=list, declared=list)
 
 
-class Reader:
-    """Answers the questions of the page with JSON trees; raises the errors of the way to the server."""
+class Queries:
+    """Runs the queries of the page; returns JSON trees and raises the errors of the client."""
 
-    def __init__(self, sight: Sight) -> None:
-        self._sight = sight
+    def __init__(self, source: DashboardSource) -> None:
+        self._source = source
 
     async def kinds(self) -> dict[str, Any]:
-        """The kinds that are served, with the numbers of their objects."""
+        """The served kinds with the number of their objects."""
         served = await self._served(force=True)
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_CONCURRENT_LISTS)
         counted = await asyncio.gather(*(self._count(one.gvk, limit) for one in served))
         counts = dict(zip([one.gvk for one in served], counted, strict=True))
-        return {"kinds": views.kinds_view(served, counts, self._looked_at())}
+        return {"kinds": views.kinds_view(served, counts, self._controlled_kinds())}
 
     async def objects(
         self, gvk: GroupVersionKind, *, namespace: str | None, continue_: str | None, limit: int
     ) -> dict[str, Any]:
-        """A page of the objects of a kind, each in a line."""
-        client = self._sight.client()
+        """A page of the objects of a kind, one row each."""
+        client = self._source.client()
         served = await client.resource(gvk)
-        page = await client.list_kept(
-            gvk, namespace=namespace, limit=min(limit, views.MOST_OBJECTS), continue_=continue_, managed_fields=False
+        page = await list_page(
+            client,
+            gvk,
+            namespace=namespace,
+            limit=min(limit, views.MOST_OBJECTS),
+            continue_=continue_,
+            managed_fields=False,
         )
         results = self._results(gvk)
         return {
@@ -88,32 +94,32 @@ class Reader:
         }
 
     async def object(self, gvk: GroupVersionKind, name: str, namespace: str | None) -> dict[str, Any]:
-        """One object with everything around it; NotFound if it is not there."""
-        client = self._sight.client()
+        """One object with its Events, reconciles, owners and children; NotFound if it does not exist."""
+        client = self._source.client()
         served = await client.resource(gvk)
-        place = (namespace or client.namespace) if served.namespaced else None
+        scope = (namespace or client.namespace) if served.namespaced else None
         fields = {"metadata.name": name}
-        page = await client.list_kept(gvk, namespace=place, fields=fields, limit=1, managed_fields=False)
+        page = await list_page(client, gvk, namespace=scope, fields=fields, limit=1, managed_fields=False)
         if not page.items:
-            raise NotFound(f"there is no {gvk.kind} {f'{place}/' if place else ''}{name}, or it is gone")
-        (kept, *_) = page.items
-        tree: Any = kept.tree()
+            raise NotFound(f"there is no {gvk.kind} {f'{scope}/' if scope else ''}{name}")
+        (cached, *_) = page.items
+        tree: Any = cached.tree()
         return {
             "kind": views.kind_text(gvk),
             **views.row_of(tree),
             "source": views.object_text(views.without_secrets(tree)),
-            "events": await self._events_of(gvk, kept),
-            "looks": self._looks(gvk, kept),
-            **await self._family(gvk, kept),
+            "events": await self._events_of(gvk, cached),
+            "reconciles": self._reconciles(gvk, cached),
+            **await self._family(gvk, cached),
         }
 
     async def events(self) -> dict[str, Any]:
-        """What happened last, whatever it happened to."""
-        client = self._sight.client()
+        """The newest Events of all objects."""
+        client = self._source.client()
         trees: list[Any] = []
         token: str | None = None
         for _ in range(_PAGES_OF_EVENTS):
-            page = await client.list_kept(_EVENT, limit=views.MOST_OBJECTS, continue_=token, managed_fields=False)
+            page = await list_page(client, _EVENT, limit=views.MOST_OBJECTS, continue_=token, managed_fields=False)
             trees += [one.tree() for one in page.items]
             token = page.continue_
             if token is None:
@@ -125,20 +131,20 @@ class Reader:
         return {
             "controllers": [
                 views.controller_view(one.stats(), _gvk_of(one), one.history, one.ages())
-                for one in self._sight.controllers().values()
+                for one in self._source.controllers().values()
             ],
-            "watches": [asdict(one) for one in self._sight.watches()],
+            "watches": [asdict(one) for one in self._source.watches()],
         }
 
     def pulse(self) -> Any:
-        """What is different when there is something new about the controllers; cheap enough to ask all the time."""
-        found = [one.stats() for one in self._sight.controllers().values()]
-        return [(one.name, one.is_ready, one.ready, one.running, one.looks, one.failing) for one in found]
+        """A value that changes when the state of the controllers does; cheap enough to poll."""
+        found = [one.stats() for one in self._source.controllers().values()]
+        return [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found]
 
     async def _served(self, *, force: bool = False) -> list[ApiResource]:
-        """One version of each kind that can be listed; Events are served twice, and meant once."""
-        mapper = self._sight.client().mapper
-        found = await mapper.resources(force=force) if isinstance(mapper, Mapper) else ()
+        """One version of each kind that can be listed and watched; Events only in the core group."""
+        mapper = self._source.client().mapper
+        found = await mapper.resources(force=force) if isinstance(mapper, RestMapper) else ()
         best: dict[tuple[str, str], ApiResource] = {}
         for one in found:
             if {"list", "watch"} <= set(one.verbs) and one.gvk.group != "events.k8s.io":
@@ -146,61 +152,68 @@ class Reader:
         return list(best.values())[:_MOST_KINDS]
 
     async def _count(self, gvk: GroupVersionKind, limit: asyncio.Semaphore) -> int | None:
-        """How many objects there are; None if the server does not tell us."""
+        """The number of objects; None if the server does not report it."""
         async with limit:
             try:
-                page = await self._sight.client().list_kept(OnlyMetadata(gvk), limit=1)
+                page = await list_page(self._source.client(), OnlyMetadata(gvk), limit=1)
             except ApiError:
-                return None  # forbidden, or gone by now: the others are counted all the same
+                return None  # forbidden, or deleted meanwhile: the other kinds are still counted
         return None if page.continue_ and page.remaining is None else len(page.items) + (page.remaining or 0)
 
     async def _namespaces(self) -> list[str]:
         try:
-            page = await self._sight.client().list_kept(OnlyMetadata(_NAMESPACE), limit=views.MOST_OBJECTS)
+            page = await list_page(self._source.client(), OnlyMetadata(_NAMESPACE), limit=views.MOST_OBJECTS)
         except ApiError:
-            return []  # who may not see them can still look into all at once
+            return []  # without permission to list namespaces, all namespaces are shown together
         return [one.name for one in page.items]
 
     async def _events_of(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
         fields = {"involvedObject.kind": gvk.kind, "involvedObject.name": head.name}
         if head.namespace is not None:
             fields["involvedObject.namespace"] = head.namespace
-        page = await self._sight.client().list_kept(
-            _EVENT, namespace=head.namespace, fields=fields, limit=views.MOST_OBJECTS, managed_fields=False
+        page = await list_page(
+            self._source.client(),
+            _EVENT,
+            namespace=head.namespace,
+            fields=fields,
+            limit=views.MOST_OBJECTS,
+            managed_fields=False,
         )
         return views.newest_events([one.tree() for one in page.items], _MOST_EVENTS)
 
-    def _row(self, kept: Kept, results: Mapping[tuple[str, str | None], str]) -> dict[str, Any]:
-        return {**views.row_of(kept.tree()), "lastLook": results.get((kept.name, kept.namespace))}
+    def _row(self, cached: CachedObject, results: Mapping[tuple[str, str | None], str]) -> dict[str, Any]:
+        return {**views.row_of(cached.tree()), "lastResult": results.get((cached.name, cached.namespace))}
 
     def _results(self, gvk: GroupVersionKind) -> dict[tuple[str, str | None], str]:
-        """What came of the last look at each object, as far as that is remembered."""
-        looks = [look for one in self._controllers_of(gvk).values() for look in one.history]
-        return {(look.ref.name, look.ref.namespace): look.result for look in looks}
+        """The result of the last reconcile of each object in the history."""
+        outcomes = [outcome for one in self._controllers_of(gvk).values() for outcome in one.history]
+        return {(one.ref.name, one.ref.namespace): one.result for one in outcomes}
 
     def _controllers_of(self, gvk: GroupVersionKind) -> dict[str, RunningController[Any]]:
-        """Those that look at a kind, in whatever version."""
-        all_ = self._sight.controllers()
+        """The controllers of a kind, in any version."""
+        all_ = self._source.controllers()
         return {name: one for name, one in all_.items() if _gvk_of(one)[::2] == gvk[::2]}
 
-    def _looks(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
-        """The last looks at an object, newest first."""
+    def _reconciles(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
+        """The last reconciles of an object, newest first."""
         mine = self._controllers_of(gvk)
-        return list(looks_of(mine, gvk.kind, head.name, head.namespace))[: -_MOST_LOOKS - 1 : -1] if mine else []
+        return (
+            list(reconciles_of(mine, gvk.kind, head.name, head.namespace))[: -_MAX_RECONCILES - 1 : -1] if mine else []
+        )
 
     async def _family(self, gvk: GroupVersionKind, head: Head) -> dict[str, Any]:
         members = [(gvk, head), *await self._members(head.namespace)]
         return {"owners": owners_of(head, members), "children": children_of(head, members)}
 
     async def _members(self, namespace: str | None) -> list[Member]:
-        """What may be related to an object here.
+        """The objects that may be owners or children of an object.
 
-        A server in this process is asked for all its kinds, which takes a few milliseconds; of any other only the kinds
+        An in-process server is listed completely, which takes a few milliseconds; of a remote server only the kinds
         that the controllers watch.
         """
-        client = self._sight.client()
-        if client.inside is None:
-            kinds = list(dict.fromkeys(self._sight.declared()))
+        client = self._source.client()
+        if client.in_process_server is None:
+            kinds = list(dict.fromkeys(self._source.declared()))
         else:
             kinds = [one.gvk for one in await self._served() if one.namespaced or namespace is None]
         members: list[Member] = []
@@ -208,14 +221,14 @@ class Reader:
             if gvk.kind == "Event":
                 continue
             try:
-                page = await client.list_kept(OnlyMetadata(gvk), namespace=namespace, limit=views.MOST_OBJECTS)
+                page = await list_page(client, OnlyMetadata(gvk), namespace=namespace, limit=views.MOST_OBJECTS)
             except LevelsetError:
-                continue  # a kind that cannot be listed has no part in the tree; the rest of the page is worth showing
+                continue  # leave out kinds that cannot be listed
             members += [(gvk, one) for one in page.items]
         return members
 
-    def _looked_at(self) -> set[GroupVersionKind]:
-        return {_gvk_of(one) for one in self._sight.controllers().values()}
+    def _controlled_kinds(self) -> set[GroupVersionKind]:
+        return {_gvk_of(one) for one in self._source.controllers().values()}
 
 
 def _gvk_of(controller: RunningController[Any]) -> GroupVersionKind:

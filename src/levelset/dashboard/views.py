@@ -1,6 +1,6 @@
-"""What the page shows, as JSON trees made of objects as the server has them: short, bounded, and without secrets.
+"""Converts stored objects into the JSON that the page shows: short, bounded, and without secrets.
 
-Nothing that is read here is trusted: a tree may lack any part, or have something else in its place.
+The input is not trusted: any field may be missing or have another type.
 """
 
 import json
@@ -28,40 +28,42 @@ __all__ = [
 ]
 
 MOST_OBJECTS: Final = 500
-"""How many objects there are on one page."""
+"""The maximum number of objects on one page."""
 
 _MOST_CONDITIONS: Final = 12
 _MOST_TEXT: Final = 2_000
 _LONG_YAML: Final = 64 * 1024
 _LONGEST: Final = 512 * 1024
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_TELLING: Final = ("Ready", "Available", "Complete", "Succeeded", "Established", "Progressing")
-_BEGINNING: Final = frozenset({"ContainerCreating", "Pulling"})
-_GOOD: Final = frozenset({"active", "available", "bound", "complete", "completed", "ready", "running", "succeeded"})
-_BAD: Final = frozenset({"broken", "crashloopbackoff", "error", "evicted", "failed", "lost", "unknown"})
+_SUMMARY_CONDITIONS: Final = ("Ready", "Available", "Complete", "Succeeded", "Established", "Progressing")
+_STARTING_REASONS: Final = frozenset({"ContainerCreating", "Pulling"})
+_GOOD_PHASES: Final = frozenset(
+    {"active", "available", "bound", "complete", "completed", "ready", "running", "succeeded"}
+)
+_BAD_PHASES: Final = frozenset({"broken", "crashloopbackoff", "error", "evicted", "failed", "lost", "unknown"})
 
 
 def kind_text(gvk: GroupVersionKind) -> str:
-    """A kind in an address: `v1/Pod`, `apps/v1/Deployment`."""
+    """A kind in a URL: `v1/Pod`, `apps/v1/Deployment`."""
     return f"{gvk.api_version}/{gvk.kind}"
 
 
 def read_kind(text: str | None) -> GroupVersionKind:
-    """The kind that an address means; BadRequest says how to write one."""
+    """Parses a kind of a URL; raises BadRequest."""
     api_version, _, kind = (text or "").rpartition("/")
     try:
         return GroupVersionKind.of(api_version, kind)
     except Malformed as error:
-        raise BadRequest("say which kind: ?kind=v1/Pod, or ?kind=apps/v1/Deployment") from error
+        raise BadRequest("kind is missing or malformed: ?kind=v1/Pod, or ?kind=apps/v1/Deployment") from error
 
 
 def kinds_view(
     served: Iterable[ApiResource],
     counts: Mapping[GroupVersionKind, int | None],
-    looked_at: Collection[GroupVersionKind],
+    controlled: Collection[GroupVersionKind],
 ) -> list[dict[str, Any]]:
-    """The kinds with the number of their objects; those that a controller looks at come first, then by name."""
-    looked = {(one.group, one.kind) for one in looked_at}
+    """The kinds with the number of their objects; those with a controller first, then by name."""
+    with_controller = {(one.group, one.kind) for one in controlled}
     kinds = [
         {
             "kind": kind_text(one.gvk),
@@ -69,15 +71,15 @@ def kinds_view(
             "group": one.gvk.group,
             "namespaced": one.namespaced,
             "count": counts.get(one.gvk),
-            "lookedAt": (one.gvk.group, one.gvk.kind) in looked,
+            "hasController": (one.gvk.group, one.gvk.kind) in with_controller,
         }
         for one in served
     ]
-    return sorted(kinds, key=lambda one: (not one["lookedAt"], one["name"], one["group"]))
+    return sorted(kinds, key=lambda one: (not one["hasController"], one["name"], one["group"]))
 
 
 def row_of(tree: Any) -> dict[str, Any]:
-    """One object in a line: who it is, how it is, since when, and whose."""
+    """One row: name, state, conditions, age and owner of an object."""
     meta = _map(tree, "metadata")
     state, tone = _state(tree)
     return {
@@ -92,7 +94,7 @@ def row_of(tree: Any) -> dict[str, Any]:
 
 
 def without_secrets(tree: Any) -> Any:
-    """The tree to show: without managedFields, and of a Secret without what it hides, wherever that is written."""
+    """The tree to show: without managedFields, and with masked data for a Secret."""
     if not is_map(tree):
         return tree
     meta = {name: value for name, value in _map(tree, "metadata").items() if name != "managedFields"}
@@ -108,17 +110,17 @@ def without_secrets(tree: Any) -> Any:
 
 
 def object_text(tree: Any) -> dict[str, Any]:
-    """A tree as text: YAML, or JSON where it is so long that YAML would keep everybody waiting; cut if need be."""
+    """A tree as YAML, or as JSON if it is so large that YAML would be slow; truncated if very large."""
     text = json.dumps(tree, indent=2, ensure_ascii=False)
     if len(text) > _LONG_YAML:
         return {"language": "json", "text": text[:_LONGEST], "isCut": len(text) > _LONGEST}
-    from levelset.objects.yaml_codec import write_yaml  # noqa: PLC0415  # late: most start a page without opening it
+    from levelset.objects.yaml_codec import write_yaml  # noqa: PLC0415  # imported late: slow, and not needed to start
 
     return {"language": "yaml", "text": write_yaml([tree]), "isCut": False}
 
 
 def event_view(tree: Any) -> dict[str, Any]:
-    """One Event: what happened to whom, how often, and when last."""
+    """One Event: reason, message, object, count and last time."""
     about = _map(tree, "involvedObject")
     series = _map(tree, "series")
     count = tree.get("count") or series.get("count") or 1
@@ -135,14 +137,14 @@ def event_view(tree: Any) -> dict[str, Any]:
 
 
 def newest_events(trees: Iterable[Any], most: int) -> list[dict[str, Any]]:
-    """The last of these Events, newest first."""
+    """The newest of these Events, newest first."""
     return sorted(map(event_view, trees), key=lambda one: one["at"], reverse=True)[:most]
 
 
 def controller_view(
     stats: RunningStats, gvk: GroupVersionKind, history: Sequence[Outcome[Any]], ages: Sequence[float]
 ) -> dict[str, Any]:
-    """A controller: what waits, what runs, what it has done, and what went wrong last."""
+    """A controller: its queue, running reconciles, totals and last error."""
     errors = [one for one in history if one.is_error]
     return {
         "name": stats.name,
@@ -153,21 +155,21 @@ def controller_view(
         "running": stats.running,
         "workers": stats.workers,
         "longest": round(max(ages, default=0.0), 3),
-        "looks": stats.looks,
+        "reconciles": stats.reconciles,
         "failing": stats.failing,
         "errors": len(errors),
         "lastError": _error(errors[-1]) if errors else None,
-        "lastLook": _ref(history[-1].ref) if history else None,
+        "lastReconciled": _ref(history[-1].ref) if history else None,
     }
 
 
 def _state(tree: Any) -> tuple[str, str]:
-    """How an object is, in a word or two, and whether that is good, bad, busy or nothing to say."""
+    """The state of an object in a word or two, and its tone: good, bad, busy or none."""
     if _map(tree, "metadata").get("deletionTimestamp"):
         return "being deleted", "busy"
     status = _map(tree, "status")
-    if reason := _waits_for(status):
-        return reason, "busy" if reason in _BEGINNING else "bad"
+    if reason := _waiting_reason(status):
+        return reason, "busy" if reason in _STARTING_REASONS else "bad"
     for name in ("phase", "state"):
         if word := _text(status.get(name)):
             return _phase(word, _maps(status, "conditions"))
@@ -176,20 +178,20 @@ def _state(tree: Any) -> tuple[str, str]:
     conditions = {_text(one.get("type")): one for one in _maps(status, "conditions")}
     if "Failed" in conditions and conditions["Failed"].get("status") == "True":
         return "Failed", "bad"
-    for name in (*_TELLING, *conditions):
+    for name in (*_SUMMARY_CONDITIONS, *conditions):
         if name in conditions:
-            return _said(name, conditions[name])
+            return _condition_state(name, conditions[name])
     return "", "none"
 
 
 def _phase(word: str, conditions: list[dict[str, Any]]) -> tuple[str, str]:
-    """A phase; one that runs may still not be ready."""
+    """The state of a phase; a Running object may still not be Ready."""
     is_unready = any(one.get("type") == "Ready" and one.get("status") != "True" for one in conditions)
     return (f"{word}, not Ready", "busy") if word == "Running" and is_unready else (word, _tone(word))
 
 
-def _waits_for(status: Mapping[str, Any]) -> str:
-    """Why a container of a Pod does not run, which says more than the Pod's phase."""
+def _waiting_reason(status: Mapping[str, Any]) -> str:
+    """The waiting reason of a container, which says more than the phase of the Pod."""
     containers = [*_maps(status, "initContainerStatuses"), *_maps(status, "containerStatuses")]
     reasons = [_text(_map(_map(one, "state"), "waiting").get("reason")) for one in containers]
     return next((one for one in reasons if one and one != "PodInitializing"), "")
@@ -202,17 +204,17 @@ def _replicas(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, 
     return f"{ready}/{wanted} ready", "good" if ready >= wanted else "busy"
 
 
-def _said(name: str, condition: Mapping[str, Any]) -> tuple[str, str]:
-    """A condition in a word: `Ready`, or `not Ready: NoImage`."""
+def _condition_state(name: str, condition: Mapping[str, Any]) -> tuple[str, str]:
+    """The state of a condition: `Ready`, or `not Ready: NoImage`."""
     if condition.get("status") == "True":
-        return name, "good" if name in _TELLING else "none"
+        return name, "good" if name in _SUMMARY_CONDITIONS else "none"
     reason = _text(condition.get("reason"))
-    tone = "bad" if condition.get("status") == "False" and name in _TELLING else "busy"
+    tone = "bad" if condition.get("status") == "False" and name in _SUMMARY_CONDITIONS else "busy"
     return f"not {name}{f': {reason}' if reason else ''}", tone
 
 
 def _tone(word: str) -> str:
-    return "good" if word.lower() in _GOOD else "bad" if word.lower() in _BAD else "busy"
+    return "good" if word.lower() in _GOOD_PHASES else "bad" if word.lower() in _BAD_PHASES else "busy"
 
 
 def _condition(tree: Mapping[str, Any]) -> dict[str, str]:
@@ -220,7 +222,7 @@ def _condition(tree: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _owner(meta: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The owner that is its controller, or else the first."""
+    """The controller owner, or else the first owner."""
     owners = _maps(meta, "ownerReferences")
     if not owners:
         return None
@@ -233,7 +235,7 @@ def _owner(meta: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _masked(value: Any) -> str:
-    """That there is something, and about how much, without a letter of it."""
+    """The length of a secret value instead of the value."""
     return f"(hidden, {len(value) if isinstance(value, str) else 0} characters)"
 
 

@@ -1,14 +1,15 @@
-"""The server edge: HTTP/1.1 in front of one plain callable.
+"""The HTTP/1.1 server, the HTTP client for webhooks, and a certificate authority for TLS.
 
-A `Handler` takes a `Request` and gives a `Response`. `Server` puts it on a socket, `to_asgi` into any ASGI server, and
-a test or a client in the same process simply calls it and reads the body with `iterate`.
+A `Handler` takes a `Request` and returns a `Response`. `Server` serves it on a socket, `to_asgi` in any ASGI server; a
+test or a client in the same process simply calls it and reads the body with `iterate`. `OutboundClient` posts JSON.
 """
 
 from levelset.http.asgi import to_asgi
-from levelset.http.certificate_authority import Authority, Identity, load_identity, renew_identity
+from levelset.http.certificate_authority import CertificateAuthority, Identity, load_identity, renew_identity
+from levelset.http.deferred_response import Deferred
 from levelset.http.limits import Limits
-from levelset.http.messages import Deferred, Handler, Headers, Peer, Push, Request, Response, Sink, Tunnel
-from levelset.http.outbound_client import Destination, Posted, Poster
+from levelset.http.messages import Handler, Headers, Peer, Push, Request, Response, Sink, Tunnel
+from levelset.http.outbound_client import Destination, OutboundClient, PostResponse
 from levelset.http.private_files import write_private
 from levelset.http.response_writer import Failure, to_status
 from levelset.http.server import Server
@@ -16,7 +17,7 @@ from levelset.http.streaming import iterate, read_all
 from levelset.http.websocket import WebSocket, accept_websocket, is_websocket
 
 __all__ = [
-    "Authority",
+    "CertificateAuthority",
     "Deferred",
     "Destination",
     "Failure",
@@ -24,9 +25,9 @@ __all__ = [
     "Headers",
     "Identity",
     "Limits",
+    "OutboundClient",
     "Peer",
-    "Posted",
-    "Poster",
+    "PostResponse",
     "Push",
     "Request",
     "Response",

@@ -1,4 +1,4 @@
-"""Mounts a handler in any ASGI server."""
+"""Adapts a handler to ASGI, to run it in any ASGI server."""
 
 import asyncio
 import logging
@@ -29,29 +29,31 @@ def to_asgi(
     limits: Limits | None = None,
     on_error: Callable[[Failure], Response] = to_status,
 ) -> AsgiApplication:
-    """An ASGI 3 application that answers with `handler`.
+    """An ASGI 3 application that responds with `handler`.
 
-    `lifespan` is entered when the ASGI server starts and left when it stops. A client that leaves cancels the handler
-    or ends the stream. Of the limits, the size of bodies is kept; the rest is the ASGI server's. No WebSockets.
+    `lifespan` is entered when the ASGI server starts and exited when it stops. A disconnect cancels the handler or ends
+    the stream. Of the limits only `body_bytes` applies; the ASGI server has its own. No WebSockets.
     """
-    edge = _Edge(handler, limits or Limits(), on_error)
+    adapter = _Adapter(handler, limits or Limits(), on_error)
 
     async def application(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         match scope["type"]:
             case "lifespan":
-                await _live(lifespan, receive, send)
+                await _run_lifespan(lifespan, receive, send)
             case "http":
-                await edge.answer(scope, receive, send)
+                await adapter.handle(scope, receive, send)
             case "websocket":
                 await receive()
                 await send({"type": "websocket.close", "code": 1000})
             case other:
-                raise ValueError(f"this application answers http and lifespan, not {other!r}")
+                raise ValueError(f"this application supports http and lifespan, not {other!r}")
 
     return application
 
 
-async def _live(lifespan: Callable[[], AbstractAsyncContextManager[object]], receive: Receive, send: Send) -> None:
+async def _run_lifespan(
+    lifespan: Callable[[], AbstractAsyncContextManager[object]], receive: Receive, send: Send
+) -> None:
     await receive()
     phase = "startup"
     try:
@@ -61,19 +63,19 @@ async def _live(lifespan: Callable[[], AbstractAsyncContextManager[object]], rec
             phase = "shutdown"
         await send({"type": "lifespan.shutdown.complete"})
     except Exception as error:
-        log.exception("the application's lifespan failed")
+        log.exception("the lifespan of the application failed")
         await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
 
 
-class _Edge:
-    """Answers requests of an ASGI server."""
+class _Adapter:
+    """Handles the requests of an ASGI server."""
 
     def __init__(self, handler: Handler, limits: Limits, on_error: Callable[[Failure], Response]) -> None:
         self._handler = handler
         self._limits = limits
         self._on_error = on_error
 
-    async def answer(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def handle(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         body = await self._read(receive)
         if body is None:
             return
@@ -82,9 +84,9 @@ class _Edge:
             await _send(self._on_error(Failure(413, message)), scope["method"], send)
             return
         request = _to_request(scope, body)
-        # Whoever only waits for its own next event never learns that the client is gone: so both are waited for.
+        # A handler that waits for its next event would never notice a disconnect: so wait for both.
         work = asyncio.create_task(self._respond(request, send), name=f"{request.method} {request.path}")
-        gone = asyncio.create_task(_wait_gone(receive), name="wait for the client to leave")
+        gone = asyncio.create_task(_wait_for_disconnect(receive), name="wait for disconnect")
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -94,7 +96,7 @@ class _Edge:
             work.result()
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """The body, or a little more than may be; None if the client left."""
+        """The body, cut a little above the limit; None if the client has disconnected."""
         parts: list[bytes] = []
         size = 0
         while size <= self._limits.body_bytes:
@@ -112,8 +114,8 @@ class _Edge:
             result = self._handler(request)
             response = result if isinstance(result, Response) else await result
         except Exception as error:
-            log.exception("a handler failed", extra={"method": request.method, "path": request.path})
-            message = "The server could not answer the request because of an internal error; its log tells more."
+            log.exception("handler failed", extra={"method": request.method, "path": request.path})
+            message = "The server could not handle the request because of an internal error; see its log."
             response = self._on_error(Failure(500, message, request, error))
         await _send(response, request.method, send)
 
@@ -126,10 +128,10 @@ async def _send(response: Response, method: str, send: Send) -> None:
         headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     if method != "HEAD":
-        pieces: AsyncGenerator[bytes, None] = iterate(body)
-        async with aclosing(pieces):
-            async for piece in pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        chunks: AsyncGenerator[bytes, None] = iterate(body)
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -143,12 +145,12 @@ def _to_request(scope: MutableMapping[str, Any], body: bytes) -> Request:
     return Request(scope["method"], path, scope.get("query_string", b"").decode("latin-1"), headers, body)
 
 
-async def _wait_gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def _end(task: "asyncio.Task[None]") -> None:
-    """Cancels a task unless it is done, and waits for its end; what it raised stays in it."""
+    """Cancels a task unless it is done, and waits for its end; its error stays in it."""
     task.cancel()
     await asyncio.wait((task,))

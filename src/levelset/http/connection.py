@@ -1,8 +1,7 @@
-"""One connection of a client: reads requests, asks the handler, sends the answers in order.
+"""Connections of the HTTP server: a `Connection` parses requests, calls the handler, and responds in order.
 
-The sending side of a connection: never more than one piece in the transport's own buffer.
-
-What all the connections of one server share: the application, the limits, one buffer, one clock.
+`WriteBuffer` is its sending side; `ServerContext` is what all connections of one server share. Requests are parsed in
+`parser.py`, heads encoded in `response_writer.py`, streamed bodies written in `streaming.py`.
 """
 
 import asyncio
@@ -12,22 +11,23 @@ from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Any, Protocol, cast
 
+from levelset.http.deferred_response import Deferred
 from levelset.http.limits import Limits
-from levelset.http.messages import Deferred, Handler, Peer, Push, Request, Response, Tunnel
-from levelset.http.parser import KnownHeads, Phase, Reader, Turn
+from levelset.http.messages import Handler, Peer, Push, Request, Response, Tunnel
+from levelset.http.parser import HeaderCache, ParsedRequest, Phase, RequestParser
 from levelset.http.response_writer import CONTINUE, Failure, HeadWriter, encode_head, has_no_body, to_status
-from levelset.http.streaming import Flusher, StreamSink, pour
+from levelset.http.streaming import Flusher, StreamSink, write_stream
 
-__all__ = ["Closable", "Connection", "Outlet", "Shared", "read_peer"]
+__all__ = ["Connection", "ServerConnection", "ServerContext", "WriteBuffer", "read_peer"]
 
-_PIECE = 256 * 1024
+_MAX_PIECE = 256 * 1024
 
 
-class Outlet:
-    """Writes to a transport piece by piece, as fast as the client reads.
+class WriteBuffer:
+    """Writes to a transport in pieces, as fast as the client reads.
 
-    A transport copies what the socket does not take at once, and some copy all of it again with every further write.
-    So big data is handed over in pieces, and the next piece only when the one before has left.
+    A transport copies what the socket does not accept at once, and some copy all of it again with every further write.
+    So large data is passed on in pieces, and the next piece only when the one before is sent.
     """
 
     __slots__ = ("_is_closing", "_is_paused", "_on_drained", "_rest", "_transport", "is_full")
@@ -41,35 +41,35 @@ class Outlet:
         self.is_full = False
 
     def open(self) -> None:
-        """Begins to listen to the transport, which may call `pause` at once."""
-        # High 1, low 0: be told as soon as one byte has to wait, and again when the last of them has left.
+        """Sets the limits of the transport, which may call `pause` at once."""
+        # High 1, low 0: `pause` as soon as one byte has to wait, `resume` when the last one is sent.
         self._transport.set_write_buffer_limits(high=1, low=0)
 
     @property
     def size(self) -> int:
-        """The number of bytes that wait for the client."""
+        """The number of bytes that are not sent yet."""
         return sum(map(len, self._rest)) + self._transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
-        """Sends `data` now or, in order, as soon as the client takes it; does nothing once closed."""
-        # A transport that is closing still sends its own buffer, but must not be given more: on Python 3.12 and newer
-        # it would wait for the socket with nobody to call, for ever and at full speed.
+        """Sends `data` now or, in order, as soon as the client reads; no effect once closed."""
+        # A closing transport still sends its own buffer, but must not get more: on Python 3.12 and newer it would wait
+        # for the socket without a callback, in a busy loop.
         transport = self._transport
         if self._is_closing or transport.is_closing():
             return
-        if self._rest or len(data) > _PIECE:
+        if self._rest or len(data) > _MAX_PIECE:
             view = memoryview(data)
-            self._rest.extend(view[start : start + _PIECE] for start in range(0, len(data), _PIECE))
+            self._rest.extend(view[start : start + _MAX_PIECE] for start in range(0, len(data), _MAX_PIECE))
             self._pump()
         else:
             transport.write(data)
 
     def pause(self) -> None:
-        """The transport says that the client does not keep up."""
+        """The transport reports that the client reads too slowly."""
         self._is_paused = self.is_full = True
 
     def resume(self) -> None:
-        """The transport says that everything has left."""
+        """The transport reports that everything is sent."""
         self._is_paused = False
         self._pump()
         if not self.is_full:
@@ -82,7 +82,7 @@ class Outlet:
             self._transport.close()
 
     def abort(self) -> None:
-        """Closes the connection now; what waits is lost."""
+        """Closes the connection now; unsent bytes are lost."""
         self._is_closing = True
         self._rest.clear()
         self._transport.abort()
@@ -101,30 +101,41 @@ class Outlet:
 log = logging.getLogger(__name__)
 
 
-class Closable(Protocol):
-    """A connection, as far as the server has to know it."""
+class ServerConnection(Protocol):
+    """The part of a connection that the server uses."""
 
     deadline: float
 
     def expire(self) -> None:
         """The deadline has passed."""
 
-    def wind_down(self) -> None:
-        """The server stops: end what can end now."""
+    def drain(self) -> None:
+        """The server stops: finish gracefully."""
 
     def hurry(self) -> None:
-        """The server stops: wait for the client no longer."""
+        """The server stops: do not wait for the client any longer."""
 
     def abort(self) -> None:
-        """The server stops: end now."""
+        """The server stops: close now."""
 
 
-class Shared:
-    """The common ground of the connections of one server."""
+class ServerContext:
+    """What all connections of one server share: handler, limits, caches, one read buffer, and the coarse clock."""
 
     __slots__ = (
-        "_emptied", "_on_error", "_tasks", "buffer", "connections", "flusher", "handler", "heads", "is_stopping",
-        "known", "limits", "now", "patience",
+        "_emptied",
+        "_on_error",
+        "_tasks",
+        "buffer",
+        "connections",
+        "flusher",
+        "handler",
+        "header_cache",
+        "heads",
+        "is_stopping",
+        "limits",
+        "now",
+        "phase_timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -138,14 +149,14 @@ class Shared:
         self.handler = handler
         self.limits = limits
         self.heads = HeadWriter()
-        self.known = KnownHeads(limits)
+        self.header_cache = HeaderCache(limits)
         self.flusher = Flusher(loop)
         self.buffer = memoryview(bytearray(64 * 1024))
-        self.connections: set[Closable] = set()
-        # Read with every request, so it is not the real clock but the time of the last sweep.
+        self.connections: set[ServerConnection] = set()
+        # Read with every request, so it is the time of the last sweep and not the real clock.
         self.now = loop.time()
         self.is_stopping = False
-        self.patience = {
+        self.phase_timeouts = {
             Phase.IDLE: limits.idle_within,
             Phase.HEAD: limits.head_within,
             Phase.BODY: limits.body_within,
@@ -154,45 +165,45 @@ class Shared:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._emptied: asyncio.Future[None] | None = None
 
-    def tell(self, failure: Failure) -> Response:
-        """The answer to a failure; if the application's own words fail too, those of Kubernetes."""
+    def error_response(self, failure: Failure) -> Response:
+        """The response to a failure, from `on_error`; a plain Status if that fails too."""
         try:
             response = self._on_error(failure)
             encode_head(response.status, response.headers)
             if isinstance(response.body, bytes) and response.status >= 200:
                 return response
-            log.error("on_error must give a final response with a body of bytes")
+            log.error("on_error must return a final response with a body of bytes")
         except Exception:
             log.exception("on_error failed")
         return to_status(failure)
 
     def own(self, task: asyncio.Future[Any]) -> None:
-        """Remembers a task until it has ended, so that `stop` leaves none behind."""
+        """Tracks a task until it has ended, so that `stop` leaves none behind."""
         self._tasks.add(task)
         task.add_done_callback(self.release)
 
     def hold(self, task: asyncio.Future[Any]) -> None:
-        """As `own`, for a caller that is told of the end anyway: it calls `release` then."""
+        """As `own`, for a caller that sees the end itself and then calls `release`."""
         self._tasks.add(task)
 
     def release(self, task: asyncio.Future[Any]) -> None:
-        """Forgets a task that has ended."""
+        """Stops tracking a task that has ended."""
         self._tasks.discard(task)
-        self._look_whether_empty()
+        self._notify_if_empty()
 
-    def leave(self, connection: Closable) -> None:
-        """A connection is closed."""
+    def remove(self, connection: ServerConnection) -> None:
+        """Removes a connection that is closed."""
         self.connections.discard(connection)
-        self._look_whether_empty()
+        self._notify_if_empty()
 
     def sweep(self, now: float) -> None:
-        """Sets the clock, and expires every connection whose deadline has passed."""
+        """Sets the clock, and expires the connections whose deadline has passed."""
         self.now = now
         for connection in [one for one in self.connections if one.deadline <= now]:
             connection.expire()
 
     def hurry(self) -> None:
-        """Has every connection end that waits for more from its client."""
+        """Closes the connections that wait for the rest of a request."""
         for connection in tuple(self.connections):
             connection.hurry()
 
@@ -202,42 +213,54 @@ class Shared:
             self._emptied = asyncio.get_running_loop().create_future()
             await self._emptied
 
-    def cut(self) -> None:
-        """Cuts every connection, and cancels what still runs."""
+    def abort_all(self) -> None:
+        """Aborts all connections, and cancels their tasks."""
         for connection in tuple(self.connections):
             connection.abort()
         for task in tuple(self._tasks):
             task.cancel()
 
-    def _look_whether_empty(self) -> None:
+    def _notify_if_empty(self) -> None:
         waiter = self._emptied
         if waiter is not None and not waiter.done() and not self.connections and not self._tasks:
             waiter.set_result(None)
 
 
 _IDLE = Phase.IDLE
-_KEEP = b"Connection: keep-alive\r\n"
+_KEEP_ALIVE = b"Connection: keep-alive\r\n"
 _CLOSE = b"Connection: close\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
-_INTERNAL = "The server could not answer the request because of an internal error; its log tells more."
+_INTERNAL = "The server could not handle the request because of an internal error; see its log."
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection. At most one request is being answered (`_turn`); those behind it wait in the reader."""
+    """One connection. At most one request is in progress (`_current`); pipelined ones wait in the parser."""
 
     __slots__ = (
-        "_is_lingering", "_is_reading", "_is_tunnel", "_keeps", "_outlet", "_phase", "_reader", "_shared", "_sink",
-        "_stalled_at", "_task", "_transport", "_turn", "deadline",
+        "_context",
+        "_current",
+        "_is_lingering",
+        "_is_reading",
+        "_is_tunnel",
+        "_keep_alive",
+        "_output",
+        "_parser",
+        "_phase",
+        "_sink",
+        "_stalled_at",
+        "_task",
+        "_transport",
+        "deadline",
     )  # fmt: skip
 
     _transport: asyncio.Transport
-    _outlet: Outlet
-    _reader: Reader
+    _output: WriteBuffer
+    _parser: RequestParser
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._turn: Turn | None = None
-        self._keeps = False
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
+        self._current: ParsedRequest | None = None
+        self._keep_alive = False
         self._task: asyncio.Future[Any] | None = None
         self._sink: StreamSink | None = None
         self._phase: Phase | None = None
@@ -250,140 +273,140 @@ class Connection(asyncio.BufferedProtocol):
     # --- what the transport calls ---------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
-        shared = self._shared
+        """A client has connected."""
+        context = self._context
         self._transport = cast("asyncio.Transport", transport)
-        self._reader = Reader(shared.limits, read_peer(transport), shared.known)
-        self._outlet = Outlet(self._transport, self._drained)
-        self._outlet.open()
-        is_crowded = len(shared.connections) >= shared.limits.connections
-        shared.connections.add(self)
-        if shared.is_stopping:
-            self._outlet.close()
-        elif is_crowded:
-            self._refuse(Failure(503, "The server has no room for another connection; try again later."))
+        self._parser = RequestParser(context.limits, read_peer(transport), context.header_cache)
+        self._output = WriteBuffer(self._transport, self._drained)
+        self._output.open()
+        is_full = len(context.connections) >= context.limits.connections
+        context.connections.add(self)
+        if context.is_stopping:
+            self._output.close()
+        elif is_full:
+            self._refuse(Failure(503, "The server has too many connections; try again later."))
         else:
-            self.deadline = shared.now + shared.limits.head_within
+            self.deadline = context.now + context.limits.head_within
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the signature is asyncio's
-        """All connections share one buffer: its bytes are parsed before anybody reads again."""
-        return self._shared.buffer
+        """The buffer that all connections share: its bytes are parsed before the next read."""
+        return self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came in."""
+        """Bytes have arrived in the buffer."""
         if self._is_lingering:
             return
-        data = self._shared.buffer[:nbytes]
+        data = self._context.buffer[:nbytes]
         if self._is_tunnel:
             self._receive(bytes(data))
         else:
-            self._reader.feed(data)
+            self._parser.feed(data)
             self._proceed()
 
     def eof_received(self) -> bool:
-        """The client will say no more. Unless it is still taking an answer that is complete, it counts as gone."""
-        if self._turn is not None or not self._outlet.is_full:
+        """The client has closed its side: it counts as gone, unless it is still reading a complete response."""
+        if self._current is not None or not self._output.is_full:
             return False
-        self._reader.close()
-        self._outlet.close()
-        # True keeps the transport open for the rest of the answer; over TLS there is no such half-open state.
+        self._parser.close()
+        self._output.close()
+        # True keeps the transport open for the rest of the response; TLS has no half-open state.
         return self._transport.get_extra_info("sslcontext") is None
 
     def pause_writing(self) -> None:
-        """The client does not keep up."""
-        self._outlet.pause()
+        """The client reads too slowly."""
+        self._output.pause()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        self._outlet.resume()
+        self._output.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
-        """The connection is closed, by whomever: nobody waits for the answer any more."""
-        self._reader.close()
+        """The connection is closed, by either side: cancels the handler."""
+        self._parser.close()
         if self._sink is not None:
             self._sink.lose()
         if self._task is not None:
             self._task.cancel()
-        self._shared.leave(self)
+        self._context.remove(self)
 
     # --- what the server calls ------------------------------------------------------------------------------------
 
-    def wind_down(self) -> None:
-        """Ends a stream properly, closes an idle connection; a request that is under way gets its answer first."""
+    def drain(self) -> None:
+        """Ends a stream, closes an idle connection; a request in progress gets its response first."""
         if self._sink is not None:
             self._sink.close()
             if self._task is not None:
                 self._task.cancel()
         elif self._is_idle():
-            self._outlet.close()
+            self._output.close()
 
     def hurry(self) -> None:
-        """Cuts a client that has sent half a request, or was refused and does not leave; nobody answers it now."""
-        if self._is_lingering or (self._turn is None and not self._reader.ready and not self._outlet.is_full):
-            self._outlet.abort()
+        """Aborts a client that has sent a part of a request, or that was refused and still sends."""
+        if self._is_lingering or (self._current is None and not self._parser.ready and not self._output.is_full):
+            self._output.abort()
 
     def expire(self) -> None:
         """The deadline has passed."""
-        limits = self._shared.limits
+        limits = self._context.limits
         if self._is_lingering:
-            self._outlet.abort()
-        elif self._outlet.is_full:
-            size, before = self._outlet.size, self._stalled_at
+            self._output.abort()
+        elif self._output.is_full:
+            size, before = self._output.size, self._stalled_at
             self._stalled_at = size
             if 0 < before <= size:
-                self._outlet.abort()
-            self.deadline = self._shared.now + limits.stall_within
-        elif self._reader.phase is Phase.IDLE:
-            self._outlet.close()
+                self._output.abort()
+            self.deadline = self._context.now + limits.stall_within
+        elif self._parser.phase is Phase.IDLE:
+            self._output.close()
         else:
             self._refuse(Failure(408, "The request did not arrive in time."))
 
     def abort(self) -> None:
-        """Cuts the connection and whatever runs for it."""
-        self._outlet.abort()
+        """Aborts the connection and its handler."""
+        self._output.abort()
 
-    # --- answering ------------------------------------------------------------------------------------------------
+    # --- responding -----------------------------------------------------------------------------------------------
 
     def _proceed(self) -> None:
-        """Answers what is ready, in order, one at a time; then decides what to wait for."""
-        reader = self._reader
-        ready = reader.ready
-        while ready and self._turn is None and not self._outlet.is_full:
-            self._answer(ready.popleft())
-        wants_reading = not ready and not reader.is_holding
+        """Handles the parsed requests in order, one at a time; then sets reading and the deadline."""
+        parser = self._parser
+        ready = parser.ready
+        while ready and self._current is None and not self._output.is_full:
+            self._handle(ready.popleft())
+        wants_reading = not ready and not parser.is_holding
         if wants_reading is not self._is_reading and not self._transport.is_closing():
             self._is_reading = wants_reading
             if wants_reading:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
-        if self._turn is not None:
+        if self._current is not None:
             return
-        if reader.continue_due and not ready:
-            reader.continue_due = False
-            self._outlet.write(CONTINUE)
-        if reader.phase is not self._phase and not self._is_lingering:
-            self._phase = reader.phase
-            shared = self._shared
-            if self._outlet.is_full:
-                self.deadline = shared.now + shared.limits.stall_within
-            elif reader.phase is _IDLE:  # after all answers but few: an enum takes long to be found in a map
-                self.deadline = shared.now + shared.limits.idle_within
+        if parser.continue_due and not ready:
+            parser.continue_due = False
+            self._output.write(CONTINUE)
+        if parser.phase is not self._phase and not self._is_lingering:
+            self._phase = parser.phase
+            context = self._context
+            if self._output.is_full:
+                self.deadline = context.now + context.limits.stall_within
+            elif parser.phase is _IDLE:  # the usual case: an enum is slow to look up in a dict
+                self.deadline = context.now + context.limits.idle_within
             else:
-                self.deadline = shared.now + shared.patience[reader.phase]
+                self.deadline = context.now + context.phase_timeouts[parser.phase]
 
-    def _answer(self, turn: Turn) -> None:
-        self._turn = turn
-        request = turn.request
+    def _handle(self, parsed: ParsedRequest) -> None:
+        self._current = parsed
+        request = parsed.request
         if request is None:
-            self._refuse(turn.failure or Failure(400, "The request is malformed."))
+            self._refuse(parsed.failure or Failure(400, "The request is malformed."))
             return
         try:
-            result = self._shared.handler(request)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer and the log the rest
+            result = self._context.handler(request)
+        except Exception as error:  # noqa: BLE001 - the client gets a response, and the log the error
             result = self._fail(request, error)
         if isinstance(result, Response):
-            self._respond(turn, request, result)
+            self._respond(parsed, request, result)
         else:
             self._wait_for(result)
 
@@ -391,113 +414,115 @@ class Connection(asyncio.BufferedProtocol):
         self.deadline = math.inf
         if isinstance(result, Deferred):
             self._task = result
-            self._shared.hold(result)
-            result.when_settled(self._answered)
+            self._context.hold(result)
+            result.when_settled(self._handled)
             return
         try:
             task = asyncio.ensure_future(result)
         except TypeError as error:
-            turn = self._turn
-            assert turn is not None
-            assert turn.request is not None
-            self._respond(turn, turn.request, self._fail(turn.request, error))
+            parsed = self._current
+            assert parsed is not None
+            assert parsed.request is not None
+            self._respond(parsed, parsed.request, self._fail(parsed.request, error))
             return
         self._task = task
-        self._shared.hold(task)
-        task.add_done_callback(self._answered)
+        self._context.hold(task)
+        task.add_done_callback(self._handled)
 
-    def _answered(self, task: "asyncio.Future[Response]") -> None:
-        turn = self._turn
+    def _handled(self, task: "asyncio.Future[Response]") -> None:
+        parsed = self._current
         self._task = None
-        self._shared.release(task)
+        self._context.release(task)
         if task.cancelled():
             error: BaseException | None = asyncio.CancelledError("the handler was cancelled")
         else:
             error = task.exception()
-        if turn is None or turn.request is None:
+        if parsed is None or parsed.request is None:
             return
         if self._transport.is_closing():
             if error is not None and not task.cancelled():
-                self._fail(turn.request, error)
+                self._fail(parsed.request, error)
             return
-        response = task.result() if error is None else self._fail(turn.request, error)
-        self._respond(turn, turn.request, response)
+        response = task.result() if error is None else self._fail(parsed.request, error)
+        self._respond(parsed, parsed.request, response)
         self._proceed()
 
-    def _respond(self, turn: Turn, request: Request, response: Response) -> None:
-        """Sends the head and the body, or begins to; a response that cannot be sent becomes a 500."""
-        self._keeps = turn.keep_alive and not (self._shared.is_stopping and not self._reader.ready)
+    def _respond(self, parsed: ParsedRequest, request: Request, response: Response) -> None:
+        """Sends the head and the body, or starts to; a response that cannot be sent becomes a 500."""
+        self._keep_alive = parsed.keep_alive and not (self._context.is_stopping and not self._parser.ready)
         try:
             body = response.body
-            if turn.is_upgrade:
+            if parsed.is_upgrade:
                 if response.upgrade is not None:
                     self._upgrade(response, response.upgrade)
                     return
-                self._reader.release()
+                self._parser.release()
             status = response.status
             if status < 200:
-                raise ValueError(f"{status} is no answer to a request that asked for no upgrade")
+                raise ValueError(f"{status} is not a final response, and the request asked for no upgrade")
             if isinstance(body, bytes):
-                is_plain = len(body) < 65536 and self._keeps and not turn.is_old
+                is_plain = len(body) < 65536 and self._keep_alive and not parsed.is_old
                 if is_plain and status not in {204, 304} and request.method != "HEAD":
-                    # As `_send` and `_finish` have it, without a call to each: nearly all answers are such.
+                    # `_send` and `_finish`, inlined: nearly all responses are of this form.
                     framing = b"Content-Length: %d\r\n" % len(body)
-                    self._outlet.write(self._shared.heads.write(status, response.headers, framing, body))
-                    self._turn = self._phase = None
+                    self._output.write(self._context.heads.write(status, response.headers, framing, body))
+                    self._current = self._phase = None
                     self._stalled_at = 0
                     return
-                self._send(turn, request, response, body)
+                self._send(parsed, request, response, body)
             else:
-                self._stream(turn, request, response, body)
+                self._stream(parsed, request, response, body)
         except Exception as error:  # noqa: BLE001 - as above
             failure = self._fail(request, error)
             if self._sink is not None:
                 self._sink.abort()
             elif isinstance(failure.body, bytes):
-                self._send(turn, request, failure, failure.body)
+                self._send(parsed, request, failure, failure.body)
 
-    def _send(self, turn: Turn, request: Request, response: Response, body: bytes) -> None:
+    def _send(self, parsed: ParsedRequest, request: Request, response: Response, body: bytes) -> None:
         status, size = response.status, len(body)
         framing = b"" if status in {204, 304} else b"Content-Length: %d\r\n" % size
-        if not self._keeps or turn.is_old:
-            framing += self._connection_line(turn)
-        head = self._shared.heads.write(status, response.headers, framing)
+        if not self._keep_alive or parsed.is_old:
+            framing += self._connection_line(parsed)
+        head = self._context.heads.write(status, response.headers, framing)
         if has_no_body(request.method, status):
-            self._outlet.write(head)
+            self._output.write(head)
         elif size < 65536:
-            self._outlet.write(head + body)
+            self._output.write(head + body)
         else:
-            self._outlet.write(head)
-            self._outlet.write(body)
+            self._output.write(head)
+            self._output.write(body)
         self._finish()
 
-    def _stream(self, turn: Turn, request: Request, response: Response, body: AsyncIterable[bytes] | Push) -> None:
-        framing = b"" if turn.is_old else _CHUNKED
-        self._keeps = self._keeps and not turn.is_old
-        head = self._shared.heads.write(response.status, response.headers, framing + self._connection_line(turn))
+    def _stream(
+        self, parsed: ParsedRequest, request: Request, response: Response, body: AsyncIterable[bytes] | Push
+    ) -> None:
+        framing = b"" if parsed.is_old else _CHUNKED
+        self._keep_alive = self._keep_alive and not parsed.is_old
+        head = self._context.heads.write(response.status, response.headers, framing + self._connection_line(parsed))
         if has_no_body(request.method, response.status):
-            self._outlet.write(head)
+            self._output.write(head)
             self._finish()
             return
         self.deadline = math.inf
-        self._outlet.write(head)
-        sink = StreamSink(self._shared.flusher, self._outlet, self._stream_ended, chunked=not turn.is_old)
+        self._output.write(head)
+        sink = StreamSink(self._context.flusher, self._output, self._stream_ended, chunked=not parsed.is_old)
         self._sink = sink
         if callable(body):
             body(sink)
         else:
-            self._task = asyncio.get_running_loop().create_task(pour(body, sink))
-            self._shared.own(self._task)
-        if self._shared.is_stopping:
-            self.wind_down()
+            self._task = asyncio.get_running_loop().create_task(write_stream(body, sink))
+            self._context.own(self._task)
+        if self._context.is_stopping:
+            self.drain()
 
     def _upgrade(self, response: Response, take_over: Callable[[Tunnel], None]) -> None:
         self.deadline = math.inf
-        self._keeps = False
-        self._outlet.write(self._shared.heads.write(101, response.headers, b""))
-        self._sink = sink = StreamSink(self._shared.flusher, self._outlet, self._stream_ended, chunked=False)
+        self._keep_alive = False
+        self._output.write(self._context.heads.write(101, response.headers, b""))
+        self._sink = sink = StreamSink(self._context.flusher, self._output, self._stream_ended, chunked=False)
         self._is_tunnel = True
-        rest = self._reader.take_rest()
+        rest = self._parser.take_rest()
         take_over(sink)
         self._receive(rest)
 
@@ -507,43 +532,43 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._sink.receive(data)
         except Exception:
-            log.exception("an upgraded connection was cut because what it received could not be handled")
+            log.exception("an upgraded connection was aborted: handling received bytes failed")
             self._sink.abort()
 
     def _stream_ended(self) -> None:
         self._sink = None
         self._task = None
-        self._keeps = self._keeps and not self._shared.is_stopping
+        self._keep_alive = self._keep_alive and not self._context.is_stopping
         self._finish()
         self._proceed()
 
     def _finish(self) -> None:
-        """The answer is on its way: make room for the next turn, or close."""
-        self._turn = None
+        """The response is sent: prepares for the next request, or closes."""
+        self._current = None
         self._phase = None
-        if not self._keeps:
-            self._reader.close()
-            self._outlet.close()
+        if not self._keep_alive:
+            self._parser.close()
+            self._output.close()
         self._stalled_at = 0
 
     def _refuse(self, failure: Failure) -> None:
-        """Answers what is no request, and closes in a way that lets the client read the answer."""
-        self._keeps = False
-        self._reader.close()
-        response = self._shared.tell(failure)
+        """Sends an error response to an invalid request, and closes so that the client can read it."""
+        self._keep_alive = False
+        self._parser.close()
+        response = self._context.error_response(failure)
         assert isinstance(response.body, bytes)
         framing = b"Content-Length: %d\r\nConnection: close\r\n" % len(response.body)
-        self._outlet.write(self._shared.heads.write(failure.status, response.headers, framing) + response.body)
-        # Closing with unread bytes resets the connection, and the client would never see why. So read on, and forget.
+        self._output.write(self._context.heads.write(failure.status, response.headers, framing) + response.body)
+        # Closing with unread bytes resets the connection, and the client would lose the response. So read and discard.
         self._is_lingering = True
-        self._turn = None
-        self.deadline = self._shared.now + self._shared.limits.linger_within
+        self._current = None
+        self.deadline = self._context.now + self._context.limits.linger_within
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
     def _fail(self, request: Request, error: BaseException) -> Response:
-        log.error("a handler failed", exc_info=error, extra={"method": request.method, "path": request.path})
-        return self._shared.tell(Failure(500, _INTERNAL, request, error))
+        log.error("handler failed", exc_info=error, extra={"method": request.method, "path": request.path})
+        return self._context.error_response(Failure(500, _INTERNAL, request, error))
 
     def _drained(self) -> None:
         if self._sink is not None:
@@ -553,17 +578,17 @@ class Connection(asyncio.BufferedProtocol):
             self._proceed()
 
     def _is_idle(self) -> bool:
-        reader = self._reader
-        return self._turn is None and not reader.ready and reader.phase is Phase.IDLE
+        parser = self._parser
+        return self._current is None and not parser.ready and parser.phase is Phase.IDLE
 
-    def _connection_line(self, turn: Turn) -> bytes:
-        if not self._keeps:
+    def _connection_line(self, parsed: ParsedRequest) -> bytes:
+        if not self._keep_alive:
             return _CLOSE
-        return _KEEP if turn.is_old else b""
+        return _KEEP_ALIVE if parsed.is_old else b""
 
 
 def read_peer(transport: asyncio.BaseTransport) -> Peer | None:
-    """Who the client's verified certificate says it is; None without one."""
+    """The identity in the client's verified certificate; None without one."""
     certificate = transport.get_extra_info("peercert")
     if not certificate:
         return None

@@ -1,4 +1,4 @@
-"""The few words of DER that a certificate is written in: values with their tags and lengths, and PEM around them."""
+"""The subset of DER that X.509 certificates need, and PEM."""
 
 import binascii
 import re
@@ -15,7 +15,7 @@ _LINE = 64
 
 
 def tagged(tag: int, *contents: bytes) -> bytes:
-    """A value: its tag, its length, and the contents one after the other."""
+    """A DER value: tag, length and contents."""
     content = b"".join(contents)
     size = len(content)
     if size < 0x80:
@@ -25,18 +25,18 @@ def tagged(tag: int, *contents: bytes) -> bytes:
 
 
 def number(value: int) -> bytes:
-    """An integer that is not negative."""
+    """A non-negative INTEGER."""
     return tagged(INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
 
 
 def oid(text: str) -> bytes:
-    """An object identifier, from its dotted form."""
+    """An OBJECT IDENTIFIER, from its dotted form."""
     first, second, *rest = map(int, text.split("."))
     return tagged(OID, b"".join(_base_128(arc) for arc in (first * 40 + second, *rest)))
 
 
 def time(moment: datetime) -> bytes:
-    """A moment: with two digits of its year until 2049, with four afterwards."""
+    """A time: UTCTime until 2049, GeneralizedTime afterwards."""
     moment = moment.astimezone(UTC)
     if 1950 <= moment.year < 2050:
         return tagged(0x17, moment.strftime("%y%m%d%H%M%SZ").encode())
@@ -44,33 +44,33 @@ def time(moment: datetime) -> bytes:
 
 
 def parts(data: bytes) -> list[bytes]:
-    """The values that lie one after the other in the data, each with its tag; raises ValueError."""
+    """Splits concatenated values, each with its tag; raises ValueError."""
     found: list[bytes] = []
     start = 0
     while start < len(data):
         end = start + sum(_size(data[start:]))
         if end > len(data):
-            raise ValueError("a value is longer than what it is in")
+            raise ValueError("a value is longer than its container")
         found.append(data[start:end])
         start = end
     return found
 
 
 def value_of(data: bytes) -> bytes:
-    """What is inside of a value; raises ValueError."""
+    """The contents of a value; raises ValueError."""
     head, size = _size(data)
     return data[head : head + size]
 
 
 def to_pem(label: str, data: bytes) -> bytes:
-    """The data as text between two lines that say what it is."""
+    """The data as PEM."""
     text = binascii.b2a_base64(data, newline=False).decode()
     lines = [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""]).encode()
 
 
 def from_pem(label: str, data: bytes) -> bytes | None:
-    """The data that was written as text with such a label, the first of them; None if there is none."""
+    """The data of the first PEM block with this label; None if there is none."""
     name = re.escape(label.encode())
     found = re.search(b"-----BEGIN %b-----([A-Za-z0-9+/=\\s]+)-----END %b-----" % (name, name), data)
     return None if found is None else binascii.a2b_base64(found[1])
@@ -84,9 +84,9 @@ def _base_128(arc: int) -> bytes:
 
 
 def _size(data: bytes) -> tuple[int, int]:
-    """How many bytes the tag and the length take, and how many come behind them."""
+    """The size of tag and length, and that of the contents."""
     if len(data) < 2:
-        raise ValueError("a value ends before its length")
+        raise ValueError("a value is truncated")
     if data[1] < 0x80:
         return 2, data[1]
     count = data[1] & 0x7F

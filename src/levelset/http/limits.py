@@ -1,4 +1,4 @@
-"""How much one client may ask of the server, and for how long it may take over it."""
+"""The limits of the HTTP server: sizes, connections and timeouts."""
 
 from dataclasses import dataclass
 
@@ -7,26 +7,26 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of the server edge; sizes are bytes, times are seconds.
+    """The limits of the HTTP server; sizes are in bytes, times in seconds.
 
-    Most times are checked `every` so often for all connections together, so that is how exact they are. Nothing here
-    bounds how long a handler or a stream may run: a watch lives as long as both sides want it to.
+    Most times are checked every `every` seconds for all connections together, which is their precision. Nothing here
+    limits how long a handler or a stream may run: a watch lasts as long as both sides want.
     """
 
     target_bytes: int = 32 * 1024
-    """The path and query of a request; more is answered with 414."""
+    """The path and query of a request; beyond it the response is 414."""
 
     head_bytes: int = 64 * 1024
-    """All header lines of a request together; more is answered with 431."""
+    """All header lines of a request together; beyond it the response is 431."""
 
     header_count: int = 256
-    """The number of header lines; more is answered with 431."""
+    """The number of header lines; beyond it the response is 431."""
 
     body_bytes: int = 3 * 1024 * 1024
-    """The body of a request; more is answered with 413. This default is the one of Kubernetes."""
+    """The body of a request; beyond it the response is 413. The default is that of kube-apiserver."""
 
     connections: int = 10_000
-    """Open connections; one more is answered with 503 and closed."""
+    """Open connections; one more gets a 503 and is closed."""
 
     handshake_within: float = 10.0
     """From the connection to the end of the TLS handshake."""
@@ -38,16 +38,16 @@ class Limits:
     """From the end of the headers to the end of the body; then 408."""
 
     idle_within: float = 120.0
-    """Between two requests on one connection; then it is closed without a word."""
+    """Between two requests on one connection; then it is closed without a response."""
 
     stall_within: float = 60.0
-    """How long a client may take nothing of an answer that waits for it; then the connection is cut."""
+    """How long a client may read nothing of a pending response; then the connection is aborted."""
 
     linger_within: float = 2.0
-    """How long a refused client may go on sending, so that it finds the time to read the refusal."""
+    """How long a refused client may continue to send, so that it has time to read the response."""
 
     finish_within: float = 1.0
-    """How long a client may take over a request that it has begun to send when the server stops; then it is cut."""
+    """How long a client may take to finish a request it is sending when the server stops; then it is aborted."""
 
     every: float = 1.0
-    """How often the times above are looked at."""
+    """How often the times above are checked."""

@@ -1,13 +1,10 @@
-"""Requests and responses as plain values: what a server edge and an application say to each other.
+"""Requests, responses and the `Handler` between them: the interface of the HTTP server and an application.
 
-The two meet in one callable, the `Handler`. It may be an ordinary function or a coroutine function; one that can answer
-at once should be ordinary, because then the server needs no task for the request.
-
-An answer that is on its way and comes without a task: who waits for it is called in the moment it is there.
+A handler may be a plain function or a coroutine function; one that can respond at once should be plain, because then
+the server needs no task for the request. A handler whose response comes later, but not from a task of its own, returns
+a `Deferred`.
 """
 
-import asyncio
-import logging
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Protocol, cast
 from urllib.parse import unquote, unquote_plus
@@ -15,21 +12,21 @@ from urllib.parse import unquote, unquote_plus
 import msgspec
 from msgspec.structs import force_setattr
 
-__all__ = ["Deferred", "Handler", "Headers", "Peer", "Push", "Request", "Response", "Sink", "Tunnel", "parse_query"]
+__all__ = ["Handler", "Headers", "Peer", "Push", "Request", "Response", "Sink", "Tunnel", "parse_query"]
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """Who the client is according to its verified certificate: Kubernetes reads a user and its groups in it."""
+    """The client according to its verified certificate: Kubernetes maps it to a user (CN) and groups (O)."""
 
     common_name: str
     organizations: tuple[str, ...] = ()
 
 
 class Headers:
-    """The header fields of a request, found by name in any case.
+    """The header fields of a message; names are case-insensitive.
 
-    A field that was sent several times reads as one, joined with commas, and one by one with `get_all`. `find` is `get`
-    for names in lower case; a server asks for half a dozen fields of every request, and that takes a third of the time.
+    A repeated field reads as one value, joined with commas; `get_all` returns each. `find` is `get` for names in lower
+    case: it takes a third of the time, and a server reads half a dozen fields of every request.
     """
 
     __slots__ = ("_repeated", "_values", "find")
@@ -38,14 +35,14 @@ class Headers:
         self._values: dict[str, str] = {}
         self._repeated: dict[str, list[str]] | None = None
         self.find: Callable[[str], str | None] = self._values.get
-        if fields:  # one that is put together with `add` begins empty
+        if fields:  # empty if it is filled with `add`
             is_map = fields.__class__ is not tuple and isinstance(fields, Mapping)
             pairs = cast("Mapping[str, str]", fields).items() if is_map else cast("Iterable[tuple[str, str]]", fields)
             for name, value in pairs:
                 self.add(name.lower(), value)
 
     def add(self, name: str, value: str) -> None:
-        """Adds one field while the headers are being put together; `name` must be in lower case."""
+        """Adds one field while the headers are being built; `name` must be in lower case."""
         values = self._values
         if name not in values:
             values[name] = value
@@ -58,7 +55,7 @@ class Headers:
     def get(self, name: str) -> str | None:
         """The value of a field, or None if it was not sent."""
         value = self._values.get(name)
-        # Most names are asked for as they are kept, and most fields were not sent.
+        # Most names are given in lower case, and most fields were not sent.
         return self._values.get(name.lower()) if value is None and not name.islower() else value
 
     def get_all(self, name: str) -> tuple[str, ...]:
@@ -80,7 +77,7 @@ class Headers:
         return len(self._values)
 
     def __repr__(self) -> str:
-        # Only the names: values may be credentials, and this ends up in logs.
+        # Names only: values may be credentials, and this ends up in logs.
         return f"Headers({', '.join(self._values)})"
 
 
@@ -88,11 +85,11 @@ _NO_HEADERS = Headers()
 
 
 class Request(msgspec.Struct, frozen=True, eq=False):
-    """One request as it came in.
+    """One request.
 
-    `path` and `query` are as the client wrote them, still percent-encoded; `segments` and `parameters` are decoded.
-    `peer` is there only if the client showed a certificate that the server trusts. `remarks` is where those who handle
-    the request leave what is to be known about it later; None if nobody will ask.
+    `path` and `query` are as the client sent them, percent-encoded; `segments` and `parameters` are decoded. `peer` is
+    set if the client presented a certificate that the server trusts. `remarks` collects annotations of the handlers for
+    the audit log; None if there is no audit log.
     """
 
     method: str
@@ -106,7 +103,7 @@ class Request(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The decoded parts of the path between the slashes; an encoded slash does not part them."""
+        """The decoded segments of the path; an encoded slash is not a separator."""
         path = self.path.strip("/")
         if not path:
             return ()
@@ -129,7 +126,7 @@ class Request(msgspec.Struct, frozen=True, eq=False):
 
 
 def parse_query(query: str) -> dict[str, tuple[str, ...]]:
-    """Decodes a query string; a name without `=` has an empty value, and bytes that are no UTF-8 become U+FFFD."""
+    """Decodes a query string; a name without `=` has an empty value, bytes that are not UTF-8 become U+FFFD."""
     found: dict[str, list[str]] = {}
     for pair in query.split("&"):
         if not pair:
@@ -142,65 +139,65 @@ def parse_query(query: str) -> dict[str, tuple[str, ...]]:
 
 
 class Sink(Protocol):
-    """Where a pushed body goes: `write` never waits, and all that is written in one tick of the loop leaves as one.
+    """Where a pushed body is written: `write` never waits, and all writes of one loop iteration are sent as one.
 
-    The producer decides what a slow client means: it may look at `is_backed_up` and `backlog`, wait, skip, or `abort`.
-    Whatever it goes on writing is kept in memory without a bound.
+    The producer decides what to do about a slow client: check `is_backed_up` and `backlog`, wait, skip, or `abort`.
+    What it continues to write is buffered without a limit.
     """
 
     @property
     def is_closed(self) -> bool:
-        """Whether the body has ended, no matter which side ended it."""
+        """Whether the body has ended, from either side."""
         ...
 
     @property
     def is_backed_up(self) -> bool:
-        """Whether the client does not take its bytes as fast as they come."""
+        """Whether the client reads slower than the body is written."""
         ...
 
     @property
     def backlog(self) -> int:
-        """The number of bytes that were written here and have not left yet."""
+        """The number of bytes that were written and not sent yet."""
         ...
 
     def write(self, data: bytes, /) -> None:
-        """Adds to the body; does nothing once it has ended."""
+        """Adds to the body; no effect once it has ended."""
         ...
 
     def close(self) -> None:
-        """Ends the body properly, after all that was written."""
+        """Ends the body after all that was written."""
         ...
 
     def abort(self) -> None:
-        """Cuts the connection, so that the client sees that the body is not complete."""
+        """Aborts the connection, so that the client sees that the body is incomplete."""
         ...
 
     def when_closed(self, callback: Callable[[], None], /) -> None:
-        """Has `callback` called once when the body ends: by `close`, by the client's leaving, by the server's stop."""
+        """Calls `callback` once when the body ends: by `close`, by a disconnect, or because the server stops."""
         ...
 
     async def wait_drained(self) -> None:
-        """Waits until all that was written has left, or the body has ended."""
+        """Waits until all that was written is sent, or the body has ended."""
         ...
 
 
 class Tunnel(Sink, Protocol):
-    """Both directions of a connection that was upgraded to another protocol: bytes out as for a Sink, and bytes in."""
+    """Both directions of a connection that was upgraded to another protocol: a Sink, and received bytes."""
 
     def when_received(self, callback: Callable[[bytes], None], /) -> None:
-        """Has `callback` called with every piece that comes in."""
+        """Calls `callback` with all bytes that are received."""
         ...
 
 
 Push = Callable[[Sink], None]
-"""A body that is pushed: it is called with the sink once the head of the response is on its way."""
+"""A pushed body: called with the sink once the head of the response was sent."""
 
 
 class Response(msgspec.Struct, frozen=True, eq=False):
-    """One answer: the body is bytes, an async iterable of bytes, or a `Push`.
+    """One response: the body is bytes, an async iterable of bytes, or a `Push`.
 
-    The server frames the message itself: Content-Length, Transfer-Encoding, Connection and Date in `headers` are left
-    out. `upgrade` takes the connection over after a 101; it is for requests that asked for it.
+    The server frames the message itself: Content-Length, Transfer-Encoding, Connection and Date in `headers` are
+    ignored. `upgrade` takes over the connection after a 101, for requests with an Upgrade header.
     """
 
     status: int = 200
@@ -210,53 +207,4 @@ class Response(msgspec.Struct, frozen=True, eq=False):
 
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
-"""An application: give it a request, get a response, at once or later."""
-
-
-log = logging.getLogger(__name__)
-
-
-class Deferred(asyncio.Future[Response]):
-    """A response that somebody will settle; it can be awaited as any future, and nothing can call it back.
-
-    A task or the callback of a future comes one turn of the loop after what it waits for. That is as long as answering
-    a request takes, so a server that is handed one of these asks to be called at once instead.
-    """
-
-    # Small, because many are there at a time: what is held in lists and dicts wakes the garbage collector.
-    __slots__ = ("_calls",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._calls: tuple[Callable[[Deferred], object], ...] = ()
-
-    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - the signature is asyncio's
-        """Refuses: what the answer tells of happens whether anybody listens or not."""
-        return False
-
-    def when_settled(self, call: Callable[["Deferred"], object]) -> None:
-        """Has `call` called when the answer is there, before anybody who awaits it; at once if it is already."""
-        if self.done():
-            call(self)
-        else:
-            self._calls = (*self._calls, call)
-
-    def settle(self, response: Response) -> None:
-        """The answer is there."""
-        self.set_result(response)
-        if self._calls:
-            self._tell()
-
-    def fail(self, error: BaseException) -> None:
-        """There will be no answer, because of the error."""
-        self.set_exception(error)
-        if self._calls:
-            self._tell()
-
-    def _tell(self) -> None:
-        calls, self._calls = self._calls, ()
-        for call in calls:
-            try:
-                call(self)
-            except Exception:  # who settles many answers in a row must not stop at the first that cannot be sent
-                log.exception("an answer could not be handed on")
+"""An application: takes a request and returns a response, or an awaitable of one."""

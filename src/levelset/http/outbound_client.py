@@ -1,12 +1,8 @@
-"""Sends bodies to addresses and gives what comes back: the least of an HTTP client, for a server that must ask.
+"""A minimal HTTP client with which a server calls webhooks: posts JSON over TLS and reads the response.
 
-There is no redirect that is followed, no proxy and no credential; the answer is bounded in size, and in time by whoever
-calls. A connection is kept for a moment after its answer, for the next body that goes to the same place.
-
-A connection that sends one request after the other and gives the answer to each: the wire under `posting`.
-
-It speaks HTTP/1.1 and waits for the whole answer, which is bounded in size. Whatever happens that should not, nothing
-more is sent over it.
+No redirects, no proxies, no credentials. Responses are limited in size; timeouts are the caller's. A connection is
+pooled for a moment after its response, for the next request to the same destination; after any irregularity it is
+closed.
 """
 
 import asyncio
@@ -19,148 +15,148 @@ import httptools
 
 from levelset.errors import Unreachable
 
-__all__ = ["Destination", "Posted", "Poster", "Wire"]
+__all__ = ["Destination", "OutboundClient", "OutboundConnection", "PostResponse"]
 
 _LARGEST_HEAD: Final = 64 * 1024
 _FIRST_FINAL: Final = 200
 _TIMEOUT: Final = re.compile(rb"timeout\s*=\s*(\d{1,6})")
 
 
-class Posted(NamedTuple):
-    """An answer, read to its end."""
+class PostResponse(NamedTuple):
+    """A complete response."""
 
     status: int
     body: bytes
 
 
-class Wire(asyncio.Protocol):
-    """One connection; whoever asks has it for himself until the answer is there."""
+class OutboundConnection(asyncio.Protocol):
+    """One HTTP/1.1 connection, with at most one request in flight."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._answer: _Answer | None = None
-        self._given: asyncio.Future[Posted] | None = None
+        self._response: _ResponseParser | None = None
+        self._result: asyncio.Future[PostResponse] | None = None
         self._largest = 0
-        self.can_ask = True
-        """Whether another request may be sent: the last answer came to its end, and nobody hung up."""
-        self.kept_for: float | None = None
-        """For how many seconds the other end said that it keeps the connection, if it said so."""
+        self.is_reusable = True
+        """Whether another request may be sent: the last response is complete, and the connection is open."""
+        self.keep_alive: float | None = None
+        """The timeout of the Keep-Alive header, in seconds, if the server sent one."""
 
     @classmethod
-    async def connect(cls, address: str, port: int, *, tls: ssl.SSLContext, name: str) -> "Wire":
-        """A new connection to somebody with a certificate for the name; raises Unreachable."""
+    async def connect(cls, address: str, port: int, *, tls: ssl.SSLContext, name: str) -> "OutboundConnection":
+        """Connects to a server whose certificate is for `name`; raises Unreachable."""
         loop = asyncio.get_running_loop()
         try:
-            _, wire = await loop.create_connection(cls, address, port, ssl=tls, server_hostname=name)
+            _, connection = await loop.create_connection(cls, address, port, ssl=tls, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
             raise Unreachable(f"its certificate is not trusted: {error.verify_message}", is_sent=False) from error
         except OSError as error:
             raise Unreachable(_reason(error), is_sent=False) from error
-        return wire
+        return connection
 
-    async def ask(self, request: bytes, *, largest: int) -> Posted:
-        """Sends the request and waits for the answer; Unreachable if there is none, or one of too many bytes."""
-        assert self._transport is not None  # it is connected
-        assert self.can_ask
-        self.can_ask, self._largest = False, largest
-        self._answer = _Answer()
-        self._given = asyncio.get_running_loop().create_future()
+    async def send(self, request: bytes, *, largest: int) -> PostResponse:
+        """Sends a request and returns the response; Unreachable if there is none, or it is larger than `largest`."""
+        assert self._transport is not None  # connected
+        assert self.is_reusable
+        self.is_reusable, self._largest = False, largest
+        self._response = _ResponseParser()
+        self._result = asyncio.get_running_loop().create_future()
         try:
             self._transport.write(request)
-            return await self._given
+            return await self._result
         finally:
-            self._given = self._answer = None
-            if not self.can_ask:
-                self.abort()  # nothing more is to be said, and a peer that does not listen must not hold us up
+            self._result = self._response = None
+            if not self.is_reusable:
+                self.abort()  # without a graceful close: an unresponsive server must not hold us up
 
     def abort(self) -> None:
         """Ends the connection now."""
-        self.can_ask = False
+        self.is_reusable = False
         if self._transport is not None:
             self._transport.abort()
 
-    # --- what the connection says ---------------------------------------------------------------------------------
+    # --- what the transport calls ---------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody is there."""
+        """The connection is established."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Reads on in the answer."""
-        answer = self._answer
-        if answer is None or self._given is None or self._given.done():
-            self.abort()  # nobody asked
+        """Parses more of the response."""
+        response = self._response
+        if response is None or self._result is None or self._result.done():
+            self.abort()  # no request is in flight
             return
-        problem = answer.feed(data, self._largest)
+        problem = response.feed(data, self._largest)
         if problem is not None:
             self._fail(Unreachable(problem))
-        elif answer.is_complete:
-            self._give(answer)
+        elif response.is_complete:
+            self._complete(response)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends what was asked, with an answer only if this is how it says that it is complete."""
-        self.can_ask = False
-        answer = self._answer
-        if exc is None and answer is not None and answer.has_head and not answer.is_measured:
-            self._give(answer)  # an answer without a length ends with the connection
+        """Ends the request in flight: successfully only if the response is one that ends with the connection."""
+        self.is_reusable = False
+        response = self._response
+        if exc is None and response is not None and response.has_head and not response.has_length:
+            self._complete(response)  # a response without a length ends with the connection
         elif isinstance(exc, OSError):
             self._fail(Unreachable(_reason(exc)))
         else:
-            self._fail(Unreachable("it hung up before its answer was complete"))
+            self._fail(Unreachable("it closed the connection before its response was complete"))
 
-    def _give(self, answer: "_Answer") -> None:
+    def _complete(self, response: "_ResponseParser") -> None:
         unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        # One that answers before it has read the whole request may not read the rest of it either.
-        self.can_ask = answer.is_last_word_said and not unsent
-        self.kept_for = answer.kept_for
-        if self._given is not None and not self._given.done():
-            self._given.set_result(Posted(answer.status, bytes(answer.body)))
+        # A server that responds before it has read the whole request may never read the rest.
+        self.is_reusable = response.allows_reuse and not unsent
+        self.keep_alive = response.keep_alive
+        if self._result is not None and not self._result.done():
+            self._result.set_result(PostResponse(response.status, bytes(response.body)))
 
     def _fail(self, problem: Unreachable) -> None:
-        self.can_ask = False
-        if self._given is not None and not self._given.done():
-            self._given.set_exception(problem)
+        self.is_reusable = False
+        if self._result is not None and not self._result.done():
+            self._result.set_exception(problem)
 
 
-class _Answer:
-    """What the parser has seen of an answer."""
+class _ResponseParser:
+    """The response in flight: the part that has been parsed."""
 
     def __init__(self) -> None:
         self.body = bytearray()
         self.status = 0
-        self.kept_for: float | None = None
-        self.has_head = self.is_complete = self.is_measured = self.is_last_word_said = False
+        self.keep_alive: float | None = None
+        self.has_head = self.is_complete = self.has_length = self.allows_reuse = False
         self._received = 0
         self._parser = httptools.HttpResponseParser(self)
 
     def feed(self, data: bytes, largest: int) -> str | None:
-        """Reads on; gives what is wrong with it, if something is."""
+        """Parses more bytes; returns what is wrong with them, None if nothing is."""
         self._received += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            return "it wants to speak something else than HTTP/1.1"
+            return "it switched to another protocol than HTTP/1.1"
         except httptools.HttpParserError as error:
             if not self.is_complete:
-                return f"what it answered is not HTTP: {error}"
-            self.is_last_word_said = False  # the answer is good, and then there was something more
+                return f"its response is not HTTP: {error}"
+            self.allows_reuse = False  # the response is valid, but followed by surplus bytes
         if self._received > largest + _LARGEST_HEAD or len(self.body) > largest:
-            return f"its answer is larger than {largest} bytes"
+            return f"its response is larger than {largest} bytes"
         if not self.has_head and self._received > _LARGEST_HEAD:
-            return "its answer does not come to an end of its headers"
+            return "the headers of its response are too long"
         return None
 
-    # --- what the parser says -------------------------------------------------------------------------------------
+    # --- what the parser calls ------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        self.is_last_word_said = False
+        self.allows_reuse = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         match name.lower():
             case b"content-length" | b"transfer-encoding":
-                self.is_measured = True
+                self.has_length = True
             case b"keep-alive" if found := _TIMEOUT.search(value):
-                self.kept_for = float(found[1])
+                self.keep_alive = float(found[1])
             case _:
                 pass
 
@@ -174,14 +170,14 @@ class _Answer:
             self.body += piece
 
     def on_message_complete(self) -> None:
-        # Something in between, such as early hints, is no answer: that follows.
+        # An interim response, such as 103 Early Hints, is followed by the final one.
         if not self.is_complete:
             self.is_complete = self.has_head = self.status >= _FIRST_FINAL
-            self.is_last_word_said = self.is_complete and self._parser.should_keep_alive()
+            self.allows_reuse = self.is_complete and self._parser.should_keep_alive()
 
 
 def _reason(error: OSError) -> str:
-    """Why there is no connection, in the words of the system, without its numbers."""
+    """The reason of a connection error: the message of the system, without errno."""
     text = error.strerror or str(error) or type(error).__name__
     return text[0].lower() + text[1:]
 
@@ -191,7 +187,7 @@ _MARGIN: Final = 1.0
 
 
 class Destination(NamedTuple):
-    """Where to send to: an address to connect to, and the names that are said there."""
+    """Where to post to: the address to connect to, the Host header, the path and the certificate name."""
 
     address: str
     port: int
@@ -200,77 +196,81 @@ class Destination(NamedTuple):
     path: str
     """The path and the query."""
     name: str
-    """Who the certificate must be for."""
+    """The name that the server certificate must be for."""
 
 
-_Place = tuple[asyncio.AbstractEventLoop, str, int, str, ssl.SSLContext]
+_PoolKey = tuple[asyncio.AbstractEventLoop, str, int, str, ssl.SSLContext]
 
 
-class Poster:
-    """Posts JSON, over connections that it keeps while they are idle.
+class OutboundClient:
+    """Posts JSON over pooled connections.
 
-    No request is ever sent twice, as the first may have taken effect. So a connection must not be one that the other
-    end is about to close, and is kept for less time than any usual server keeps it: `idle` seconds, or less if the
-    other end says so. It is used again only for the same address, name and trust. At most `most` are kept, and
-    `most_each` for one place.
+    A request is never sent twice, since the first attempt may have taken effect. So a pooled connection must not be one
+    that the server is about to close: it is pooled for `idle_within` seconds, less than common servers keep theirs, or
+    less if the server says so. It is reused only for the same address, name and TLS context. At most `max_idle`
+    connections are pooled, and `max_idle_per_host` for one destination.
     """
 
-    def __init__(self, *, idle: float = _IDLE, most: int = 64, most_each: int = 16) -> None:
-        self._idle = idle
-        self._most = most
-        self._most_each = most_each
-        self._kept: OrderedDict[Wire, tuple[_Place, asyncio.TimerHandle]] = OrderedDict()
-        self._era = 0
+    def __init__(self, *, idle_within: float = _IDLE, max_idle: int = 64, max_idle_per_host: int = 16) -> None:
+        self._idle_within = idle_within
+        self._max_idle = max_idle
+        self._max_idle_per_host = max_idle_per_host
+        self._pooled: OrderedDict[OutboundConnection, tuple[_PoolKey, asyncio.TimerHandle]] = OrderedDict()
+        self._generation = 0
 
     @property
-    def kept(self) -> int:
-        """How many connections wait for the next request, and can still be used."""
-        return sum(wire.can_ask for wire in self._kept)
+    def idle_connections(self) -> int:
+        """How many usable connections are pooled."""
+        return sum(connection.is_reusable for connection in self._pooled)
 
-    async def post(self, to: Destination, body: bytes, *, tls: ssl.SSLContext, largest: int) -> Posted:
-        """Sends JSON and waits for the answer; Unreachable if there is none, or one of more than `largest` bytes."""
-        place: _Place = (asyncio.get_running_loop(), to.address, to.port, to.name, tls)
-        era = self._era
-        wire = self._take(place) or await Wire.connect(to.address, to.port, tls=tls, name=to.name)
-        posted = await wire.ask(_head(to, len(body)) + body, largest=largest)
-        self._keep(place, wire, is_old=era != self._era)
+    async def post(self, to: Destination, body: bytes, *, tls: ssl.SSLContext, largest: int) -> PostResponse:
+        """Posts JSON and returns the response; Unreachable if there is none, or it is larger than `largest` bytes."""
+        key: _PoolKey = (asyncio.get_running_loop(), to.address, to.port, to.name, tls)
+        generation = self._generation
+        connection = self._take(key) or await OutboundConnection.connect(to.address, to.port, tls=tls, name=to.name)
+        posted = await connection.send(_head(to, len(body)) + body, largest=largest)
+        self._put_back(key, connection, is_old=generation != self._generation)
         return posted
 
     def close(self) -> None:
-        """Ends the connections that are idle; those in use end with their answers."""
-        self._era += 1
-        while self._kept:
-            self._drop(next(iter(self._kept)))
+        """Closes the pooled connections; those in use are closed after their responses."""
+        self._generation += 1
+        while self._pooled:
+            self._drop(next(iter(self._pooled)))
 
-    def _take(self, place: _Place) -> Wire | None:
-        """A connection to the place that can still be used: the one that was used last, so that the others go."""
-        for wire in [one for one, (other, _) in reversed(self._kept.items()) if other == place]:
-            _, timer = self._kept.pop(wire)
+    def _take(self, key: _PoolKey) -> OutboundConnection | None:
+        """A usable pooled connection: the most recently used one, so that surplus ones expire."""
+        for connection in [one for one, (other, _) in reversed(self._pooled.items()) if other == key]:
+            _, timer = self._pooled.pop(connection)
             timer.cancel()
-            if wire.can_ask:
-                return wire
-            wire.abort()
+            if connection.is_reusable:
+                return connection
+            connection.abort()
         return None
 
-    def _keep(self, place: _Place, wire: Wire, *, is_old: bool) -> None:
-        seconds = self._idle if wire.kept_for is None else min(self._idle, wire.kept_for - _MARGIN)
-        if not wire.can_ask:
+    def _put_back(self, key: _PoolKey, connection: OutboundConnection, *, is_old: bool) -> None:
+        seconds = (
+            self._idle_within
+            if connection.keep_alive is None
+            else min(self._idle_within, connection.keep_alive - _MARGIN)
+        )
+        if not connection.is_reusable:
             return
-        if is_old or seconds <= 0 or self._most < 1:
-            wire.abort()
+        if is_old or seconds <= 0 or self._max_idle < 1:
+            connection.abort()
             return
-        self._kept[wire] = place, place[0].call_later(seconds, self._drop, wire)
-        same = [one for one, (other, _) in self._kept.items() if other == place]
-        if len(same) > self._most_each:
+        self._pooled[connection] = key, key[0].call_later(seconds, self._drop, connection)
+        same = [one for one, (other, _) in self._pooled.items() if other == key]
+        if len(same) > self._max_idle_per_host:
             self._drop(same[0])
-        elif len(self._kept) > self._most:
-            self._drop(next(iter(self._kept)))
+        elif len(self._pooled) > self._max_idle:
+            self._drop(next(iter(self._pooled)))
 
-    def _drop(self, wire: Wire) -> None:
-        place, timer = self._kept.pop(wire)
+    def _drop(self, connection: OutboundConnection) -> None:
+        key, timer = self._pooled.pop(connection)
         timer.cancel()
-        if not place[0].is_closed():  # a loop that is gone took its connections along
-            wire.abort()
+        if not key[0].is_closed():  # a closed loop has closed its connections
+            connection.abort()
 
 
 def _head(to: Destination, size: int) -> bytes:

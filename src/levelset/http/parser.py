@@ -1,6 +1,7 @@
-"""Turns the bytes of one connection into requests, within limits; no sockets, no waiting.
+"""Parses the bytes of one connection into requests, within limits. No I/O.
 
-Headers that came before: a client sends the same ones with every request, and they need not be read again.
+A client sends the same headers with every request: `HeaderCache` recognises header blocks that were parsed before, at a
+fifth of the cost.
 """
 
 import re
@@ -15,40 +16,40 @@ from levelset.http.limits import Limits
 from levelset.http.messages import Headers, Peer, Request
 from levelset.http.response_writer import Failure
 
-__all__ = ["LARGEST", "KnownHeads", "Phase", "Reader", "Turn"]
+__all__ = ["LARGEST_CACHEABLE", "HeaderCache", "ParsedRequest", "Phase", "RequestParser"]
 
-_LONGEST: Final = 2 * 1024
-_MOST: Final = 2_048
-LARGEST: Final = 16 * 1024
-"""So many bytes are worth a look."""
-# Not all that HTTP allows: whatever looks unusual is for the parser to judge.
+_MAX_BLOCK: Final = 2 * 1024
+_MAX_CACHED: Final = 2_048
+LARGEST_CACHEABLE: Final = 16 * 1024
+"""Requests of more bytes are not looked up in the cache."""
+# Less than HTTP allows: anything unusual is left to the parser.
 _LINE: Final = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~?=&%:,+-]*) HTTP/1\.1\r\n")
 _COMMON_METHODS: Final = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE")}
-# What makes a request more than its head and as many bytes as it says.
+# Fields with which a request is more than its head and Content-Length bytes.
 _SPECIAL: Final = ("expect", "transfer-encoding", "upgrade")
 
 
-class KnownHeads:
-    """The header blocks of requests that the parser has read, byte for byte, and what it made of them.
+class HeaderCache:
+    """Caches parsed headers by the bytes of their block.
 
-    A request is recognised if it arrived whole and alone, its first line is an ordinary one, and everything between
-    that and the body is known. That costs a fifth of what the parser takes, which calls back for each header.
-    Shared by all connections of a server, and bounded.
+    A request is found if it arrived whole and alone, its first line is a regular one, and the block between that line
+    and the body is cached. That costs a fifth of the parser, which calls back for each header. Shared by all
+    connections of a server, and bounded.
     """
 
-    __slots__ = ("_limits", "_seen")
+    __slots__ = ("_blocks", "_limits")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._seen: dict[bytes, tuple[Headers, int]] = {}
+        self._blocks: dict[bytes, tuple[Headers, int]] = {}
 
     def find(self, data: bytes, peer: Peer | None) -> Request | None:
-        """The request in the data, if it is one whose headers are known; None leaves it to the parser."""
+        """The request in the data, if its headers are cached; None leaves it to the parser."""
         line = _LINE.match(data)
         if line is None:
             return None
         start, end = line.end(), data.find(b"\r\n\r\n") + 4
-        known = self._seen.get(data[start:end])
+        known = self._blocks.get(data[start:end])
         if known is None:
             return None
         headers, length = known
@@ -58,14 +59,14 @@ class KnownHeads:
         path, _, query = target.decode("ascii").partition("?")
         return Request(_COMMON_METHODS[method], path, query, headers, data[end:] if length else b"", peer)
 
-    def learn(self, data: bytes, request: Request) -> None:
-        """Remembers the headers of a request that the parser found in the data, which holds nothing else."""
+    def add(self, data: bytes, request: Request) -> None:
+        """Caches the headers of a request that was parsed from the data, which must contain nothing else."""
         line = _LINE.match(data)
         end = data.find(b"\r\n\r\n") + 4
-        if line is None or not 0 < end - line.end() <= _LONGEST:
+        if line is None or not 0 < end - line.end() <= _MAX_BLOCK:
             return
         block, headers, length = data[line.end() : end], request.headers, len(request.body)
-        # A parser may take other things than these for the end of a line. Then it and `find` would differ.
+        # Only regular line ends: for others the parser and `find` could disagree about the end of a line.
         if block.count(b"\r") != block.count(b"\r\n") or block.count(b"\n") != block.count(b"\r\n"):
             return
         if data[end:] != request.body or str(length) != (headers.get("content-length") or "0"):
@@ -75,45 +76,63 @@ class KnownHeads:
             or (headers.get("connection") or "keep-alive").lower() != "keep-alive"
         ):
             return
-        if len(self._seen) >= _MOST:
-            self._seen.clear()
-        self._seen[block] = (headers, length)
+        if len(self._blocks) >= _MAX_CACHED:
+            self._blocks.clear()
+        self._blocks[block] = (headers, length)
 
 
 class Phase(Enum):
-    """Where in a request the bytes stopped."""
+    """The part of a request in which the received bytes end."""
 
     IDLE = auto()
     HEAD = auto()
     BODY = auto()
 
 
-class Turn(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """One thing to answer, in order: a request, or the refusal of what could not become one."""
+class ParsedRequest(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One result of parsing, in order: a request, or the failure of bytes that are not one."""
 
     request: Request | None
     failure: Failure | None = None
     keep_alive: bool = False
-    is_old: bool = False  # HTTP/1.0: knows no chunks
+    is_old: bool = False  # HTTP/1.0: no chunked encoding
     is_upgrade: bool = False
 
 
-class Reader:
-    """Reads requests from bytes: feed it, then take what is `ready`.
+class RequestParser:
+    """Parses requests: `feed` it bytes, then take them from `ready`.
 
-    After a refusal or a request with `Connection: close` it `is_done` and ignores the rest. After a request that asks
-    for an upgrade it `is_holding`: the bytes behind it belong to whoever wins, so `release` or `take_rest` decides.
+    After a failure or a request with `Connection: close` it `is_done` and ignores the rest. After a request for an
+    upgrade it `is_holding` the bytes behind it: `release` parses them as HTTP, `take_rest` returns them.
     """
 
     __slots__ = (
-        "_began", "_body", "_count", "_failure", "_fed", "_headers", "_known", "_more", "_overhead", "_parser", "_peer",
-        "_rest", "_size", "_target", "continue_due", "is_done", "is_holding", "limits", "phase", "ready",
+        "_began",
+        "_body",
+        "_count",
+        "_failure",
+        "_fed",
+        "_header_cache",
+        "_headers",
+        "_more",
+        "_overhead",
+        "_parser",
+        "_peer",
+        "_rest",
+        "_size",
+        "_target",
+        "continue_due",
+        "is_done",
+        "is_holding",
+        "limits",
+        "phase",
+        "ready",
     )  # fmt: skip
 
-    def __init__(self, limits: Limits, peer: Peer | None = None, known: KnownHeads | None = None) -> None:
+    def __init__(self, limits: Limits, peer: Peer | None = None, header_cache: HeaderCache | None = None) -> None:
         self.limits = limits
-        self._known = known or KnownHeads(limits)
-        self.ready: deque[Turn] = deque()
+        self._header_cache = header_cache or HeaderCache(limits)
+        self.ready: deque[ParsedRequest] = deque()
         self.phase = Phase.IDLE
         self.is_done = False
         self.is_holding = False
@@ -130,41 +149,41 @@ class Reader:
         self._clear()
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Reads on; nothing that arrives can make this raise."""
+        """Parses more bytes; never raises, whatever they are."""
         if self.is_done or self._parser is None:
             return
         if self.is_holding:
             self._rest += data
             return
-        if self.phase is not Phase.IDLE or len(data) > LARGEST:
+        if self.phase is not Phase.IDLE or len(data) > LARGEST_CACHEABLE:
             self._parse(data)
             return
         whole = bytes(data)
-        request = self._known.find(whole, self._peer)
+        request = self._header_cache.find(whole, self._peer)
         if request is not None:
-            self.ready.append(Turn(request, None, keep_alive=True))
+            self.ready.append(ParsedRequest(request, None, keep_alive=True))
             return
         before = len(self.ready)
         self._parse(whole)
         if self.phase is Phase.IDLE and len(self.ready) == before + 1:
-            self._learn(whole, self.ready[-1])
+            self._cache_headers(whole, self.ready[-1])
 
     def release(self) -> None:
-        """Goes on with HTTP after an upgrade that nobody took."""
+        """Continues with HTTP after an upgrade that was not accepted."""
         self.is_holding = False
         rest, self._rest = self._rest, b""
         if rest:
             self.feed(rest)
 
     def take_rest(self) -> bytes:
-        """Ends the reading of HTTP; gives the bytes behind the request that was upgraded."""
+        """Ends parsing; returns the bytes behind the upgraded request."""
         self.is_done = True
         self.is_holding = False
         rest, self._rest = self._rest, b""
         return rest
 
     def close(self) -> None:
-        """Lets go of the parser, which would otherwise keep this object alive in a circle."""
+        """Ends parsing, and releases httptools' parser, which references this object."""
         self.is_done = True
         self.is_holding = False
         self.continue_due = False
@@ -183,7 +202,7 @@ class Reader:
             self._refuse(414, f"The path and query of a request have at most {self.limits.target_bytes} bytes.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser saw a header, or after the body a trailer: those are counted and left out."""
+        """The parser saw a header, or after the body a trailer: trailers are counted and ignored."""
         self._count += 1
         self._size += len(name) + len(value) + 4
         if self._size > self.limits.head_bytes or self._count > self.limits.header_count:
@@ -194,7 +213,7 @@ class Reader:
             )
 
     def on_headers_complete(self) -> None:
-        """The parser saw the empty line."""
+        """The parser saw the end of the headers."""
         self.phase = Phase.BODY
         self._overhead = 0
         headers = self._headers
@@ -227,7 +246,7 @@ class Reader:
         assert parser is not None
         keep_alive = parser.should_keep_alive()
         is_old = False
-        # Asking for the version costs as much as five headers; HTTP/1.1 without Connection needs no question.
+        # Reading the version costs as much as five headers; HTTP/1.1 without Connection needs no check.
         if not keep_alive or self._headers.get("connection") is not None:
             is_old = self._check_version(parser.get_http_version())
         path, _, query = _to_origin(self._target.decode("ascii", "replace")).partition("?")
@@ -237,7 +256,7 @@ class Reader:
         is_upgrade = parser.should_upgrade()
         if is_upgrade:
             self._check_upgrade(request)
-        self.ready.append(Turn(request, None, keep_alive, is_old, is_upgrade))
+        self.ready.append(ParsedRequest(request, None, keep_alive, is_old, is_upgrade))
         self.is_done = not keep_alive
         self._clear()
 
@@ -253,14 +272,14 @@ class Reader:
             self.is_holding = not self.is_done
         except httptools.HttpParserError as error:
             if not self.is_done:
-                self._give_up(self._failure or Failure(400, f"The request is malformed: {error}"))
+                self._fail(self._failure or Failure(400, f"The request is malformed: {error}"))
         else:
             if self.phase is not Phase.IDLE:
                 self._bound_overhead(len(data))
 
-    def _learn(self, data: bytes, turn: Turn) -> None:
-        if turn.request is not None and turn.keep_alive and not turn.is_old and not turn.is_upgrade:
-            self._known.learn(data, turn.request)
+    def _cache_headers(self, data: bytes, parsed: ParsedRequest) -> None:
+        if parsed.request is not None and parsed.keep_alive and not parsed.is_old and not parsed.is_upgrade:
+            self._header_cache.add(data, parsed.request)
 
     def _clear(self) -> None:
         self.phase = Phase.IDLE
@@ -272,18 +291,18 @@ class Reader:
         self._size = self._count = self._overhead = 0
 
     def _bound_overhead(self, size: int) -> None:
-        """Bounds what the parser gathers without telling: a header that never ends, endless chunk extensions."""
+        """Limits what the parser buffers without a callback: an endless header, endless chunk extensions."""
         if self._began:
             return
         self._overhead += size - self._fed
         if self.phase is Phase.HEAD and self._overhead > self.limits.head_bytes:
             too_long = len(self._target) > self.limits.target_bytes
-            self._give_up(Failure(414 if too_long else 431, "The head of the request is too long."))
+            self._fail(Failure(414 if too_long else 431, "The head of the request is too long."))
         elif self._overhead > self.limits.head_bytes + 16 * len(self._more or self._body):
-            self._give_up(Failure(400, "The body of the request is more framing than content."))
+            self._fail(Failure(400, "The body of the request is more framing than content."))
 
     def _refuse(self, status: int, message: str) -> NoReturn:
-        """Stops the parser from inside one of its callbacks; `feed` finds the failure."""
+        """Stops the parser from inside one of its callbacks; `_parse` picks up the failure."""
         self._failure = Failure(status, message)
         raise ValueError(message)
 
@@ -294,8 +313,8 @@ class Reader:
     def _refuse_body(self) -> NoReturn:
         self._refuse(413, f"The body of a request has at most {self.limits.body_bytes} bytes.")
 
-    def _give_up(self, failure: Failure) -> None:
-        self.ready.append(Turn(None, failure))
+    def _fail(self, failure: Failure) -> None:
+        self.ready.append(ParsedRequest(None, failure))
         self.is_done = True
         self._clear()
 
@@ -322,7 +341,7 @@ class Reader:
         return version == "1.0"
 
     def _check_upgrade(self, request: Request) -> None:
-        # The parser skips the body of such a request: whatever it would read next is not what the client means.
+        # The parser skips the body of such a request, and would take it for the next request.
         length = request.headers.get("content-length") or "0"
         if request.method == "CONNECT":
             self._refuse(405, "This server is no proxy.")
@@ -331,7 +350,7 @@ class Reader:
 
 
 def _to_origin(target: str) -> str:
-    """The target without what proxies put in front of the path, and without a fragment."""
+    """The target in origin form: without scheme and host (proxies send them), and without a fragment."""
     if "#" in target:
         target = target.partition("#")[0]
     if target.startswith("/"):

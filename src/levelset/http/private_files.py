@@ -1,4 +1,4 @@
-"""Writes files that nobody else may read: whole or not at all, and private from their first instant."""
+"""Writes private files (0600), atomically."""
 
 import os
 import secrets
@@ -10,19 +10,19 @@ __all__ = ["write_private"]
 def write_private(path: str | os.PathLike[str], data: bytes) -> None:
     """Replaces a file in one step, with mode 0600.
 
-    A reader sees the old content or the new one, never a part, and no other user ever sees either. Raises OSError; the
-    old file is untouched then.
+    A reader sees the old content or the new one, never a part of it, and other users see neither at any time. Raises
+    OSError and then leaves the old file untouched.
     """
     target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    # The mode is given when the file is made: a chmod afterwards would leave a moment in which others can open it.
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    # The mode is set on creation: with a later chmod other users could open the file in between.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
+        temporary.replace(target)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

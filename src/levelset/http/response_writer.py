@@ -1,7 +1,4 @@
-"""Writes the heads of responses and the frames of chunked bodies; pure bytes, no sockets.
-
-What a client is told when its request, or the application, went wrong.
-"""
+"""Encodes response heads and chunked bodies, and the error responses of the server itself. No I/O."""
 
 import time
 from collections.abc import Sequence
@@ -28,9 +25,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that gets no answer from the application, and why.
+    """A request that gets an error response from the server instead of one from the handler.
 
-    `message` is for the client; `cause` is for the log only. `request` is None if it never was one.
+    `message` is for the client, `cause` for the log only. `request` is None if the bytes were not a request.
     """
 
     status: int
@@ -40,7 +37,7 @@ class Failure:
 
 
 def to_status(failure: Failure) -> Response:
-    """Tells it as Kubernetes does: a Status object in JSON."""
+    """The failure as Kubernetes reports it: a Status object in JSON."""
     tree: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -54,7 +51,7 @@ def to_status(failure: Failure) -> Response:
 
 
 def reason_phrase(status: int) -> str:
-    """The words of the status line, `Not Found`; empty for a status that HTTP has not registered."""
+    """The reason phrase of a status, `Not Found`; empty for an unregistered status."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -77,38 +74,38 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 _FRAMING = frozenset({"connection", "content-length", "date", "transfer-encoding"})
-_REMEMBERED = 1024
-# Names that need no second look.
-_NAMES = frozenset({"Audit-Id", "Cache-Control", "Content-Type", "Warning"})
+_MAX_CACHED = 1024
+# Names that need no check.
+_SAFE_NAMES = frozenset({"Audit-Id", "Cache-Control", "Content-Type", "Warning"})
 
 
 class HeadWriter:
-    """Writes response heads, remembering those that come again and again.
+    """Encodes response heads, and caches the frequent ones.
 
-    An application uses few combinations of status and headers; the bytes of each are made once. The first header is
-    written anew each time: it is where an application puts the one that is different in every answer.
+    An application uses few combinations of status and headers; the bytes of each are encoded once. The first header is
+    encoded each time: applications put the one that differs in every response there (Audit-Id).
     """
 
-    __slots__ = ("_date", "_known", "_second")
+    __slots__ = ("_cached_heads", "_date", "_second")
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
+        self._cached_heads: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
         self._second = -1
         self._date = b""
 
     def write(self, status: int, headers: tuple[tuple[str, str], ...], framing: bytes, body: bytes = b"") -> bytes:
-        """The whole head, and the body if that is to leave with it.
+        """The bytes of the head, followed by `body`.
 
-        `framing` is the header lines that say where the body ends, each with its line end.
+        `framing` are the header lines that say where the body ends, each with its line end.
         """
         rest = headers[1:]
         key = (status, rest)
-        head = self._known.get(key)
+        head = self._cached_heads.get(key)
         if head is None:
             head = encode_head(status, rest)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[key] = head
+            if len(self._cached_heads) >= _MAX_CACHED:
+                self._cached_heads.clear()
+            self._cached_heads[key] = head
         second = int(time.time())
         if second != self._second:
             self._second = second
@@ -116,7 +113,7 @@ class HeadWriter:
         first = b""
         if headers:
             name, value = headers[0]
-            if name in _NAMES and value.isascii() and value.isprintable():  # which needs no second look
+            if name in _SAFE_NAMES and value.isascii() and value.isprintable():  # no check needed
                 first = f"{name}: {value}\r\n".encode("ascii")
             else:
                 first = _encode_lines(status, headers[:1])
@@ -124,9 +121,9 @@ class HeadWriter:
 
 
 def encode_head(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
-    """The status line and the application's header lines; raises ValueError where one would break the message."""
+    """The status line and header lines; ValueError for one that would break the message."""
     if not 100 <= status <= 999:
-        raise ValueError(f"a response has a status between 100 and 999, not {status}")
+        raise ValueError(f"a status must be between 100 and 999, not {status}")
     return f"HTTP/1.1 {status} {reason_phrase(status)}\r\n".encode("latin-1") + _encode_lines(status, headers)
 
 
@@ -135,21 +132,21 @@ def _encode_lines(status: int, headers: Sequence[tuple[str, str]]) -> bytes:
     for name, value in headers:
         if name.lower() in _FRAMING and status != 101:
             continue
-        if name not in _NAMES and (not name or not _TOKEN.issuperset(name)):
-            raise ValueError(f"{name!r} is not the name of a header")
+        if name not in _SAFE_NAMES and (not name or not _TOKEN.issuperset(name)):
+            raise ValueError(f"{name!r} is not a header name")
         if "\r" in value or "\n" in value or "\0" in value:
-            raise ValueError(f"the value of the header {name} contains a line break or a zero")
+            raise ValueError(f"the value of the header {name} contains a line break or NUL")
         lines.append(f"{name}: {value}\r\n")
     return "".join(lines).encode("latin-1")
 
 
 def has_no_body(method: str, status: int) -> bool:
-    """Whether HTTP leaves the body out, whatever the application says."""
+    """Whether HTTP forbids a body in this response."""
     return method == "HEAD" or status in {204, 304} or status < 200
 
 
 def frame_chunk(parts: Sequence[bytes]) -> bytes:
-    """One chunk of all parts together; empty when they are, because an empty chunk would end the body."""
+    """One chunk of all parts; empty if they are, because an empty chunk would end the body."""
     size = sum(map(len, parts))
     return b"".join((b"%x\r\n" % size, *parts, b"\r\n")) if size else b""
 

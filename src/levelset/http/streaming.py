@@ -1,10 +1,8 @@
-"""Streams response bodies: many small writes to many clients leave as one write per client and tick of the loop.
+"""Streamed response bodies: writes are batched to one send per client and loop iteration.
 
-A watch event goes to a thousand clients as the same bytes. What costs is not the bytes but each single call to the
-kernel, so sinks gather what is written to them in one tick; and clients that got the same events since their last
-flush, which is nearly all of them, share the framed bytes too.
-
-Reads a response's body in the same process, whichever of its three forms it has.
+A watch event goes to a thousand clients as the same bytes. The cost is in the system calls, not in the bytes, so a
+`StreamSink` collects what is written in one iteration of the loop; clients that got the same events since their last
+flush, which is nearly all of them, share the framed bytes. `iterate` and `read_all` read a body in the same process.
 """
 
 import asyncio
@@ -17,34 +15,34 @@ from levelset.errors import Unreachable
 from levelset.http.messages import Push, Response
 from levelset.http.response_writer import LAST_CHUNK, frame_chunk
 
-__all__ = ["Drain", "Flusher", "StreamSink", "iterate", "pour", "read_all"]
+__all__ = ["ByteWriter", "Flusher", "StreamSink", "iterate", "read_all", "write_stream"]
 
 log = logging.getLogger(__name__)
 
-_BREATH = 64 * 1024
+_MAX_UNDRAINED = 64 * 1024
 
 
-class Drain(Protocol):
-    """Where the bytes of a sink leave: a connection, or a reader in the same process."""
+class ByteWriter(Protocol):
+    """Where a sink sends its bytes: a connection, or a reader in the same process."""
 
     is_full: bool
 
     @property
     def size(self) -> int:
-        """The number of bytes that wait to be taken."""
+        """The number of bytes that are not sent yet."""
         ...
 
     def write(self, data: bytes, /) -> None:
-        """Takes bytes; may become full by them."""
+        """Accepts bytes; may become full."""
         ...
 
     def abort(self) -> None:
-        """Ends now."""
+        """Closes now."""
         ...
 
 
 class Flusher:
-    """Remembers the sinks that were written to in this tick, and flushes each of them once in the next."""
+    """Collects the sinks written to in this loop iteration, and flushes each of them once in the next."""
 
     __slots__ = ("_dirty", "_framed", "_loop", "_parts")
 
@@ -55,41 +53,41 @@ class Flusher:
         self._framed = b""
 
     def add(self, sink: "StreamSink") -> None:
-        """Has `sink` flushed in the next tick."""
+        """Schedules a flush of `sink` in the next iteration."""
         if not self._dirty:
             self._loop.call_soon(self.flush)
         self._dirty.append(sink)
 
     def flush(self) -> None:
-        """Flushes every sink that has something to send; one that fails is cut and disturbs no other."""
+        """Flushes all collected sinks; one that fails is aborted and does not affect the others."""
         dirty, self._dirty = self._dirty, []
         for sink in dirty:
             try:
                 sink.flush()
             except Exception:
-                log.exception("a stream was cut because its data could not be sent")
+                log.exception("a stream was aborted: its data could not be sent")
                 sink.abort()
         self._parts, self._framed = [], b""
 
     def frame(self, parts: list[bytes]) -> bytes:
-        """One chunk of `parts`; made once for all sinks that got the same parts one after the other."""
-        # Comparing lists of the very same objects costs a few nanoseconds each, joining them a copy of every byte.
+        """One chunk of `parts`; encoded once for all consecutive sinks with the same parts."""
+        # Comparing lists of identical objects costs nanoseconds per object, joining them a copy of every byte.
         if parts != self._parts:
             self._parts, self._framed = parts, frame_chunk(parts)
         return self._framed
 
 
 class StreamSink:
-    """The sink of one response on one connection; also the tunnel of an upgraded one (then without chunks)."""
+    """The sink of one response on one connection; also the tunnel of an upgraded one (then not chunked)."""
 
     __slots__ = (
-        "_closed_callbacks", "_flusher", "_is_chunked", "_is_finished", "_on_finished", "_outlet", "_pending",
+        "_closed_callbacks", "_flusher", "_is_chunked", "_is_finished", "_on_finished", "_output", "_pending",
         "_received", "_waiters", "is_closed",
     )  # fmt: skip
 
-    def __init__(self, flusher: Flusher, outlet: Drain, on_finished: Callable[[], None], *, chunked: bool) -> None:
+    def __init__(self, flusher: Flusher, output: ByteWriter, on_finished: Callable[[], None], *, chunked: bool) -> None:
         self._flusher = flusher
-        self._outlet = outlet
+        self._output = output
         self._on_finished = on_finished
         self._is_chunked = chunked
         self._is_finished = False
@@ -101,79 +99,79 @@ class StreamSink:
 
     @property
     def is_backed_up(self) -> bool:
-        """Whether the client does not take its bytes as fast as they come."""
-        return self._outlet.is_full
+        """Whether the client reads slower than the body is written."""
+        return self._output.is_full
 
     @property
     def backlog(self) -> int:
-        """The number of bytes that were written here and have not left yet."""
-        waiting = self._outlet.size if self._outlet.is_full else 0
+        """The number of bytes that were written and not sent yet."""
+        waiting = self._output.size if self._output.is_full else 0
         return waiting + sum(map(len, self._pending))
 
     def write(self, data: bytes, /) -> None:
-        """Adds to the body; does nothing once it has ended."""
+        """Adds to the body; no effect once it has ended."""
         if self.is_closed:
             return
-        if not self._pending and not self._outlet.is_full:
+        if not self._pending and not self._output.is_full:
             self._flusher.add(self)
         self._pending.append(data)
 
     def close(self) -> None:
-        """Ends the body properly, after all that was written."""
+        """Ends the body after all that was written."""
         if self.is_closed:
             return
-        if not self._pending and not self._outlet.is_full:
+        if not self._pending and not self._output.is_full:
             self._flusher.add(self)
         self._end()
 
     def abort(self) -> None:
-        """Cuts the connection, so that the client sees that the body is not complete."""
+        """Aborts the connection, so that the client sees that the body is incomplete."""
         self.lose()
-        self._outlet.abort()
+        self._output.abort()
 
     def when_closed(self, callback: Callable[[], None], /) -> None:
-        """Has `callback` called once when the body ends; at once if it has already."""
+        """Calls `callback` once when the body ends; at once if it has ended."""
         if self.is_closed:
             callback()
         else:
             self._closed_callbacks.append(callback)
 
     def when_received(self, callback: Callable[[bytes], None], /) -> None:
-        """Has `callback` called with every piece that comes in on an upgraded connection."""
+        """Calls `callback` with all bytes received on an upgraded connection."""
         self._received = callback
 
     async def wait_drained(self) -> None:
-        """Waits until all that was written has left, or the body has ended."""
-        if not self.is_closed and (self._pending or self._outlet.is_full):
+        """Waits until all that was written is sent, or the body has ended."""
+        if not self.is_closed and (self._pending or self._output.is_full):
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
 
     def receive(self, data: bytes) -> None:
-        """Hands over what came in on an upgraded connection."""
+        """Passes on bytes received on an upgraded connection."""
         if self._received is not None and data:
             self._received(data)
 
     def flush(self) -> None:
-        """Sends what was gathered, unless the client does not keep up: then `flush` comes again when it does."""
-        if self._outlet.is_full or self._is_finished:
+        """Sends what was collected; if the client reads too slowly, a later `flush` does it."""
+        if self._output.is_full or self._is_finished:
             return
         parts = self._pending
         if parts:
             self._pending = []
             data = self._flusher.frame(parts) if self._is_chunked else b"".join(parts)
             if data:
-                self._outlet.write(data)
+                self._output.write(data)
         if self.is_closed:
             self._is_finished = True
             if self._is_chunked:
-                self._outlet.write(LAST_CHUNK)
+                self._output.write(LAST_CHUNK)
             self._on_finished()
-        elif self._waiters and not self._outlet.is_full:
+        elif self._waiters and not self._output.is_full:
             self._wake()
 
     def lose(self) -> None:
-        """Ends the body without sending anything more: the client is gone."""
+        """Ends the body without sending more: the client is gone."""
         self._is_finished = True
         self._pending.clear()
         if not self.is_closed:
@@ -187,7 +185,7 @@ class StreamSink:
             try:
                 callback()
             except Exception:
-                log.exception("a callback for the end of a stream failed")
+                log.exception("a when_closed callback of a stream failed")
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -196,18 +194,18 @@ class StreamSink:
                 waiter.set_result(None)
 
 
-async def pour(body: AsyncIterable[bytes], sink: StreamSink) -> None:
-    """Sends an async iterable as fast as the client reads it.
+async def write_stream(body: AsyncIterable[bytes], sink: StreamSink) -> None:
+    """Writes an async iterable to a sink as fast as the client reads.
 
-    If it fails, the connection is cut, so that nobody takes half a body for a whole one. Cancellation (the server
-    stops) ends the body properly: the client gets all that was there.
+    If the iterable fails, the connection is aborted, so that the client does not take the body for complete. On
+    cancellation (the server stops) the body ends regularly with what was written.
     """
     written = 0
     try:
-        async for piece in body:
-            sink.write(piece)
-            written += len(piece)
-            if written >= _BREATH or sink.is_backed_up:
+        async for chunk in body:
+            sink.write(chunk)
+            written += len(chunk)
+            if written >= _MAX_UNDRAINED or sink.is_backed_up:
                 written = 0
                 await sink.wait_drained()
             if sink.is_closed:
@@ -217,31 +215,31 @@ async def pour(body: AsyncIterable[bytes], sink: StreamSink) -> None:
         sink.abort()
     finally:
         sink.close()
-        # An async generator that is left before its end would be closed much later, by the garbage collector.
+        # Otherwise an unfinished async generator would be closed much later, by the garbage collector.
         if (aclose := getattr(body, "aclose", None)) is not None:
             await aclose()
 
 
-_ENOUGH = 256 * 1024
+_MAX_BUFFERED = 256 * 1024
 
 
 async def iterate(body: bytes | AsyncIterable[bytes] | Push) -> AsyncGenerator[bytes, None]:
-    """The pieces of a body as they come; what is pushed in one tick of the loop comes as one piece.
+    """The chunks of a body as they are produced; what is pushed in one loop iteration is one chunk.
 
-    A slow reader backs a pushed body up as a slow client would. Closing the generator ends the body. Raises
-    Unreachable if the producer cuts it.
+    A slow reader backs up a pushed body as a slow client would. Closing the generator ends the body. Raises
+    Unreachable if the producer aborts it.
     """
     if isinstance(body, bytes):
         if body:
             yield body
     elif callable(body):
-        async with aclosing(_take(body)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with aclosing(_take(body)) as chunks:
+            async for chunk in chunks:
+                yield chunk
     else:
         try:
-            async for piece in body:
-                yield piece
+            async for chunk in body:
+                yield chunk
         finally:
             if (aclose := getattr(body, "aclose", None)) is not None:
                 await aclose()
@@ -251,39 +249,39 @@ async def read_all(response: Response) -> bytes:
     """The whole body; for a stream that ends."""
     if isinstance(response.body, bytes):
         return response.body
-    return b"".join([piece async for piece in iterate(response.body)])
+    return b"".join([chunk async for chunk in iterate(response.body)])
 
 
 async def _take(push: Push) -> AsyncGenerator[bytes, None]:
-    mailbox = _Mailbox()
-    sink = StreamSink(Flusher(asyncio.get_running_loop()), mailbox, mailbox.end, chunked=False)
+    buffer = _Buffer()
+    sink = StreamSink(Flusher(asyncio.get_running_loop()), buffer, buffer.end, chunked=False)
     try:
         push(sink)
-        while (data := await mailbox.take()) is not None:
+        while (data := await buffer.take()) is not None:
             yield data
-            if not mailbox.is_full:
+            if not buffer.is_full:
                 sink.flush()
     finally:
         sink.lose()
 
 
-class _Mailbox:
-    """Holds what was written until it is taken."""
+class _Buffer:
+    """The ByteWriter of a reader in the same process: buffers what was written until it is taken."""
 
-    __slots__ = ("_has_ended", "_is_cut", "_pieces", "_waiter", "is_full", "size")
+    __slots__ = ("_chunks", "_has_ended", "_is_aborted", "_waiter", "is_full", "size")
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._waiter: asyncio.Future[None] | None = None
         self._has_ended = False
-        self._is_cut = False
+        self._is_aborted = False
         self.size = 0
         self.is_full = False
 
     def write(self, data: bytes, /) -> None:
-        self._pieces.append(data)
+        self._chunks.append(data)
         self.size += len(data)
-        self.is_full = self.size >= _ENOUGH
+        self.is_full = self.size >= _MAX_BUFFERED
         self._wake()
 
     def end(self) -> None:
@@ -291,21 +289,21 @@ class _Mailbox:
         self._wake()
 
     def abort(self) -> None:
-        self._is_cut = True
+        self._is_aborted = True
         self.end()
 
     async def take(self) -> bytes | None:
-        while not self._pieces and not self._has_ended:
+        while not self._chunks and not self._has_ended:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        if self._is_cut:
-            raise Unreachable("The stream was cut by the server before its end: ask again.")
-        if not self._pieces:
+        if self._is_aborted:
+            raise Unreachable("The server aborted the stream before its end: send the request again.")
+        if not self._chunks:
             return None
-        pieces, self._pieces = self._pieces, []
+        chunks, self._chunks = self._chunks, []
         self.size = 0
         self.is_full = False
-        return b"".join(pieces)
+        return b"".join(chunks)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

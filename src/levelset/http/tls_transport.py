@@ -1,7 +1,7 @@
-"""TLS between a connection and its socket: a transport to the one above, a protocol to the one below.
+"""Server-side TLS between a connection and its socket: a transport to the protocol above, a protocol to the socket.
 
-asyncio has the same for any protocol, either side and any pattern of use. This one serves only our own connections and
-does so with a third of the calls; over TLS those were a fifth of what a request costs.
+asyncio has a general one, for any protocol and either side. This one serves only the connections of `connection.py`,
+with a third of the calls, which were a fifth of the cost of a request over TLS. The TLS itself is OpenSSL's.
 """
 
 import asyncio
@@ -9,24 +9,38 @@ import ssl
 from collections.abc import Callable
 from typing import Any, cast
 
-__all__ = ["SecureTransport"]
+__all__ = ["TlsTransport"]
 
-_WAITING = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_WANTS_IO = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
-    """One connection with TLS, on the side of the server.
+class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
+    """One TLS connection, on the server side.
 
-    `make` gives the protocol above once hands are shaken. A client that has not done that `within` seconds is cut, and
-    so is one that does not answer a proper end within `linger` seconds.
+    `make` creates the protocol above after the handshake. A client that does not complete the handshake `within` so
+    many seconds is aborted, and so is one that does not respond to close_notify within `linger` seconds.
 
-    Sealed bytes come into the first of the `buffers` and are opened into the second, out of which the protocol above
-    reads. All connections of a loop share both: what is in them is used up before anybody reads again.
+    Encrypted bytes are received into the first of the `buffers` and decrypted into the second, from which the protocol
+    above reads. All connections of a loop share both: their content is consumed before the next read.
     """
 
     __slots__ = (
-        "_above", "_below", "_context", "_incoming", "_is_closing", "_is_open", "_is_paused", "_linger", "_make",
-        "_opened", "_outgoing", "_room", "_sealed", "_ssl", "_timer", "_within",
+        "_above",
+        "_below",
+        "_capacity",
+        "_context",
+        "_decrypted",
+        "_encrypted",
+        "_incoming",
+        "_is_closing",
+        "_is_open",
+        "_is_paused",
+        "_linger",
+        "_make",
+        "_outgoing",
+        "_ssl",
+        "_timer",
+        "_within",
     )  # fmt: skip
 
     _below: asyncio.Transport
@@ -44,9 +58,9 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
         super().__init__()
         self._context = context
         self._make = make
-        # Where opened bytes go, as `SSLObject.read` has it in its types: it takes any buffer.
-        self._sealed, self._opened = buffers[0], cast("bytearray", buffers[1])
-        self._room = len(self._opened)
+        # `SSLObject.read` is typed for bytearray, but takes any buffer.
+        self._encrypted, self._decrypted = buffers[0], cast("bytearray", buffers[1])
+        self._capacity = len(self._decrypted)
         self._within, self._linger = within, linger
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -58,32 +72,32 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # --- what the transport below calls ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
+        """A client has connected."""
         self._below = cast("asyncio.Transport", transport)
         self._timer = asyncio.get_running_loop().call_later(self._within, self._below.abort)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the signature is asyncio's
-        """Where sealed bytes go."""
-        return self._sealed
+        """The buffer for encrypted bytes."""
+        return self._encrypted
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Sealed bytes came in."""
-        self._incoming.write(self._sealed[:nbytes])
+        """Encrypted bytes have arrived."""
+        self._incoming.write(self._encrypted[:nbytes])
         if self._is_closing:
-            self._shake_off()
+            self._shut_down()
         elif self._is_open:
             self._read()
         else:
-            self._shake_hands()
+            self._handshake()
 
     def eof_received(self) -> bool:
-        """The client will say no more; over TLS that ends both directions."""
+        """The client has closed its side; with TLS that ends both directions."""
         if self._is_open and not self._is_closing:
             self._above.eof_received()
         return False
 
     def pause_writing(self) -> None:
-        """The client does not keep up."""
+        """The client reads too slowly."""
         if self._is_open:
             self._above.pause_writing()
 
@@ -93,7 +107,7 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._above.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed, by whomever."""
+        """The connection is closed, by either side."""
         self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
@@ -103,54 +117,54 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # --- what the protocol above calls ----------------------------------------------------------------------------
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Seals the data and sends it."""
+        """Encrypts the data and sends it."""
         if self._is_closing:
             return
         try:
             self._ssl.write(data)
         except ssl.SSLError:
-            # A server that never renegotiates has no reason to wait in here: what is left is that TLS has failed.
+            # A server that never renegotiates never has to wait here: TLS has failed.
             self.abort()
             return
         self._below.write(self._outgoing.read())
 
     def close(self) -> None:
-        """Says goodbye after all that was written, and waits a little for the client to do so too."""
+        """Sends close_notify after all that was written, and waits up to `linger` seconds for that of the client."""
         if self._is_closing:
             return
         self._is_closing = True
         if self._is_paused:
             self._below.resume_reading()
-        self._watch_end()
-        self._shake_off()
+        self._start_linger_timer()
+        self._shut_down()
 
     def abort(self) -> None:
-        """Cuts the connection."""
+        """Aborts the connection."""
         self._is_closing = True
         self._below.abort()
 
     def is_closing(self) -> bool:
-        """Whether the end has begun."""
+        """Whether closing has begun."""
         return self._is_closing or self._below.is_closing()
 
     def pause_reading(self) -> None:
-        """Feeds no more until told to."""
+        """Stops passing data to the protocol above."""
         self._is_paused = True
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """Feeds again, first what was opened already."""
+        """Passes data on again, first what was received already."""
         self._is_paused = False
         self._below.resume_reading()
         if self._incoming.pending or self._ssl.pending():
-            asyncio.get_running_loop().call_soon(self._read_on)
+            asyncio.get_running_loop().call_soon(self._read_unless_paused)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """As the transport below, in sealed bytes."""
+        """The limits of the transport below, in encrypted bytes."""
         self._below.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        """The number of sealed bytes that wait for the client."""
+        """The number of encrypted bytes that are not sent yet."""
         return self._below.get_write_buffer_size()
 
     def can_write_eof(self) -> bool:
@@ -158,19 +172,19 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
         return False
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As every transport, and what asyncio tells of TLS."""
+        """The extra info of the transport below, and the TLS entries that asyncio has."""
         if name == "peercert":
             return self._ssl.getpeercert() or default
         if name == "sslcontext":
             return self._context
         return self._below.get_extra_info(name, default)
 
-    # --- the machine ----------------------------------------------------------------------------------------------
+    # --- TLS ------------------------------------------------------------------------------------------------------
 
-    def _shake_hands(self) -> None:
+    def _handshake(self) -> None:
         try:
             self._ssl.do_handshake()
-        except _WAITING:
+        except _WANTS_IO:
             self._flush()
             return
         except (ssl.SSLError, ssl.CertificateError):
@@ -183,9 +197,9 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._is_open = True
         self._above = self._make()
         self._above.connection_made(self)
-        self._read_on()
+        self._read_unless_paused()
 
-    def _read_on(self) -> None:
+    def _read_unless_paused(self) -> None:
         if not self._is_paused and not self._is_closing:
             self._read()
 
@@ -193,15 +207,15 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
         incoming, above, tls = self._incoming, self._above, self._ssl
         size: Any = 1
         try:
-            # Asking for more than there is would cost an exception with every request.
+            # Reading more than there is would cost an exception per request.
             while incoming.pending or tls.pending():
-                size = tls.read(self._room, self._opened)  # the number of bytes, 0 if the client has said goodbye
+                size = tls.read(self._capacity, self._decrypted)  # bytes read, 0 after the client's close_notify
                 if not size:
                     break
                 above.buffer_updated(size)
                 if self._is_paused or self._is_closing:
                     break
-        except _WAITING:
+        except _WANTS_IO:
             pass
         except ssl.SSLError:
             self._fail()
@@ -212,17 +226,17 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
             above.eof_received()
             self.close()
 
-    def _shake_off(self) -> None:
-        """Sends our goodbye if it is not sent yet, and closes if the client's is there."""
+    def _shut_down(self) -> None:
+        """Sends our close_notify if it was not sent yet, and closes if the client's has arrived."""
         try:
-            # What the client still says is of no interest, but its goodbye comes behind it.
-            while self._incoming.pending and self._ssl.read(self._room, self._opened):
+            # Discards what the client still sends: its close_notify is behind it.
+            while self._incoming.pending and self._ssl.read(self._capacity, self._decrypted):
                 pass
         except ssl.SSLError:
             pass
         try:
             self._ssl.unwrap()
-        except _WAITING:
+        except _WANTS_IO:
             self._flush()
             return
         except ssl.SSLError:
@@ -230,18 +244,18 @@ class SecureTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._flush()
         self._below.close()
 
-    def _watch_end(self) -> None:
-        """Cuts a client that does not answer the end; one that still takes its bytes is the protocol's affair."""
-        self._timer = asyncio.get_running_loop().call_later(self._linger, self._end)
+    def _start_linger_timer(self) -> None:
+        """Starts the `linger` timer, again while bytes are unsent: the protocol has a timeout for slow clients."""
+        self._timer = asyncio.get_running_loop().call_later(self._linger, self._linger_expired)
 
-    def _end(self) -> None:
+    def _linger_expired(self) -> None:
         if self._below.get_write_buffer_size():
-            self._watch_end()
+            self._start_linger_timer()
         else:
             self._below.abort()
 
     def _fail(self) -> None:
-        """TLS has failed: tells the client why, as far as TLS does, and closes."""
+        """TLS has failed: sends the alert, and closes."""
         self._is_closing = True
         self._flush()
         self._below.close()

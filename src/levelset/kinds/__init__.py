@@ -1,6 +1,6 @@
 """The built-in kinds: `from levelset.kinds import Deployment, Secret`.
 
-What most programs need of all groups is here, and loaded when it is asked for; all else is in the modules,
+What most programs need is exported here and loaded on first use; everything else is in the modules,
 one for each group and version, such as `levelset.kinds.apps_v1`. Of several versions of a kind this is the
 newest.
 

@@ -1,4 +1,4 @@
-"""The kinds of admissionregistration.k8s.io/v1, with all that belongs to them.
+"""The kinds of admissionregistration.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -268,7 +268,7 @@ class MutatingAdmissionPolicy(
     scope="Cluster",
     categories=["api-extensions"],
 ):
-    """Changes that are made to objects on their way in, as expressions."""
+    """CEL expressions that mutate objects at admission."""
 
     spec: MutatingAdmissionPolicySpec = MutatingAdmissionPolicySpec()
 
@@ -319,7 +319,7 @@ class MutatingAdmissionPolicyBinding(
 class MutatingWebhookConfiguration(
     Object, api="admissionregistration.k8s.io/v1", scope="Cluster", categories=["api-extensions"]
 ):
-    """Whom to ask for changes to objects on their way in."""
+    """The admission webhooks that may mutate objects."""
 
     webhooks: Annotated[tuple[MutatingWebhook, ...], ListMap("name")] = ()
 
@@ -343,7 +343,7 @@ class ValidatingAdmissionPolicy(
     scope="Cluster",
     categories=["api-extensions"],
 ):
-    """Checks that objects must pass on their way in, as expressions."""
+    """CEL expressions that validate objects at admission."""
 
     spec: ValidatingAdmissionPolicySpec = ValidatingAdmissionPolicySpec()
 
@@ -373,7 +373,7 @@ class ValidatingAdmissionPolicyBinding(
 class ValidatingWebhookConfiguration(
     Object, api="admissionregistration.k8s.io/v1", scope="Cluster", categories=["api-extensions"]
 ):
-    """Whom to ask whether objects may come in."""
+    """The admission webhooks that validate objects."""
 
     webhooks: Annotated[tuple[ValidatingWebhook, ...], ListMap("name")] = ()
 

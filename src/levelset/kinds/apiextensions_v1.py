@@ -1,4 +1,4 @@
-"""The kinds of apiextensions.k8s.io/v1, with all that belongs to them.
+"""The kinds of apiextensions.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -232,4 +232,4 @@ class CustomResourceDefinition(
     short_names=["crd", "crds"],
     categories=["api-extensions"],
 ):
-    """A kind that a cluster learns, with the schema of its objects."""
+    """A custom resource: its names, its versions and their schemas."""

@@ -111,10 +111,10 @@ class ReplicaSetStatus(Status):
 class Deployment(
     Resource[DeploymentSpec, DeploymentStatus], api="apps/v1", short_names=["deploy"], categories=["all"], scale=Scale()
 ):
-    """Keeps a number of equal Pods running, and replaces them step by step when their template changes."""
+    """Runs a number of identical Pods and rolls out changes of their template."""
 
 
 class ReplicaSet(
     Resource[ReplicaSetSpec, ReplicaSetStatus], api="apps/v1", short_names=["rs"], categories=["all"], scale=Scale()
 ):
-    """Keeps a number of equal Pods running."""
+    """Runs a number of identical Pods."""

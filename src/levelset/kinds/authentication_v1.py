@@ -1,4 +1,4 @@
-"""The kinds of authentication.k8s.io/v1, with all that belongs to them.
+"""The kinds of authentication.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -79,7 +79,7 @@ class TokenReviewStatus(Status):
 
 
 class SelfSubjectReview(Object, api="authentication.k8s.io/v1", scope="Cluster"):
-    """The question who the one who asks is."""
+    """The identity of the requesting user."""
 
     status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
 
@@ -122,4 +122,4 @@ class TokenRequest(Resource[TokenRequestSpec, TokenRequestStatus], api="authenti
 class TokenReview(
     Resource[TokenReviewSpec, TokenReviewStatus], api="authentication.k8s.io/v1", scope="Cluster", status=False
 ):
-    """The question whose token this is."""
+    """Authenticates a token and returns its user."""

@@ -1,4 +1,4 @@
-"""The kinds of authorization.k8s.io/v1, with all that belongs to them.
+"""The kinds of authorization.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -121,7 +121,7 @@ class SubjectRulesReviewStatus(Status):
 class LocalSubjectAccessReview(
     Resource[SubjectAccessReviewSpec, SubjectAccessReviewStatus], api="authorization.k8s.io/v1", status=False
 ):
-    """The question whether somebody may do something in one namespace."""
+    """Checks whether a user may perform an action in one namespace."""
 
 
 class SelfSubjectAccessReview(
@@ -130,7 +130,7 @@ class SelfSubjectAccessReview(
     scope="Cluster",
     status=False,
 ):
-    """The question whether the one who asks may do something."""
+    """Checks whether the requesting user may perform an action."""
 
 
 class SelfSubjectRulesReview(
@@ -139,7 +139,7 @@ class SelfSubjectRulesReview(
     scope="Cluster",
     status=False,
 ):
-    """The question what the one who asks may do in a namespace."""
+    """The actions that the requesting user may perform in a namespace."""
 
 
 class SubjectAccessReview(
@@ -148,4 +148,4 @@ class SubjectAccessReview(
     scope="Cluster",
     status=False,
 ):
-    """The question whether somebody may do something."""
+    """Checks whether a user may perform an action."""

@@ -1,4 +1,4 @@
-"""The kinds of autoscaling/v1, with all that belongs to them.
+"""The kinds of autoscaling/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -66,11 +66,11 @@ class HorizontalPodAutoscaler(
     short_names=["hpa"],
     categories=["all"],
 ):
-    """Changes the number of replicas by what their metrics say."""
+    """Scales the number of replicas by metrics."""
 
 
 class Scale(Resource[ScaleSpec, ScaleStatus], api="autoscaling/v1", kind="Scale", status=False):
-    """How many replicas somebody wants and has, whatever the kind."""
+    """The desired and current number of replicas of a scalable object."""
 
     spec: ScaleSpec = ScaleSpec()
 

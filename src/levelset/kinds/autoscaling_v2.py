@@ -1,4 +1,4 @@
-"""The kinds of autoscaling/v2, with all that belongs to them.
+"""The kinds of autoscaling/v2 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -226,4 +226,4 @@ class HorizontalPodAutoscaler(
     short_names=["hpa"],
     categories=["all"],
 ):
-    """Changes the number of replicas by what their metrics say."""
+    """Scales the number of replicas by metrics."""

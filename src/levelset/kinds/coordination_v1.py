@@ -1,4 +1,4 @@
-"""The kinds of coordination.k8s.io/v1, with all that belongs to them.
+"""The kinds of coordination.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -24,7 +24,7 @@ class LeaseSpec(Spec):
 
 
 class Lease(Resource[LeaseSpec, None], api="coordination.k8s.io/v1"):
-    """Something that one holder has at a time, such as leadership, until it stops renewing it."""
+    """A lock with one holder at a time, such as leadership, until the holder stops renewing it."""
 
     spec: LeaseSpec = LeaseSpec()
 

@@ -1,4 +1,4 @@
-"""The kinds of v1, the core group, with all that belongs to them; each part is loaded when it is asked for.
+"""The kinds of v1, the core group, and their parts; each module is loaded on first use.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """

@@ -100,7 +100,7 @@ class ResourceQuotaStatus(Status):
 
 
 class ConfigMap(Object, api="v1", short_names=["cm"]):
-    """Settings that are no secret, by name."""
+    """Configuration data that is not secret, by key."""
 
     binary_data: dict[str, bytes] = {}
     data: dict[str, str] = {}
@@ -126,7 +126,7 @@ class ConfigMap(Object, api="v1", short_names=["cm"]):
 
 
 class LimitRange(Resource[LimitRangeSpec, None], api="v1", short_names=["limits"]):
-    """What containers in a namespace may ask for, and get if they do not ask."""
+    """Default, minimum and maximum resources of containers in a namespace."""
 
     spec: LimitRangeSpec = LimitRangeSpec()
 
@@ -148,7 +148,7 @@ class LimitRange(Resource[LimitRangeSpec, None], api="v1", short_names=["limits"
 
 
 class Namespace(Resource[NamespaceSpec, NamespaceStatus], api="v1", scope="Cluster", short_names=["ns"]):
-    """A place for objects, with names and rights of its own."""
+    """A scope for the names of objects and for permissions."""
 
     spec: NamespaceSpec = NamespaceSpec()
 
@@ -192,7 +192,7 @@ class ResourceQuota(Resource[ResourceQuotaSpec, ResourceQuotaStatus], api="v1", 
 
 
 class Secret(Object, api="v1"):
-    """Values that not everybody should read, by name."""
+    """Confidential data, by key."""
 
     data: dict[str, bytes] = {}
     immutable: bool | None = None

@@ -132,7 +132,7 @@ class ServiceStatus(Status):
 
 
 class Endpoints(Object, api="v1", plural="endpoints", short_names=["ep"]):
-    """The addresses behind a Service; EndpointSlice has taken its place."""
+    """The addresses behind a Service; superseded by EndpointSlice."""
 
     subsets: tuple[EndpointSubset, ...] = ()
 
@@ -154,7 +154,7 @@ class Endpoints(Object, api="v1", plural="endpoints", short_names=["ep"]):
 
 
 class Service(Resource[ServiceSpec, ServiceStatus], api="v1", short_names=["svc"], categories=["all"]):
-    """A steady address for Pods that come and go."""
+    """A stable address for a set of Pods."""
 
     spec: ServiceSpec = ServiceSpec()
 

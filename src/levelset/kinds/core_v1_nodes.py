@@ -195,7 +195,7 @@ class NodeStatus(Status):
 
 
 class ComponentStatus(Object, api="v1", scope="Cluster", short_names=["cs"]):
-    """The health of a part of the control plane; no longer kept up to date."""
+    """The health of a part of the control plane; deprecated, no longer updated."""
 
     conditions: Annotated[tuple[ComponentCondition, ...], ListMap("type")] = ()
 

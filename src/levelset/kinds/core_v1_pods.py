@@ -89,7 +89,7 @@ class ContainerStateWaiting(Model):
 
 
 class ContainerState(Model):
-    """Whether a container waits, runs or has ended."""
+    """Whether a container is waiting, running or terminated."""
 
     running: ContainerStateRunning | None = None
     terminated: ContainerStateTerminated | None = None
@@ -148,7 +148,7 @@ class VolumeMountStatus(Model):
 
 
 class ContainerStatus(Model):
-    """How a container of a Pod is doing."""
+    """The state of a container of a Pod."""
 
     image: str
     image_id: str
@@ -296,7 +296,7 @@ class Pod(Resource[PodSpec, PodStatus], api="v1", short_names=["po"], categories
 
 
 class PodTemplate(Object, api="v1"):
-    """A template for Pods that nothing uses by itself."""
+    """A stored template for Pods."""
 
     template: PodTemplateSpec | None = None
 
@@ -324,7 +324,7 @@ class ReplicationController(
     categories=["all"],
     scale=Scale(),
 ):
-    """Keeps a number of equal Pods running; ReplicaSet has taken its place."""
+    """Runs a number of identical Pods; superseded by ReplicaSet."""
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 

@@ -200,7 +200,7 @@ class PodAntiAffinity(Model):
 
 
 class Affinity(Model):
-    """Which nodes and which neighbours a Pod wants, and which it does not."""
+    """Scheduling constraints of a Pod: node affinity, Pod affinity and anti-affinity."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -446,7 +446,7 @@ class GRPCAction(Model):
 
 
 class Probe(Model):
-    """A question that is put to a container again and again."""
+    """A periodic health check of a container."""
 
     exec: ExecAction | None = None
     failure_threshold: int | None = None
@@ -1094,7 +1094,7 @@ class PodSpec(Model):
 
 
 class PodTemplateSpec(Model):
-    """What Pods that are made by others look like."""
+    """The template of the Pods that a workload creates."""
 
     spec: PodSpec
     metadata: ObjectMeta = ObjectMeta()

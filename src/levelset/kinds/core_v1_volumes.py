@@ -281,7 +281,7 @@ class PersistentVolume(
 class PersistentVolumeClaim(
     Resource[PersistentVolumeClaimSpec, PersistentVolumeClaimStatus], api="v1", short_names=["pvc"]
 ):
-    """The wish for a volume, and the volume once it is found."""
+    """A request for a volume, and the volume that was bound to it."""
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 

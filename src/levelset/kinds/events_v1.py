@@ -1,4 +1,4 @@
-"""The kinds of events.k8s.io/v1, with all that belongs to them.
+"""The kinds of events.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """

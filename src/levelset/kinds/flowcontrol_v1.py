@@ -1,4 +1,4 @@
-"""The kinds of flowcontrol.apiserver.k8s.io/v1, with all that belongs to them.
+"""The kinds of flowcontrol.apiserver.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -188,4 +188,4 @@ class PriorityLevelConfiguration(
     api="flowcontrol.apiserver.k8s.io/v1",
     scope="Cluster",
 ):
-    """How many requests of a level the server works on at a time."""
+    """The request concurrency of a priority level of the API server."""

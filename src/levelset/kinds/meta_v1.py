@@ -26,7 +26,7 @@ class LabelSelector(Model):
 
     @property
     def selector(self) -> "objects.LabelSelector":
-        """The same as a value that can be asked: `deployment.spec.selector.selector.matches(pod.metadata.labels)`."""
+        """The same as a selector value: `deployment.spec.selector.selector.matches(pod.metadata.labels)`."""
         return objects.LabelSelector.from_tree(objects.to_tree(self))
 
 

@@ -1,4 +1,4 @@
-"""The kinds of networking.k8s.io/v1, with all that belongs to them.
+"""The kinds of networking.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -221,11 +221,11 @@ class ServiceCIDRStatus(Status):
 
 
 class IPAddress(Resource[IPAddressSpec, None], api="networking.k8s.io/v1", scope="Cluster", short_names=["ip"]):
-    """An address that somebody uses."""
+    """An IP address that is in use."""
 
 
 class Ingress(Resource[IngressSpec, IngressStatus], api="networking.k8s.io/v1", short_names=["ing"]):
-    """Leads requests from outside to Services, by host and path."""
+    """Routes HTTP requests from outside the cluster to Services, by host and path."""
 
     spec: IngressSpec = IngressSpec()
 
@@ -247,7 +247,7 @@ class Ingress(Resource[IngressSpec, IngressStatus], api="networking.k8s.io/v1", 
 
 
 class IngressClass(Resource[IngressClassSpec, None], api="networking.k8s.io/v1", scope="Cluster"):
-    """Who looks after the Ingresses that name this class."""
+    """The controller of the Ingresses that name this class."""
 
     spec: IngressClassSpec = IngressClassSpec()
 
@@ -269,7 +269,7 @@ class IngressClass(Resource[IngressClassSpec, None], api="networking.k8s.io/v1",
 
 
 class NetworkPolicy(Resource[NetworkPolicySpec, None], api="networking.k8s.io/v1", short_names=["netpol"]):
-    """Who may talk to some Pods, and to whom they may talk."""
+    """The network traffic that is allowed to and from selected Pods."""
 
     spec: NetworkPolicySpec = NetworkPolicySpec()
 

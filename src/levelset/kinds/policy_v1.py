@@ -1,4 +1,4 @@
-"""The kinds of policy/v1, with all that belongs to them.
+"""The kinds of policy/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -36,7 +36,7 @@ class PodDisruptionBudgetStatus(Status):
 
 
 class Eviction(Object, api="policy/v1"):
-    """The wish to have a Pod leave its node, if its budget allows."""
+    """A request to evict a Pod from its node, if its PodDisruptionBudget allows."""
 
     delete_options: DeleteOptions | None = None
 
@@ -60,7 +60,7 @@ class Eviction(Object, api="policy/v1"):
 class PodDisruptionBudget(
     Resource[PodDisruptionBudgetSpec, PodDisruptionBudgetStatus], api="policy/v1", short_names=["pdb"]
 ):
-    """How many of some Pods may be missing when nodes are emptied."""
+    """How many selected Pods may be unavailable during voluntary disruptions."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
 

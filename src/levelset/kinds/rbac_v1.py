@@ -1,4 +1,4 @@
-"""The kinds of rbac.authorization.k8s.io/v1, with all that belongs to them.
+"""The kinds of rbac.authorization.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -56,7 +56,7 @@ class Subject(Model):
 
 
 class ClusterRole(Object, api="rbac.authorization.k8s.io/v1", scope="Cluster"):
-    """What somebody may do, in the whole cluster or wherever it is bound."""
+    """A set of permissions for the whole cluster, or for the namespaces in which it is bound."""
 
     aggregation_rule: AggregationRule | None = None
     rules: tuple[PolicyRule, ...] = ()
@@ -77,7 +77,7 @@ class ClusterRole(Object, api="rbac.authorization.k8s.io/v1", scope="Cluster"):
 
 
 class ClusterRoleBinding(Object, api="rbac.authorization.k8s.io/v1", scope="Cluster"):
-    """Who has a ClusterRole in the whole cluster."""
+    """Grants a ClusterRole to subjects in the whole cluster."""
 
     role_ref: Annotated[RoleRef, Atomic()]
     subjects: tuple[Subject, ...] = ()
@@ -98,7 +98,7 @@ class ClusterRoleBinding(Object, api="rbac.authorization.k8s.io/v1", scope="Clus
 
 
 class Role(Object, api="rbac.authorization.k8s.io/v1"):
-    """What somebody may do in one namespace."""
+    """A set of permissions in one namespace."""
 
     rules: tuple[PolicyRule, ...] = ()
 
@@ -120,7 +120,7 @@ class Role(Object, api="rbac.authorization.k8s.io/v1"):
 
 
 class RoleBinding(Object, api="rbac.authorization.k8s.io/v1"):
-    """Who has a role in one namespace."""
+    """Grants a role to subjects in one namespace."""
 
     role_ref: Annotated[RoleRef, Atomic()]
     subjects: tuple[Subject, ...] = ()

@@ -1,4 +1,4 @@
-"""The kinds of scheduling.k8s.io/v1, with all that belongs to them.
+"""The kinds of scheduling.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -13,7 +13,7 @@ __all__ = ["PriorityClass"]
 
 
 class PriorityClass(Object, api="scheduling.k8s.io/v1", scope="Cluster", short_names=["pc"]):
-    """How important Pods of a class are."""
+    """The scheduling priority of the Pods of a class."""
 
     description: str | None = None
     global_default: bool | None = None

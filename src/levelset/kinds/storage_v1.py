@@ -1,4 +1,4 @@
-"""The kinds of storage.k8s.io/v1, with all that belongs to them.
+"""The kinds of storage.k8s.io/v1 and their parts.
 
 Written by scripts/generate_kinds.py; change that, or its tables, and run `make kinds`.
 """
@@ -129,7 +129,7 @@ class CSINode(Resource[CSINodeSpec, None], api="storage.k8s.io/v1", scope="Clust
 
 
 class CSIStorageCapacity(Object, api="storage.k8s.io/v1"):
-    """How much room a storage class has in one part of the cluster."""
+    """The free capacity of a storage class in one topology segment."""
 
     storage_class_name: str
     capacity: Quantity | None = None
@@ -205,7 +205,7 @@ class StorageClass(Object, api="storage.k8s.io/v1", scope="Cluster", short_names
 class VolumeAttachment(
     Resource[VolumeAttachmentSpec, VolumeAttachmentStatus], api="storage.k8s.io/v1", scope="Cluster"
 ):
-    """The wish to have a volume attached to a node."""
+    """A request to attach a volume to a node."""
 
 
 class VolumeAttributesClass(Object, api="storage.k8s.io/v1", scope="Cluster", short_names=["vac"]):

@@ -1,9 +1,17 @@
-"""What a Kubernetes object is: typed resources, identities, selectors, quantities, and JSON and YAML in and out."""
+"""Kubernetes objects: typed resources, references, selectors, quantities, and their JSON and YAML codecs."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from levelset.objects.cached_object import Head, Kept, OwnerHead, keep, kept_of, read_head, without_managed_fields
+from levelset.objects.cached_object import (
+    CachedObject,
+    Head,
+    OwnerHead,
+    cached_from_head,
+    decode_cached,
+    decode_head,
+    without_managed_fields,
+)
 from levelset.objects.codec import (
     decode,
     decode_tree,
@@ -62,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiStatus",
     "Atomic",
+    "CachedObject",
     "Column",
     "Condition",
     "Declaration",
@@ -73,7 +82,6 @@ __all__ = [
     "GroupVersionKind",
     "GroupVersionResource",
     "Head",
-    "Kept",
     "LabelSelector",
     "ListMap",
     "ListMeta",
@@ -105,9 +113,12 @@ __all__ = [
     "StatusDetails",
     "Tree",
     "Unstructured",
+    "cached_from_head",
     "controller_of",
     "declarations_of",
     "decode",
+    "decode_cached",
+    "decode_head",
     "decode_tree",
     "define",
     "definition_of",
@@ -119,15 +130,12 @@ __all__ = [
     "from_tree",
     "is_condition_true",
     "is_owned_by",
-    "keep",
-    "kept_of",
     "origin_of",
     "owner_reference",
     "parse_api_version",
     "parse_time",
     "plural_of",
     "python_name",
-    "read_head",
     "read_manifests",
     "remove_condition",
     "remove_owner",
@@ -144,7 +152,7 @@ __all__ = [
     "write_manifests",
 ]
 
-# Loaded when they are first asked for: a program that only reads and writes objects selects none.
+# Imported on first use: a program that only reads and writes objects needs no selectors.
 _LATE: Final = {
     "FieldRequirement": "levelset.objects.field_selectors",
     "FieldSelector": "levelset.objects.field_selectors",
@@ -155,10 +163,10 @@ _LATE: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    place = _LATE.get(name)
-    if place is None:
+    module = _LATE.get(name)
+    if module is None:
         raise AttributeError(f"module 'levelset.objects' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(place), name)
+    found = globals()[name] = getattr(import_module(module), name)
     return found
 
 

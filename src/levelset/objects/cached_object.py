@@ -1,9 +1,10 @@
-"""Objects to keep by the hundred thousand: a small head, and the bytes as they came.
+"""`CachedObject`: an object as caches hold it, with decoded metadata (its head) and the rest as JSON bytes.
 
-A cache holds objects far more often than it looks inside them. So a kept object is decoded only as far as every
-watch, queue and index needs it (its head); the rest stays JSON until somebody asks. It is one object, of a class that
-is a head with bytes. Nothing in it is tracked by the garbage collector: no dict, no list, no reference back.
-docs/decisions/0003 has the measurements.
+A cache holds 100,000s of objects and reads few of them. So only the metadata that every watch, queue and index needs is
+decoded; the rest stays JSON until it is read. A cached object is one Python object that the garbage collector does not
+track: no dict, no list, no reference back. docs/decisions/0003 has the measurements.
+
+Managed fields, a third of a typical Pod, can be cut out of the bytes without decoding them.
 """
 
 from collections import deque
@@ -20,16 +21,16 @@ from levelset.objects import codec
 from levelset.objects.model import wire_name
 
 __all__ = [
+    "CachedObject",
     "Head",
-    "Kept",
     "OwnerHead",
-    "beginning_of",
+    "cached_from_head",
     "cut_managed_fields",
-    "keep",
-    "keep_all",
-    "kept_of",
-    "read_head",
-    "set_made",
+    "decode_all_cached",
+    "decode_cached",
+    "decode_head",
+    "metadata_prefix",
+    "set_decoded",
     "without_managed_fields",
 ]
 
@@ -39,7 +40,7 @@ _NONE: Final = Raw(b"null")
 
 
 class OwnerHead(Struct, frozen=True, gc=False, rename=wire_name):
-    """One owner, as a head shows it."""
+    """One owner reference in a head."""
 
     kind: str = ""
     name: str = ""
@@ -48,21 +49,22 @@ class OwnerHead(Struct, frozen=True, gc=False, rename=wire_name):
     controller: bool | None = None
 
 
-class _Beside:
-    """What a kept object has beside its head. It is no member of the JSON, so that no JSON can ever set it.
+class _Extra:
+    """The slots of a `CachedObject` that are not members of the JSON, so that no JSON can set them.
 
-    The base of a head, though a head alone never has it: only a class without members can bring slots of its own.
+    It is the base of `Head`, although a plain head never fills them: msgspec allows additional slots only in a base
+    without fields.
     """
 
-    __slots__ = ("made", "raw")
+    __slots__ = ("decoded", "raw")
 
     raw: bytes
-    made: Any
-    """For whoever remembers what was decoded of it; None at first. It is no part of what the object is."""
+    decoded: Any
+    """Used by `DecodedObjects` for the decoded form, None at first. Not part of the object's value."""
 
 
-class Head(_Beside, Struct, frozen=True, gc=False, rename=wire_name):
-    """The metadata that a runtime asks for all the time; what is no scalar stays JSON until asked for."""
+class Head(_Extra, Struct, frozen=True, gc=False, rename=wire_name):
+    """The metadata that caches, queues and indexes need; members that are not scalars stay JSON until they are read."""
 
     name: str = ""
     namespace: str | None = None
@@ -78,31 +80,31 @@ class Head(_Beside, Struct, frozen=True, gc=False, rename=wire_name):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels, decoded anew at each call."""
+        """The labels, decoded at each access."""
         return _read(_texts, self.labels_json) or {}
 
     @property
     def annotations(self) -> dict[str, str]:
-        """The annotations, decoded anew at each call."""
+        """The annotations, decoded at each access."""
         return _read(_texts, self.annotations_json) or {}
 
     @property
     def owners(self) -> tuple[OwnerHead, ...]:
-        """The owner references, decoded anew at each call."""
+        """The owner references, decoded at each access."""
         return _read(_owners, self.owners_json) or ()
 
     @property
     def finalizers(self) -> tuple[str, ...]:
-        """The finalizers, decoded anew at each call."""
+        """The finalizers, decoded at each access."""
         return _read(_names, self.finalizers_json) or ()
 
 
-class Kept(Head, frozen=True, gc=False):
-    """An object to keep: a head, and its bytes. `keep` and `kept_of` make it."""
+class CachedObject(Head, frozen=True, gc=False):
+    """An object in a cache: its head and its bytes. Created by `decode_cached` and `cached_from_head`."""
 
     @property
     def head(self) -> Head:
-        """The head, which is the object itself."""
+        """The head, which is this object itself."""
         return self
 
     def read(self, kind: type[T]) -> T:
@@ -114,14 +116,14 @@ class Kept(Head, frozen=True, gc=False):
         return codec.decode_tree(self.raw)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kept) and self.raw == other.raw and super().__eq__(other)
+        return isinstance(other, CachedObject) and self.raw == other.raw and super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as it is for what has JSON in it
+    __hash__ = None  # type: ignore[assignment]  # Raw members are not hashable
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, raw={self.raw!r})"
 
-    def __copy__(self) -> "Kept":
+    def __copy__(self) -> "CachedObject":
         return self
 
     def __reduce__(self) -> Any:
@@ -132,8 +134,8 @@ class _Envelope(Struct, frozen=True, gc=False):
     metadata: Head
 
 
-class _KeptEnvelope(Struct, frozen=True, gc=False):
-    metadata: Kept
+class _CachedEnvelope(Struct, frozen=True, gc=False):
+    metadata: CachedObject
 
 
 class _Managed(Struct, gc=False):
@@ -141,110 +143,109 @@ class _Managed(Struct, gc=False):
 
 
 _envelopes: Final = msgspec.json.Decoder(_Envelope)
-_kept_envelopes: Final = msgspec.json.Decoder(_KeptEnvelope)
+_cached_envelopes: Final = msgspec.json.Decoder(_CachedEnvelope)
 _managed: Final = msgspec.json.Decoder(_Managed)
 _texts: Final = msgspec.json.Decoder(dict[str, str])
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 _owners: Final = msgspec.json.Decoder(tuple[OwnerHead, ...])
 _metadata: Final = attrgetter("metadata")
-# The ways to fill in what is no member. The bytes are there before anybody else sees the object, and do not change.
-_set_raw: Final[Callable[[Kept, bytes], None]] = _Beside.__dict__["raw"].__set__
-set_made: Final[Callable[[Kept, Any], None]] = _Beside.__dict__["made"].__set__
-"""Sets `made` of a kept object."""
-_WORD: Final = b"managedFields"  # found sooner without the quotes, which are everywhere
+# The setters of the additional slots: the struct is frozen. The bytes are set once, before the object is shared.
+_set_raw: Final[Callable[[CachedObject, bytes], None]] = _Extra.__dict__["raw"].__set__
+set_decoded: Final[Callable[[CachedObject, Any], None]] = _Extra.__dict__["decoded"].__set__
+"""Sets `decoded` of a cached object."""
+_WORD: Final = b"managedFields"  # without the quotes: bytes.find is slow if the first byte is frequent
 _QUOTE: Final = b'"'
 _METADATA: Final = b'"metadata":'
 _MEMBER: Final = b',"managedFields":'
 _BEFORE_F: Final = _MEMBER.index(b"F")
 
 
-def keep(raw: bytes, *, managed_fields: bool = True) -> Kept:
-    """The object to keep for these bytes; BadObject if they are no object with metadata.
+def decode_cached(raw: bytes, *, managed_fields: bool = True) -> CachedObject:
+    """The cached form of an object; BadObject if the bytes are not an object with metadata.
 
-    Without managed fields the bytes become smaller by what those take, a third of a Pod, for some microseconds.
+    With `managed_fields=False` these are cut out of the bytes, which takes some microseconds.
     """
-    kept = _read_kept(raw)
-    if managed_fields or kept.managed_json is _NONE:
-        return kept
-    # Read once more: a head must not hold on to the bytes from before.
-    return _read_kept(_cut(raw, bytes(kept.managed_json)) or _rewritten(raw))
+    cached = _decode_cached(raw)
+    if managed_fields or cached.managed_json is _NONE:
+        return cached
+    # Decoded again: the Raw members of the first head reference the whole original bytes.
+    return _decode_cached(_cut(raw, bytes(cached.managed_json)) or _rewritten(raw))
 
 
-def keep_all(raws: Sequence[bytes], *, managed_fields: bool = True) -> list[Kept] | None:
-    """What `keep` gives for each of them, in less time; None if it has to be asked about each, for whatever reason."""
-    decoded = map(_metadata, map(_kept_envelopes.decode, raws))
+def decode_all_cached(raws: Sequence[bytes], *, managed_fields: bool = True) -> list[CachedObject] | None:
+    """`decode_cached` for each of them, in less time; None if one needs `decode_cached` (an error, managed fields)."""
+    decoded = map(_metadata, map(_cached_envelopes.decode, raws))
     try:
-        found: list[Kept] = list(islice(decoded, 1))
-        if managed_fields or not _have_managed_fields(found):  # most likely all are as the first
+        found: list[CachedObject] = list(islice(decoded, 1))
+        if managed_fields or not _have_managed_fields(found):  # most likely all are like the first
             found += decoded
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     if not managed_fields and _have_managed_fields(found):
         return None
     deque(map(_set_raw, found, raws), 0)
-    deque(map(set_made, found, repeat(None)), 0)
+    deque(map(set_decoded, found, repeat(None)), 0)
     return found
 
 
-def kept_of(head: Head, raw: bytes) -> Kept:
-    """The object to keep with this head and these bytes, for those who know that they belong together."""
+def cached_from_head(head: Head, raw: bytes) -> CachedObject:
+    """The cached object with this head and these bytes; the caller guarantees that they belong together."""
     return _filled(msgspec.structs.astuple(head), raw)
 
 
-def _filled(members: tuple[Any, ...], raw: bytes) -> Kept:
-    kept = Kept(*members)
-    _set_raw(kept, raw)
-    set_made(kept, None)
-    return kept
+def _filled(members: tuple[Any, ...], raw: bytes) -> CachedObject:
+    cached = CachedObject(*members)
+    _set_raw(cached, raw)
+    set_decoded(cached, None)
+    return cached
 
 
-def _read_kept(raw: bytes) -> Kept:
+def _decode_cached(raw: bytes) -> CachedObject:
     try:
-        kept = _kept_envelopes.decode(raw).metadata
+        cached = _cached_envelopes.decode(raw).metadata
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _no_object(error) from error
-    _set_raw(kept, raw)
-    set_made(kept, None)
-    return kept
+    _set_raw(cached, raw)
+    set_decoded(cached, None)
+    return cached
 
 
-def _have_managed_fields(objects: Sequence[Kept]) -> bool:
-    for kept in objects:  # noqa: SIM110 -- any(...) takes longer
-        if kept.managed_json is not _NONE:
+def _have_managed_fields(objects: Sequence[CachedObject]) -> bool:
+    for cached in objects:  # noqa: SIM110 -- any(...) is slower
+        if cached.managed_json is not _NONE:
             return True
     return False
 
 
-def beginning_of(raw: bytes) -> bytes | None:
-    """How an object begins, up to the value of its metadata, if nothing that has members comes before that."""
+def metadata_prefix(raw: bytes) -> bytes | None:
+    """The bytes of an object up to the value of its metadata, if no nested object comes before it; else None."""
     end = raw.find(_METADATA)
-    # A quote behind a backslash would be part of a longer name.
+    # The byte before must start a member: after a backslash the quote would be part of a longer name.
     if end < 1 or raw[end - 1] not in b"{," or raw.count(b"{", 0, end) != 1:
         return None
     return raw[: end + len(_METADATA)]
 
 
-def cut_managed_fields(text: bytes, start: int, stop: int, beginning: bytes) -> bytes | None:
-    """The object in this part of a text without managed fields, if they stand where servers write them; else None.
+def cut_managed_fields(text: bytes, start: int, stop: int, prefix: bytes) -> bytes | None:
+    """The object in `text[start:stop]` without managed fields, if they are where servers write them; else None.
 
-    A server writes all objects of a kind alike: with the same `beginning_of`, without spaces, and with managed fields
-    as a list of objects behind other metadata. So they are looked for as text, which is then proved: what goes from the
-    beginning of the metadata to their end is a whole object but for its brace, and they are the last thing in it. That
-    the rest is an object is seen by whoever reads its head.
+    A server encodes all objects of a kind alike: with the same `metadata_prefix`, without spaces, and with managed
+    fields as a list of objects after other metadata. So they are searched as text, and the result is verified: from the
+    start of the metadata to the end of the managed fields it must be a whole object but for its closing brace, with the
+    managed fields last. Whether the rest is an object is checked by the caller, which decodes its head.
     """
-    if not text.startswith(beginning, start):
+    if not text.startswith(prefix, start):
         return None
-    metadata = start + len(beginning)
-    name = (
-        text.find(b"F", metadata, stop) - _BEFORE_F
-    )  # a letter is found much sooner than a word, and this one is rare
+    metadata = start + len(prefix)
+    # A single rare byte is found much faster than a word.
+    name = text.find(b"F", metadata, stop) - _BEFORE_F
     if name < metadata or not text.startswith(_MEMBER, name):
         name = text.find(_MEMBER, metadata, stop)
     value = name + len(_MEMBER)
     end = text.find(b"]", value, stop) + 1 if name >= 0 else 0
     if not end:
         return None
-    # As a rule nothing comes after them, so that the brace is there, and does not have to be added to a copy.
+    # Usually the managed fields are last, so the closing brace follows and need not be appended to a copy.
     whole = text[metadata : end + 1] if text.startswith(b"}", end) else text[metadata:end] + b"}"
     try:
         managed = _managed.decode(whole).managed
@@ -255,8 +256,8 @@ def cut_managed_fields(text: bytes, start: int, stop: int, beginning: bytes) -> 
     return b"".join((text[start:name], memoryview(text)[end:stop]))
 
 
-def read_head(raw: bytes) -> Head:
-    """The head of the object in these bytes, skipping everything else."""
+def decode_head(raw: bytes) -> Head:
+    """The head of an object; nothing else is decoded. BadObject if the bytes are not an object with metadata."""
     try:
         return _envelopes.decode(raw).metadata
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -264,22 +265,22 @@ def read_head(raw: bytes) -> Head:
 
 
 def _no_object(error: Exception) -> BadObject:
-    return BadObject(f"this is no object with metadata: {error}")
+    return BadObject(f"not an object with metadata: {error}")
 
 
 def without_managed_fields(raw: bytes) -> bytes:
-    """The same object without `metadata.managedFields`, cut out of the bytes rather than decoded and written again."""
-    found = read_head(raw).managed_json
+    """The same object without `metadata.managedFields`, which are cut out of the bytes where possible."""
+    found = decode_head(raw).managed_json
     if found is _NONE:
         return raw
     return _cut(raw, bytes(found)) or _rewritten(raw)
 
 
 def _cut(raw: bytes, value: bytes) -> bytes | None:
-    """The bytes without this member, or None where its place is in doubt."""
+    """The bytes without the managed fields of this value, or None if their position is ambiguous."""
     word = raw.find(_WORD)
     name, end = word - 1, word + len(_WORD)
-    # Looking for a value of some kilobytes would cost more than all the rest; where it must stand, it is compared.
+    # Compared at its only possible position: searching for a value of some kilobytes would cost more than the rest.
     start = raw.find(value[:1], end)
     after = start + len(value)
     if (
@@ -287,13 +288,13 @@ def _cut(raw: bytes, value: bytes) -> bytes | None:
         or raw[end : end + 1] != _QUOTE
         or raw[end + 1 : start].strip() != b":"
         or not raw.startswith(value, start)
-        or raw.rfind(_WORD, after) >= 0  # from behind, which is quicker: is there another of this name?
+        or raw.rfind(_WORD, after) >= 0  # another occurrence of the name; searched from the end, which is faster
     ):
         return None
     before = raw[:name].rstrip()
     if before.endswith(b","):
         return before[:-1] + raw[after:]
-    # The first member takes the comma behind it along.
+    # As the first member it takes the comma after it along.
     return before + raw[after:].lstrip().removeprefix(b",")
 
 

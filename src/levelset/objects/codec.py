@@ -1,7 +1,7 @@
-"""JSON and YAML in and out: bytes to typed objects and back, with nothing lost on the way.
+"""The JSON and YAML codec: bytes to typed objects and back, without losing unknown fields.
 
-`decode` remembers what it read, and `encode` puts back what the class did not know (docs/decisions/0003). A null that
-the class does not allow counts as absent, as it does in Kubernetes.
+`decode` stores the bytes it read with the object, and `encode` restores the fields that the class does not know
+(docs/decisions/0003). A null that the class does not allow counts as absent, as it does in Kubernetes.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,12 +40,12 @@ T = TypeVar("T")
 UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, ValueError)
 """What a `plain_reader` raises."""
 
-# Both built once: making a decoder costs a thousand times what using one does.
+# Built once: creating a decoder costs a thousand times as much as using it.
 _read_any: Final = msgspec.json.Decoder()
 
 
 def decode(kind: type[T], data: bytes | str) -> T:
-    """The object of class `kind` that this JSON is; BadObject names the member that is wrong, or the position."""
+    """The object of class `kind` from its JSON; BadObject names the wrong field, or the position."""
     class_: Any = kind
     made: T = reader(class_)(data if isinstance(data, bytes) else _bytes(data))
     return made
@@ -53,10 +53,10 @@ def decode(kind: type[T], data: bytes | str) -> T:
 
 @lru_cache(maxsize=1024)
 def reader(kind: type[T]) -> Callable[[bytes], T]:
-    """What `decode` does for one class and bytes, for those who read many objects of a kind."""
+    """A function that does what `decode` does for one class and bytes, for reading many objects of a kind."""
     class_: Any = kind
     decode_raw: Callable[[bytes], Any] = plain_reader(class_)
-    # What a class makes is known beforehand; what a union of classes makes is not.
+    # The result of a class is known beforehand; that of a union of classes is not.
     is_object = isinstance(class_, type) and issubclass(class_, Object)
 
     def read(raw: bytes) -> Any:
@@ -65,7 +65,7 @@ def reader(kind: type[T]) -> Callable[[bytes], T]:
         except UNREADABLE as error:
             return cast("Any", reread(kind, raw, error))
         if is_object or isinstance(made, Object):
-            members: Any = made.__dict__  # as `with_origin`, for the many
+            members: Any = made.__dict__  # `with_origin` inlined: this runs for every object
             members[ORIGIN] = raw
         return made
 
@@ -73,17 +73,17 @@ def reader(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def plain_reader(kind: type[T]) -> Callable[[bytes], T]:
-    """What does most of `reader`, for those who do the rest themselves and save a call.
+    """The decoder inside `reader`, for hot paths that do the rest inline and save a call.
 
-    The object has no origin yet (`with_origin`); for what it raises, UNREADABLE, there is `reread`.
+    The object has no origin yet (see `with_origin`). If it raises UNREADABLE, call `reread`.
     """
     class_: Any = kind
     return _decoder(class_).decode
 
 
 def reread(kind: type[T], raw: bytes, error: Exception) -> T:
-    """The object that a plain reader could not read, with its origin; BadObject if it cannot be read in any way."""
-    # An explicit null stands for an absent member: look again without the nulls before giving up.
+    """The object that a plain reader could not decode, with its origin; BadObject if it cannot be decoded."""
+    # An explicit null means an absent field: decode once more without the nulls.
     made = _convert(kind, _without_nulls(decode_tree(raw)), error)
     return with_origin(made, raw) if isinstance(made, Object) else made
 
@@ -97,7 +97,7 @@ def decode_tree(data: bytes | str) -> Any:
 
 
 def from_tree(kind: type[T], tree: Any) -> T:
-    """The object of class `kind` that this tree is; it remembers the tree as `decode` remembers bytes."""
+    """The object of class `kind` from a JSON tree, which becomes its origin as the bytes do with `decode`."""
     made = _convert(kind, _without_nulls(tree), None)
     if isinstance(made, Object):
         with_origin(made, encode_tree(tree))
@@ -105,7 +105,7 @@ def from_tree(kind: type[T], tree: Any) -> T:
 
 
 def encode(obj: Any) -> bytes:
-    """The JSON of an object, including what it was read with and its class does not know."""
+    """The JSON of an object, including the fields it was decoded with that its class does not know."""
     if not isinstance(obj, Object):
         return encode_tree(obj)
     written, origin = encode_tree(obj), origin_of(obj)
@@ -124,7 +124,7 @@ def encode_tree(tree: Any) -> bytes:
 
 
 def to_tree(obj: Any) -> Any:
-    """The plain JSON tree of an object, including what it was read with and its class does not know."""
+    """The JSON tree of an object, including the fields it was decoded with that its class does not know."""
     if isinstance(obj, Unstructured):
         return obj.tree
     return decode_tree(encode(obj) if isinstance(obj, Object) else encode_tree(obj))
@@ -141,9 +141,10 @@ def _decode_again(obj: Object, origin: bytes) -> Object:
 def read_manifests(text: str | bytes, scheme: Scheme | None = None) -> list[Any]:
     """The objects in a YAML or JSON text: several documents, and the items of `List`s one by one.
 
-    A kind that the scheme knows becomes its class, any other an `Unstructured`. Empty documents are passed over.
+    A kind that the scheme knows is decoded into its class, any other into an `Unstructured`. Empty documents are
+    skipped.
     """
-    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
+    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415  # imported on first use: yaml loads slowly
 
     return [_to_object(tree, scheme) for document in read_yaml(text) for tree in _unfold(document)]
 
@@ -180,7 +181,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _read_special(kind: type, value: Any) -> Any:
-    """Reads the types that msgspec does not know; what it raises becomes the error of that member."""
+    """Decodes the types that msgspec does not know; what it raises becomes the error of that field."""
     if kind is MicroTime:
         return MicroTime.of(timestamps.parse_time(value))
     if kind is Quantity:
@@ -203,14 +204,14 @@ _encoder: Final = msgspec.json.Encoder(enc_hook=_write_special)
 
 def _convert(kind: type[T], tree: Any, first: Exception | None) -> T:
     try:
-        # By way of bytes, since a tree has nothing that could become a Raw, as the managed fields are.
+        # Through bytes: a tree has nothing that could become a Raw, which the managed fields are.
         return cast("T", _decoder(cast("Any", kind)).decode(encode_tree(tree)))
     except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
         raise _unfit(kind, error) from (first or error)
 
 
 def _without_nulls(tree: Any) -> Any:
-    """The tree without members that are null; a null inside a list stays, and is an error if the class says so."""
+    """The tree without null members; a null inside a list stays, and is an error if the class does not allow it."""
     if is_map(tree):
         return {name: _without_nulls(value) for name, value in tree.items() if value is not None}
     if is_list(tree):
@@ -219,7 +220,7 @@ def _without_nulls(tree: Any) -> Any:
 
 
 def _unfit(kind: type, error: Exception) -> BadObject:
-    """`Expected int, got str - at $.spec.replicas`, with the member's path in words that a user writes."""
+    """The error for `Expected int, got str - at $.spec.replicas`, with the path as a user writes it."""
     what, _, where = str(error).partition(" - at ")
     path = where.strip("`").removeprefix("key in ").strip("`").removeprefix("$").removeprefix(".")
     place = f" at {path}" if path else ""

@@ -1,7 +1,4 @@
-"""Conditions: the lines of a status that say what holds, why, and since when.
-
-An object with one of its conditions set: the status stays a value that is computed whole; pure.
-"""
+"""Status conditions: find, set and remove them, in a list of conditions or in an object. Pure functions."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -38,11 +35,11 @@ def set_condition(
     message: str = "",
     observed_generation: int | None = None,
 ) -> tuple[Condition, ...]:
-    """The conditions with this one set.
+    """The conditions with this one set: the usual way to set conditions, as part of a status that is computed whole.
 
-    `lastTransitionTime` moves only when the status does. A new condition goes to the end, the others keep their
-    places; if nothing at all changed the result equals what was given. A bool is read as True or False, None as
-    Unknown.
+    Write that status with `Context.set_status`; `Context.set_condition` is for one condition that is written alone.
+    `lastTransitionTime` changes only when the status does. A new condition is appended, the others keep their order;
+    if nothing changed the result equals the input. A bool means "True" or "False", None means "Unknown".
     """
     before = tuple(conditions)
     present = find_condition(before, type)
@@ -103,9 +100,10 @@ def with_condition(
     reason: str = "",
     message: str = "",
 ) -> O:
-    """A copy of the object whose status says this, for the generation that was looked at.
+    """A copy of the object with this condition in its status, observed for its current generation.
 
-    The time of the condition moves only when its status does. ConfigError if the status has no conditions.
+    `Context.set_condition` uses it; reconcilers call that, or `set_condition`. `lastTransitionTime` changes only when
+    the status of the condition does. ConfigError if the status class has no conditions.
     """
     made = set_condition(
         conditions_of(obj),
@@ -136,7 +134,7 @@ def conditions_of(obj: Object | Unstructured) -> tuple[Condition, ...]:
 
 
 def _in_tree(obj: Unstructured, conditions: tuple[Condition, ...]) -> Unstructured:
-    """The tree with these conditions; what a Condition does not know of them stays."""
+    """The tree with these conditions; unknown fields of the existing ones stay."""
     present = obj.tree.get("status")
     status: dict[str, Any] = present if is_map(present) else {}
     found = status.get("conditions")
@@ -149,7 +147,7 @@ def _in_tree(obj: Unstructured, conditions: tuple[Condition, ...]) -> Unstructur
 
 
 def _new_status(obj: Object) -> Any:
-    """An empty status of the class that the object's own class says."""
+    """An empty status of the class that the object's class declares."""
     declared = next((one.type for one in msgspec.structs.fields(obj) if one.name == "status"), None)
     for found in get_args(declared):
         if isinstance(found, type) and issubclass(found, msgspec.Struct):
@@ -157,7 +155,7 @@ def _new_status(obj: Object) -> Any:
                 return _with_conditions(obj, found())
             except TypeError:
                 break
-    raise ConfigError(f"{obj.ref} has no status yet, and one cannot be made of nothing: set_status first")
+    raise ConfigError(f"{obj.ref} has no status yet, and its status class has required fields: call set_status first")
 
 
 def _with_conditions(obj: Object, status: Any) -> Any:

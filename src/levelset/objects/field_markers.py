@@ -1,6 +1,6 @@
-"""What a field may declare beyond its type: how its list or map is merged, and rules that it must keep.
+"""Field markers: what a field declares beyond its type, such as merge strategies and CEL rules.
 
-They stand in `Annotated`, beside msgspec's `Meta`:
+They are used in `Annotated`, beside msgspec's `Meta`:
 
 ```python
 class WebsiteSpec(Spec):
@@ -9,8 +9,8 @@ class WebsiteSpec(Spec):
     image: Annotated[str, Meta(min_length=1), Rule("self == oldSelf", "the image cannot change")]
 ```
 
-A rule about several members stands with their class: `class Range(Spec, rules=[Rule("self.min <= self.max")])`.
-msgspec passes them over; `declarations_of` and `rules_of` read them, for schemas and for merging.
+A rule about several fields belongs to their class: `class Range(Spec, rules=[Rule("self.min <= self.max")])`.
+msgspec ignores them; `declarations_of` and `rules_of` read them, for schemas and for merging.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class ListMap:
-    """A list whose items are told apart by these members: `ListMap("name")`, `ListMap("port", "protocol")`."""
+    """A list whose items are identified by these fields: `ListMap("name")`, `ListMap("port", "protocol")`."""
 
     __match_args__ = ("keys",)
     __slots__ = ("keys",)
@@ -42,11 +42,11 @@ class ListMap:
 
     def __init__(self, *keys: str) -> None:
         if not keys:
-            raise ValueError('a ListMap needs the members that tell its items apart: ListMap("name")')
+            raise ValueError('a ListMap needs the fields that identify its items: ListMap("name")')
         object.__setattr__(self, "keys", keys)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a ListMap does not change; make another one instead of setting {name}")
+        raise AttributeError(f"a ListMap is immutable; create another one instead of setting {name}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListMap) and self.keys == other.keys
@@ -62,7 +62,7 @@ class ListMap:
 
 
 class ListSet(Struct, frozen=True):
-    """A list of values that are there once or not at all, in no order that matters."""
+    """A list of unique values whose order does not matter."""
 
 
 class Atomic(Struct, frozen=True):
@@ -70,19 +70,19 @@ class Atomic(Struct, frozen=True):
 
 
 class PreserveUnknown(Struct, frozen=True):
-    """A map whose members are kept although no schema names them."""
+    """A map whose unknown fields are preserved (`x-kubernetes-preserve-unknown-fields`)."""
 
 
 class Embedded(Struct, frozen=True):
-    """A map that is an object of some kind: it has an `apiVersion`, a `kind` and metadata, which a server checks."""
+    """A map that is an embedded object: the API server validates its `apiVersion`, `kind` and metadata."""
 
 
 class Rule(Struct, frozen=True):
-    """A CEL rule that the server checks: `Rule("self.min <= self.max", "min must not be above max")`.
+    """A CEL validation rule: `Rule("self.min <= self.max", "min must not be above max")`.
 
-    `self` is the value that the rule stands with, `oldSelf` what it was before an update; a rule that speaks of
-    `oldSelf` is asked on updates only, unless `optional_old_self` makes it an optional value that is always there.
-    The message may be computed by `message_expression`, and `field_path` (`.min`) says which member it is about.
+    `self` is the annotated value, `oldSelf` its value before an update; a rule that uses `oldSelf` is evaluated on
+    updates only, unless `optional_old_self` makes `oldSelf` an optional value. The message may be computed by
+    `message_expression`, and `field_path` (`.min`) says which field it is about.
     """
 
     rule: str
@@ -94,11 +94,11 @@ class Rule(Struct, frozen=True):
 
 
 Declaration = ListMap | ListSet | Atomic | PreserveUnknown | Embedded | Rule
-"""Whatever may stand in `Annotated` beside a `Meta`."""
+"""The markers that may be used in `Annotated`."""
 
 
 def declarations_of(model: type[msgspec.Struct]) -> Mapping[str, tuple[Declaration, ...]]:
-    """For each attribute that declares something, what it declares, by its Python name."""
+    """The markers of each attribute that has any, by its Python name."""
     found: dict[str, tuple[Declaration, ...]] = {}
     for name, hint in get_type_hints(model, include_extras=True).items():
         mine = tuple(_declared(hint))
@@ -108,13 +108,13 @@ def declarations_of(model: type[msgspec.Struct]) -> Mapping[str, tuple[Declarati
 
 
 def rules_of(model: type[Any]) -> tuple[Rule, ...]:
-    """The rules that a class was given with `rules=`, those of its bases first."""
+    """The rules of a class (`rules=`), those of its bases first."""
     found: tuple[Rule, ...] = getattr(model, "__rules__", ())
     return found
 
 
 def _declared(hint: Any) -> list[Declaration]:
-    """The declarations of an annotation, also of one that is optional (`Annotated[...] | None`)."""
+    """The markers of an annotation, also of an optional one (`Annotated[...] | None`)."""
     here = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Declaration)]
     if here or hasattr(hint, "__metadata__"):
         return here

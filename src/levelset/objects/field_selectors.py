@@ -1,8 +1,7 @@
-r"""Field selectors: which objects are meant, said by a few of their fields.
+r"""Field selectors: select objects by a few of their fields.
 
-The text is `metadata.name=web,status.phase!=Running`. A value may hold anything: a backslash stands before each `,`,
-`=` and `\` of it. Which fields an object can be selected by is for the server to say; a field that is not there
-compares as the empty text.
+The text is `metadata.name=web,status.phase!=Running`. In a value each `,`, `=` and `\` is escaped with a backslash.
+Which fields can be used for selection is up to the API server; a missing field compares as the empty string.
 """
 
 import re
@@ -19,8 +18,7 @@ __all__ = ["FieldRequirement", "FieldSelector", "escape_field_value"]
 class FieldRequirement:
     """One condition on one field: it equals the value, or, `negated`, it does not.
 
-    Raises BadSelector for a field without a name or with one of `,` `=` `!` and the backslash in it, as there is no
-    way to write such a name down.
+    Raises BadSelector for an empty field and for one with `,` `=` `!` or a backslash, which the syntax cannot express.
     """
 
     field: str
@@ -39,9 +37,9 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """The objects whose fields meet all of some requirements; without any, all objects.
+    """The objects whose fields meet all requirements; without any, all objects.
 
-    Requirements are kept sorted and without repetition, so their order makes no difference.
+    Requirements are stored sorted and without duplicates, so their order makes no difference.
     """
 
     requirements: tuple[FieldRequirement, ...] = ()
@@ -51,7 +49,7 @@ class FieldSelector:
 
     @classmethod
     def parse(cls, text: str) -> "FieldSelector":
-        """The selector that a text such as `metadata.name=a` stands for; raises BadSelector with the position."""
+        """Parses a text such as `metadata.name=a`; raises BadSelector with the position."""
         if not isinstance(text, str):
             raise BadSelector(f"a field selector must be a text, not {quote(text)}")
         return cls(tuple(_parse_term(text, start, end) for start, end in _split(text) if start < end))
@@ -63,7 +61,7 @@ class FieldSelector:
 
     @classmethod
     def everything(cls) -> "FieldSelector":
-        """The selector that every object meets."""
+        """The selector that matches every object."""
         return cls()
 
     def __str__(self) -> str:
@@ -74,26 +72,26 @@ class FieldSelector:
 
     @property
     def is_everything(self) -> bool:
-        """Whether there is no requirement at all."""
+        """Whether it has no requirement."""
         return not self.requirements
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields that must be known to decide."""
+        """The fields that the requirements use."""
         return frozenset(one.field for one in self.requirements)
 
     def matches(self, lookup: "Mapping[str, str] | Callable[[str], str | None]") -> bool:
-        """Whether an object is meant, given its fields by path, or a function that finds them; None is missing."""
+        """Whether an object matches, given its fields by path, or a function that returns them; None is missing."""
         find = lookup if callable(lookup) else lookup.get
         return all(((find(one.field) or "") == one.value) != one.negated for one in self.requirements)
 
     def requires_exact(self, field: str) -> str | None:
-        """The one value that this field must have, or None where several would do."""
+        """The one value that this field must have, or None if several are possible."""
         return next((one.value for one in self.requirements if one.field == field and not one.negated), None)
 
 
 def escape_field_value(text: str) -> str:
-    r"""The text as the value of a field selector: a backslash before each `,`, `=` and backslash."""
+    r"""The text escaped as the value of a field selector: a backslash before each `,`, `=` and backslash."""
     return _special.sub(r"\\\g<0>", text)
 
 
@@ -106,7 +104,7 @@ _escaped = re.compile(r"\\(.)", re.DOTALL)
 
 
 def _split(text: str) -> Iterator[tuple[int, int]]:
-    """Where each term begins and ends: between commas without a backslash before them."""
+    """The start and end of each term; terms are separated by unescaped commas."""
     start = 0
     for found in _comma.finditer(text):
         if found.group(1):

@@ -1,8 +1,7 @@
-"""Trees: what JSON becomes in memory, and the ways to find, change, copy and compare what is inside.
+"""JSON trees: walk, read, change, copy and compare decoded JSON, by JSON pointers.
 
-A tree is changed by making a new one: `set_at`, `add_at` and `remove_at` copy the containers on the way to the place
-and share the rest, so nobody who holds the old tree sees a difference. Nothing here recurses: a tree may be as deep as
-memory allows.
+A tree is changed by making a new one: `set_at`, `add_at` and `remove_at` copy the containers on the path and share the
+rest, so the old tree never changes. Nothing here recurses: a tree may be as deep as memory allows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,7 +38,7 @@ Pointer: TypeAlias = tuple[str, ...]
 
 
 def walk(tree: Tree) -> "Iterator[tuple[Path, Tree]]":
-    """Every value in the tree with the way to it: a container before its members, members in their order."""
+    """Every value in the tree with its path: a container before its members, members in order."""
     pending: list[tuple[Path, Tree]] = [(Path(None, ""), tree)]
     while pending:
         path, value = pending.pop()
@@ -51,10 +50,9 @@ def walk(tree: Tree) -> "Iterator[tuple[Path, Tree]]":
 
 
 class Path:
-    """The way from the root of a tree to a value in it, as `walk` gives it.
+    """The path from the root of a tree to a value, as `walk` yields it; prints as `spec.ports[0].name`.
 
-    Prints as a person would write it: `spec.ports[0].name`. Each path only knows its last step and the path before
-    it, so that a walk costs the same per value at any depth.
+    Each path has only its last step and its parent, so that a walk costs the same per value at any depth.
     """
 
     __slots__ = ("last", "parent")
@@ -81,7 +79,7 @@ class Path:
 
 
 def format_path(tokens: Iterable[str | int]) -> str:
-    """The tokens as a person would write them: `spec.ports[0].name`, `metadata.annotations[a.b/c]`."""
+    """The tokens as text: `spec.ports[0].name`, `metadata.annotations[a.b/c]`."""
     text = "".join(
         f".{token}" if isinstance(token, str) and _plain.fullmatch(token) else f"[{token}]" for token in tokens
     )
@@ -106,12 +104,12 @@ def format_pointer(tokens: Iterable[str | int]) -> str:
 
 
 def parse_index(token: str) -> int | None:
-    """The place in a list that a token names, or None: only digits, and no zero in front of others."""
+    """The list index that a token names, or None: only digits without leading zeros are valid."""
     return int(token) if _index.fullmatch(token) else None
 
 
 def get_at(tree: Tree, tokens: Iterable[str]) -> Tree:
-    """The value at these tokens; raises BadPointer, naming the step, when there is none."""
+    """The value at these tokens; BadPointer names the step that does not exist."""
     steps = tuple(tokens)
     for depth in range(len(steps)):
         tree = _member(tree, steps, depth)
@@ -119,9 +117,9 @@ def get_at(tree: Tree, tokens: Iterable[str]) -> Tree:
 
 
 def set_at(tree: Tree, tokens: Iterable[str], value: Tree) -> Tree:
-    """A tree with this value there, in place of what was there; a new name in a dict is added.
+    """A tree with the value at these tokens replaced; a new name in a dict is added.
 
-    Raises BadPointer when the container is missing, or when a list has no such item.
+    Raises BadPointer if the container is missing, or a list has no such item.
     """
     steps = tuple(tokens)
     if not steps:
@@ -135,10 +133,9 @@ def set_at(tree: Tree, tokens: Iterable[str], value: Tree) -> Tree:
 
 
 def add_at(tree: Tree, tokens: Iterable[str], value: Tree) -> Tree:
-    """A tree with this value added there: a list moves its later items, `-` is the end of a list.
+    """A tree with this value added: inserted into a list, where `-` is the end, or set in a dict.
 
-    A name that a dict already has gets the new value. Raises BadPointer when the container is missing, or when the
-    place is beyond the end of the list.
+    Raises BadPointer if the container is missing, or the index is beyond the end of the list.
     """
     steps = tuple(tokens)
     if not steps:
@@ -155,7 +152,7 @@ def add_at(tree: Tree, tokens: Iterable[str], value: Tree) -> Tree:
 
 
 def remove_at(tree: Tree, tokens: Iterable[str]) -> Tree:
-    """A tree without the value there, or None for the root; raises BadPointer when there is no such value."""
+    """A tree without the value at these tokens, or None for the root; BadPointer if there is no such value."""
     steps = tuple(tokens)
     if not steps:
         return None
@@ -169,7 +166,7 @@ def remove_at(tree: Tree, tokens: Iterable[str]) -> Tree:
 
 
 def copy_tree(tree: Tree) -> Tree:
-    """The same tree with dicts and lists of its own, down to the leaves."""
+    """A deep copy of the tree."""
     if not isinstance(tree, dict | list):
         return tree
     root = tree.copy()
@@ -179,7 +176,7 @@ def copy_tree(tree: Tree) -> Tree:
         if isinstance(container, dict):
             for key, member in container.items():
                 if isinstance(member, (dict, list)):
-                    container[key] = child = member.copy()  # a key that is there: the loop is not disturbed
+                    container[key] = child = member.copy()  # an existing key: allowed while iterating
                     pending.append(child)
         else:
             for index, member in enumerate(container):
@@ -208,18 +205,18 @@ def same(one: Tree, other: Tree) -> bool:
 
 
 def is_map(tree: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this node has members."""
+    """Whether this is a JSON object."""
     return isinstance(tree, dict)
 
 
 def is_list(tree: Any) -> TypeGuard[list[Any]]:
-    """Whether this node has items."""
+    """Whether this is a JSON array."""
     return isinstance(tree, list)
 
 
 _plain = Pattern(r"[A-Za-z_$][-A-Za-z0-9_$]*")
 _bad_escape = Pattern(r"~(?![01])")
-_index = Pattern(r"0|[1-9][0-9]{0,17}")  # as long as no list is
+_index = Pattern(r"0|[1-9][0-9]{0,17}")  # more digits than any list can need
 
 
 def _member(tree: Tree, steps: Pointer, depth: int) -> Tree:
@@ -242,7 +239,7 @@ def _item(items: list[Tree], steps: Pointer, depth: int) -> int:
 
 
 def _open(tree: Tree, steps: Pointer) -> tuple[Tree, dict[str, Tree] | list[Tree]]:
-    """A copy of the root, and in it the copy of the last container, ready to be changed; the rest is shared."""
+    """A copy of the root and, inside it, of the last container, which the caller may change; the rest is shared."""
     root = parent = _container(tree, steps, 0)
     for depth in range(len(steps) - 1):
         child = _container(_member(parent, steps, depth), steps, depth + 1)

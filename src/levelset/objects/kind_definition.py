@@ -1,4 +1,4 @@
-"""What a class says about its kind: names, scope, subresources, columns."""
+"""`Definition`: what a class declares about its kind (names, scope, subresources, printer columns)."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _WORD: Final = Pattern(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
 class Column(Struct, frozen=True):
-    """One column of `kubectl get`: its heading and where its value stands.
+    """One printer column of `kubectl get`.
 
     `path` is a JSONPath such as `.status.ready`; a `priority` above zero shows the column in wide output only.
     """
@@ -33,7 +33,7 @@ class Column(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """Where `kubectl scale` finds the numbers: JSONPaths below `.spec` and `.status`."""
+    """The scale subresource: JSONPaths of the replicas and the selector."""
 
     spec: str = ".spec.replicas"
     status: str = ".status.replicas"
@@ -41,7 +41,7 @@ class Scale(Struct, frozen=True):
 
 
 class Definition(Struct, frozen=True, cache_hash=True):
-    """Everything that is known of a kind without looking at an object."""
+    """The definition of a kind: names, scope, subresources, columns and versions."""
 
     gvk: GroupVersionKind
     plural: str
@@ -54,17 +54,17 @@ class Definition(Struct, frozen=True, cache_hash=True):
     scale: Scale | None = None
     description: str = ""
     selectable: tuple[str, ...] = ()
-    """JSONPaths of the fields that a field selector may name, such as `.spec.color`."""
+    """JSONPaths of the fields that a field selector may use, such as `.spec.color`."""
     served: bool = True
     stored: bool = False
     """Whether objects are stored in this version; of several versions, one."""
     deprecated: bool = False
     deprecation: str = ""
-    """What a server warns of when somebody uses the version; without it, the server has words of its own."""
+    """The warning for requests that use a deprecated version; empty means the server's default warning."""
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """What the kind is served under."""
+        """The resource under which the kind is served."""
         return GroupVersionResource(self.gvk.group, self.gvk.version, self.plural)
 
     @property
@@ -74,7 +74,7 @@ class Definition(Struct, frozen=True, cache_hash=True):
 
     @property
     def namespaced(self) -> bool:
-        """Whether each object lives in a namespace."""
+        """Whether the kind is namespaced."""
         return self.scope == "Namespaced"
 
 
@@ -97,7 +97,7 @@ def define(
     stored: bool = False,
     deprecated: bool | str = False,
 ) -> Definition:
-    """The definition that a class's keywords amount to; BadName or ConfigError names the keyword that is wrong."""
+    """The definition from the keywords of a class; BadName or ConfigError names the wrong keyword."""
     group, version = parse_api_version(api)
     kind = class_name if kind is None else kind
     if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
@@ -131,16 +131,16 @@ def define(
 
 
 def definition_of(kind: Any) -> Definition:
-    """The definition of a class or of an object of it; ConfigError for a class that was given no `api=`."""
+    """The definition of a class or of an object of it; ConfigError for a class without `api=`."""
     found = getattr(kind, "__definition__", None)
     if not isinstance(found, Definition):
         shown = getattr(kind, "__name__", type(kind).__name__)
-        raise ConfigError(f'{shown} is no kind yet: write class {shown}(..., api="group/version")')
+        raise ConfigError(f'{shown} does not declare a kind: write class {shown}(..., api="group/version")')
     return found
 
 
 def plural_of(kind: str) -> str:
-    """The usual plural of a kind, as an English reader expects: policies, gateways, ingresses."""
+    """The default plural of a kind, by English rules: policies, gateways, ingresses."""
     word = kind.lower()
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return f"{word[:-1]}ies"

@@ -1,18 +1,12 @@
-"""Label selectors: which objects are meant, said by their labels.
+"""Label selectors: select objects by their labels; parsed, printed and matched as Kubernetes does.
 
-A selector is a value: it can be a key of a dict, be compared, printed as kubectl writes it and parsed again. It comes
-from a text (`LabelSelector.parse("app=web,tier in (a,b)")`), from labels (`LabelSelector.of(app="web")`) or from the
-tree inside a Deployment (`LabelSelector.from_tree({"matchLabels": {"app": "web"}})`).
+A selector is an immutable, hashable value. It is made from a text (`LabelSelector.parse("app=web,tier in (a,b)")`),
+from labels (`LabelSelector.of(app="web")`) or from the tree in a Deployment
+(`LabelSelector.from_tree({"matchLabels": {"app": "web"}})`). It consists of requirements (key, operator, values), which
+are validated when they are created.
 
-One condition that a label selector sets on the labels of an object.
-
-A requirement is a key, an operator and values: `app in (web,api)`. It is checked when it is made, so whatever holds
-one may print it, send it and match with it without asking again.
-
-The text of a label selector, read into requirements: `app=web,tier in (a,b),!canary`.
-
-The grammar is Kubernetes' own, with its freedoms: blanks, tabs and line ends between any two words, `in` and `notin`
-as keys and values, empty values (`a=`, `a in ()`, `a in (,x)`).
+The grammar is that of Kubernetes: whitespace between any two tokens, `in` and `notin` as keys and values,
+empty values (`a=`, `a in ()`, `a in (,x)`).
 """
 
 import re
@@ -29,7 +23,7 @@ __all__ = ["TESTS", "LabelSelector", "Operator", "Requirement", "Test", "is_int6
 
 
 class Operator(StrEnum):
-    """How a requirement compares; `==` is another spelling of EQUALS."""
+    """The operator of a requirement; `==` is another spelling of EQUALS."""
 
     EQUALS = "="
     NOT_EQUALS = "!="
@@ -43,10 +37,10 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label.
+    """One condition on one label: `app in (web,api)`.
 
-    The values are kept sorted and without repetition, so that two requirements that say the same in another order are
-    equal. Raises BadSelector, naming the field, for what is no label key or value and for too many or too few values.
+    The values are stored sorted and without duplicates, so that requirements are equal whatever their order. Raises
+    BadSelector, naming the field, for an invalid label key or value and for too many or too few values.
     """
 
     key: str
@@ -75,7 +69,7 @@ class Requirement:
                 return f"{self.key}{self.operator}{self.values[0]}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels meet the condition."""
+        """Whether these labels meet the requirement."""
         return TESTS[self.operator](labels.get(self.key), self.values)
 
 
@@ -104,7 +98,7 @@ _integer = re.compile(r"[+-]?[0-9]{1,63}")
 
 
 def _to_int64(text: str) -> int | None:
-    # int() alone would also take "1_0", " 1" and digits of other scripts, which the server does not.
+    # int() alone would also accept "1_0", " 1" and digits of other scripts, which the API server does not.
     if not _integer.fullmatch(text):
         return None
     number = int(text)
@@ -183,7 +177,7 @@ _token = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
 
 
 class _Parser:
-    """Reads tokens from left to right, one ahead."""
+    """A recursive-descent parser with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -246,7 +240,7 @@ class _Parser:
             raise self._expected("'('", opening)
         values: list[str] = []
         while True:
-            # Between two separators there is one word or nothing, and nothing is the empty value.
+            # Between two separators there is one word, or nothing for the empty value.
             values.append("" if self._peek().text in {",", ")"} else self._read_word("a label value, ',' or ')'"))
             token = self._take()
             if token.text == ")":
@@ -267,7 +261,7 @@ class _Parser:
 
     def _take(self) -> _Token:
         token = self._tokens[self._next]
-        # The end stays where it is: it may be looked at any number of times.
+        # The end token is never consumed: it may be read any number of times.
         self._next = min(self._next + 1, len(self._tokens) - 1)
         return token
 
@@ -282,10 +276,10 @@ class _Parser:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """The objects whose labels meet all of some requirements; without any, all objects.
+    """The objects whose labels meet all requirements; without any, all objects.
 
-    Requirements are kept sorted and without repetition: selectors that list the same requirements in another order
-    are equal. `a=x` and `a in (x)` select the same objects and are still two values, as they print differently.
+    Requirements are stored sorted and without duplicates: selectors are equal whatever the order of their requirements.
+    `a=x` and `a in (x)` select the same objects but are not equal, because they print differently.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -298,12 +292,12 @@ class LabelSelector:
 
     @classmethod
     def parse(cls, text: str) -> "LabelSelector":
-        """The selector that a text such as `app=web,!canary` stands for; raises BadSelector with the position."""
+        """Parses a text such as `app=web,!canary`; raises BadSelector with the position."""
         return cls(tuple(parse_requirements(text)))
 
     @classmethod
     def of(cls, labels: Mapping[str, str] | None = None, /, **more: str) -> "LabelSelector":
-        """The objects that carry all of these labels: `LabelSelector.of({"example.com/part": "a"}, app="web")`."""
+        """The objects that have all of these labels: `LabelSelector.of({"example.com/part": "a"}, app="web")`."""
         wanted = {**(labels or {}), **more}
         return cls(tuple(_equals(key, value, field=format_path([key])) for key, value in wanted.items()))
 
@@ -311,21 +305,21 @@ class LabelSelector:
     def from_tree(cls, tree: Tree) -> "LabelSelector":
         """The selector in a tree of `matchLabels` and `matchExpressions`; raises BadSelector with the field.
 
-        None selects nothing and an empty tree everything, as in Kubernetes. A member with any other name is refused:
-        a misspelt `matchLabel` would otherwise select everything.
+        None selects nothing and an empty tree everything, as in Kubernetes. An unknown field is an error: a misspelt
+        `matchLabel` would otherwise select everything.
         """
         return cls.nothing() if tree is None else cls(tuple(_read_tree(tree)))
 
     @classmethod
     def everything(cls) -> "LabelSelector":
-        """The selector that every object meets."""
+        """The selector that matches every object."""
         return _EVERYTHING
 
     @classmethod
     def nothing(cls) -> "LabelSelector":
-        """The selector that no object meets.
+        """The selector that matches no object.
 
-        It is a contradiction, `nothing,!nothing`, and no special value, so that its text means the same to any server.
+        It is a contradiction (`nothing,!nothing`) and not a special value, so that its text works with any API server.
         """
         return _NOTHING
 
@@ -337,20 +331,20 @@ class LabelSelector:
 
     @property
     def is_everything(self) -> bool:
-        """Whether there is no requirement at all."""
+        """Whether it has no requirement."""
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether an object with these labels is meant; None stands for no labels."""
+        """Whether an object with these labels matches; None means no labels."""
         if labels is None:
             labels = {}
-        for key, values, test in self._tests:  # noqa: SIM110 - all() with a generator takes twice as long
+        for key, values, test in self._tests:  # noqa: SIM110 - all() with a generator is twice as slow
             if not test(labels.get(key), values):
                 return False
         return True
 
     def requires_exact(self, key: str) -> str | None:
-        """The one value that this label must have, or None where several would do."""
+        """The one value that this label must have, or None if several are possible."""
         for one in self.requirements:
             if one.key == key and one.operator in {Operator.EQUALS, Operator.IN} and len(one.values) == 1:
                 return one.values[0]
@@ -359,7 +353,7 @@ class LabelSelector:
     def to_tree(self) -> dict[str, Tree] | None:
         """The tree of `matchLabels` and `matchExpressions` that selects the same objects.
 
-        Raises BadSelector for `>` and `<`, which a tree cannot say.
+        Raises BadSelector for `>` and `<`, which a tree cannot express.
         """
         return None if self == _NOTHING else _write_tree(self.requirements)
 
@@ -371,7 +365,7 @@ _OPERATORS = {
     "DoesNotExist": Operator.DOES_NOT_EXIST,
 }
 _TREE_OPERATORS = {operator: name for name, operator in _OPERATORS.items()} | {
-    Operator.EQUALS: "In",  # for a second value of the same key, which matchLabels has no room for
+    Operator.EQUALS: "In",  # for a second value of the same key, which matchLabels cannot express
     Operator.NOT_EQUALS: "NotIn",
 }
 _ORDER = {operator: place for place, operator in enumerate(Operator)}
@@ -437,7 +431,7 @@ def _read_text(tree: Tree, at: str) -> str:
 
 
 def _bad(at: str, problem: str) -> BadSelector:
-    place = at if at.isprintable() and len(at) <= 80 else quote(at)  # a path has keys in it, and keys may be anything
+    place = at if at.isprintable() and len(at) <= 80 else quote(at)  # a path may contain arbitrary keys
     return BadSelector(f"label selector{place and ', '}{place}: {problem}", field=at)
 
 

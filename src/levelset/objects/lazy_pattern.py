@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used, for all import them and most need few of them."""
+"""Regular expressions that are compiled on first use: compiling them all would slow down every import."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _VERBS: Final = ("findall", "fullmatch", "match", "search")
 
 
 class Pattern:
-    """Stands for `re.compile(text, flags)`; after the first use it is as quick."""
+    """A lazy `re.compile(text, flags)`; after the first use its methods are those of the compiled pattern."""
 
     __slots__ = ("_flags", "_text", *_VERBS)
 
@@ -24,7 +24,7 @@ class Pattern:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        # Asked only while the slots are empty.
+        # Called only while the slots are empty.
         if name not in _VERBS:
             raise AttributeError(f"a Pattern has no {name}; there is {', '.join(_VERBS)}")
         compiled = re.compile(self._text, self._flags)

@@ -1,4 +1,4 @@
-"""The metadata that every object has, and the small objects that the API itself is made of."""
+"""The types of `meta.k8s.io/v1`: ObjectMeta, ListMeta, Condition, DeleteOptions and the parts of a Status."""
 
 from datetime import datetime
 from typing import Final, Literal
@@ -23,7 +23,7 @@ _NO_FIELDS: Final = msgspec.Raw(b"{}")
 
 
 class OwnerReference(Model):
-    """One owner of an object; when all owners are gone, the object is collected."""
+    """One owner of an object; the garbage collector deletes the object when all owners are gone."""
 
     api_version: str
     kind: str
@@ -34,7 +34,7 @@ class OwnerReference(Model):
 
 
 class ManagedFieldsEntry(Model):
-    """Which fields one manager owns; the fields themselves stay undecoded JSON."""
+    """The fields that one manager owns; the field set itself stays undecoded JSON."""
 
     manager: str = ""
     operation: str = ""
@@ -46,7 +46,7 @@ class ManagedFieldsEntry(Model):
 
 
 class ObjectMeta(Model):
-    """What every object carries beside its own content."""
+    """The metadata of an object."""
 
     name: str = ""
     generate_name: str = ""
@@ -66,7 +66,7 @@ class ObjectMeta(Model):
 
 
 class ListMeta(Model):
-    """What a list carries beside its items."""
+    """The metadata of a list."""
 
     resource_version: str = ""
     continue_: str = ""
@@ -75,12 +75,12 @@ class ListMeta(Model):
 
 
 class Condition(Model):
-    """One aspect of an object's state: `Ready` is `True` because of `AllPodsUp`, since then."""
+    """One condition of a status, such as `Ready` being `True` with the reason `AllPodsUp`."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
-    # Written even when they are empty, for Kubernetes requires both: what a function makes is not taken for a default
-    # that may be left out. An object that was read without them is still written without them.
+    # Encoded even when empty, because Kubernetes requires both: msgspec omits plain defaults, but not those of a
+    # default_factory. An object that was decoded without them is still encoded without them.
     reason: str = field(default_factory=str)
     message: str = field(default_factory=str)
     last_transition_time: datetime | None = None
@@ -88,7 +88,7 @@ class Condition(Model):
 
 
 class StatusCause(Model):
-    """One reason for a refusal: the field, the kind of wrong, and the words."""
+    """One cause of an error: the field, the reason and the message."""
 
     reason: str = ""
     message: str = ""
@@ -96,7 +96,7 @@ class StatusCause(Model):
 
 
 class StatusDetails(Model):
-    """What a refusal is about."""
+    """The details of an error: the object, the causes, and when to retry."""
 
     name: str = ""
     group: str = ""
@@ -107,14 +107,14 @@ class StatusDetails(Model):
 
 
 class Preconditions(Model):
-    """What must still hold for a delete to happen."""
+    """The uid and resourceVersion that the object must have for a delete to be carried out."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Model):
-    """How to delete: now or gracefully, with, before or without the children."""
+    """The options of a delete: grace period, preconditions and propagation policy."""
 
     api_version: str = "v1"
     kind: str = "DeleteOptions"

@@ -1,6 +1,6 @@
-"""The base of everything typed: frozen msgspec structs with Python names here and Kubernetes' names on the wire.
+"""`Model`, the base of typed objects: frozen msgspec structs, snake_case in Python and camelCase in JSON.
 
-Names on the wire: `ready_replicas` in Python is `readyReplicas` in JSON, and `pod_ip` is `podIP`.
+`ready_replicas` in Python is `readyReplicas` in JSON, and `pod_ip` is `podIP` (see `wire_name`).
 """
 
 import keyword
@@ -27,11 +27,11 @@ _CAPITALS: Final = {
     )
 }  # fmt: skip
 
-# The few names that no rule gives.
+# The few names that follow no rule.
 _ODD: Final = {"open_api_v3_schema": "openAPIV3Schema"}
 _ODD_BACK: Final = {wire: name for name, wire in _ODD.items()}
 
-# Names that Python keeps for itself get an underscore behind them: `continue_`, `from_`, `not_`.
+# Python keywords get a trailing underscore: `continue_`, `from_`, `not_`.
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 
 _WORDS: Final = Pattern(
@@ -53,8 +53,8 @@ def wire_name(name: str) -> str:
 def python_name(wire: str) -> str:
     """The Python attribute for a JSON name: `clusterIPs` gives `cluster_ips`, `continue` gives `continue_`.
 
-    Names with other characters (`$ref`, `x-kubernetes-list-type`) give a usable identifier; whether `wire_name`
-    leads back is for the caller to ask.
+    Names with other characters (`$ref`, `x-kubernetes-list-type`) give a valid identifier; the caller must check
+    whether `wire_name` is its inverse.
     """
     if wire in _ODD_BACK:
         return _ODD_BACK[wire]
@@ -70,7 +70,7 @@ M = TypeVar("M", bound=Struct)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class ModelType(StructMeta):
-    """Makes keyword-only the default for each subclass, and takes `rules`; msgspec inherits every other setting."""
+    """The metaclass of models: makes fields keyword-only by default and accepts `rules=`."""
 
     def __new__(  # noqa: D102, PYI034  # mypy knows no Self in a metaclass
         mcls,
@@ -93,30 +93,32 @@ class ModelType(StructMeta):
 def _check_rules(class_name: str, rules: tuple[object, ...]) -> None:
     for one in rules:
         if not isinstance(one, Rule):
-            raise ConfigError(f'rules= of {class_name} has {one!r}, which is no rule: write [Rule("self.a <= self.b")]')
+            raise ConfigError(
+                f'rules= of {class_name} has {one!r}, which is not a Rule: write [Rule("self.a <= self.b")]'
+            )
 
 
-# Said again for mypy, which looks at the base class before the metaclass.
+# Repeated for mypy, which reads the base class before the metaclass.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Model(Struct, metaclass=ModelType, frozen=True, omit_defaults=True, repr_omit_defaults=True, rename=wire_name):
     """A part of an object: `class Port(Model): container_port: int; protocol: str = "TCP"`.
 
-    Attributes are keyword-only, snake_case in Python and camelCase on the wire, and left out of the JSON while they
-    have their default. Constraints are declared with `Annotated[int, Meta(ge=1)]`, rules about several attributes with
-    the class: `class Range(Model, rules=[Rule("self.min <= self.max")])`.
+    Attributes are keyword-only, snake_case in Python and camelCase in JSON, and omitted from the JSON while they have
+    their default. Constraints are declared with `Annotated[int, Meta(ge=1)]`, rules about several attributes on the
+    class: `class Range(Model, rules=[Rule("self.min <= self.max")])`.
     """
 
 
 class Spec(Model):
-    """What somebody wants: the base of a resource's `spec`."""
+    """The base of a resource's `spec`: the desired state."""
 
 
 class Status(Model):
-    """How things are: the base of a resource's `status`."""
+    """The base of a resource's `status`: the observed state."""
 
 
 def replace(struct: M, /, **changes: Any) -> M:
-    """A copy with some attributes changed; what an object was read from is kept (see `decode`)."""
+    """A copy with some attributes changed; the origin of a decoded object is retained (see `decode`)."""
     remake = getattr(struct, "__replace__", None)
     made: M = remake(**changes) if remake else msgspec.structs.replace(struct, **changes)
     return made

@@ -1,8 +1,7 @@
-"""The names that Kubernetes accepts: for objects, namespaces, label keys and label values.
+"""Validation of names: objects, namespaces, label keys and label values.
 
-Each `check_` function gives the problems of a text as sentences that complete "the name ...", and an empty list when
-there are none; each `is_` function only answers whether there are any. All of them take any text whatever, in time
-that grows with its length and no faster.
+Each `check_` function returns the problems of a text as sentences that complete "the name ...", an empty list if it is
+valid; each `is_` function returns whether it is valid. All of them accept any text and take linear time.
 """
 
 from levelset.objects.lazy_pattern import Pattern
@@ -32,12 +31,12 @@ _WORD_RULE = "must be letters, digits, '-', '_' or '.', beginning and ending wit
 
 
 def is_dns1123_label(text: str) -> bool:
-    """Whether this may name a namespace: at most 63 lower-case letters, digits and inner dashes."""
+    """Whether this is a valid namespace name: at most 63 lower-case letters, digits and inner dashes."""
     return len(text) <= MAX_LABEL and _dns_label.fullmatch(text) is not None
 
 
 def is_dns1123_subdomain(text: str) -> bool:
-    """Whether this may name most objects: labels joined by dots, at most 253 characters."""
+    """Whether this is a valid name of most objects: DNS labels joined by dots, at most 253 characters."""
     return len(text) <= MAX_SUBDOMAIN and _dns_subdomain.fullmatch(text) is not None
 
 
@@ -47,12 +46,12 @@ def is_qualified_name(text: str) -> bool:
 
 
 def is_label_key(text: str) -> bool:
-    """Whether this may be the key of a label; the same rule as `is_qualified_name`."""
+    """Whether this is a valid label key; the same rule as `is_qualified_name`."""
     return not check_label_key(text)
 
 
 def is_label_value(text: str) -> bool:
-    """Whether this may be the value of a label: empty, or at most 63 letters, digits and inner '-', '_' and '.'."""
+    """Whether this is a valid label value: empty, or at most 63 letters, digits and inner '-', '_' and '.'."""
     return not text or (len(text) <= MAX_LABEL and _word.fullmatch(text) is not None)
 
 
@@ -98,7 +97,7 @@ def check_label_value(text: str) -> list[str]:
 
 
 def quote(text: object) -> str:
-    """The text in quotes for a message: cut short when long, and with nothing unprintable in it."""
+    """The text in quotes for a message: escaped, and truncated after 80 characters."""
     if text is None:
         return "nothing"
     if not isinstance(text, str):

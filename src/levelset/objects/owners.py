@@ -1,7 +1,4 @@
-"""Owners: who an object belongs to, and is deleted with.
-
-Children and their owner: who controls what, and where it is made; for typed objects and for trees; pure.
-"""
+"""Owner references: set, remove and find the owners of an object, typed or as a tree. Pure functions."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -33,18 +30,18 @@ O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker show
 
 
 def set_controller(obj: O, owner: Object, *, block_owner_deletion: bool = True) -> O:
-    """A copy that is controlled by `owner`; BadOwner if another controller has it already."""
+    """A copy with `owner` as its controller; BadOwner if it has another controller already."""
     present = controller_of(obj) if obj.metadata.owner_references else None
     if present is not None and present.uid != owner.metadata.uid:
         raise BadOwner(
             f"{obj.ref} is controlled by {present.kind}/{present.name} already and cannot get {owner.ref} too; "
-            f"use set_owner for an owner that does not control"
+            f"use set_owner to add an owner that is not the controller"
         )
     return _with_owner(obj, owner, owner_reference(owner, controller=True, block_owner_deletion=block_owner_deletion))
 
 
 def set_owner(obj: O, owner: Object, *, block_owner_deletion: bool | None = None) -> O:
-    """A copy that is owned by `owner` among others; one that controls it already goes on controlling it."""
+    """A copy with `owner` added to its owners; if it is the controller already, it stays the controller."""
     present = next((one for one in obj.metadata.owner_references if one.uid == owner.metadata.uid), None)
     controls = present.controller if present else None
     return _with_owner(
@@ -53,13 +50,13 @@ def set_owner(obj: O, owner: Object, *, block_owner_deletion: bool | None = None
 
 
 def remove_owner(obj: O, owner: Object) -> O:
-    """A copy that `owner` does not own."""
-    kept = tuple(one for one in obj.metadata.owner_references if one.uid != owner.metadata.uid)
-    return obj.with_metadata(owner_references=kept)
+    """A copy without the reference to `owner`."""
+    others = tuple(one for one in obj.metadata.owner_references if one.uid != owner.metadata.uid)
+    return obj.with_metadata(owner_references=others)
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The owner that controls the object, or None."""
+    """The reference to the controller of the object, or None."""
     for one in obj.metadata.owner_references:
         if one.controller:
             return one
@@ -67,17 +64,17 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def is_owned_by(obj: Object, owner: Object) -> bool:
-    """Whether `owner`, this very object and not a namesake, is among the owners."""
+    """Whether `owner` is among the owners; compared by uid, so a recreated object of the same name is not."""
     return any(one.uid == owner.metadata.uid for one in obj.metadata.owner_references)
 
 
 def owner_reference(
     owner: Object, *, controller: bool | None = None, block_owner_deletion: bool | None = None
 ) -> OwnerReference:
-    """The reference that points at `owner`; BadOwner if no server has given it a uid yet."""
+    """The owner reference to `owner`; BadOwner if it has no uid yet."""
     meta = owner.metadata
     if not meta.uid:
-        raise BadOwner(f"{owner.ref} has no uid yet; create it first and use what the server answers")
+        raise BadOwner(f"{owner.ref} has no uid yet; create it first and use the object that the API server returns")
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
@@ -102,14 +99,14 @@ def _with_owner(obj: O, owner: Object, reference: OwnerReference) -> O:
 
 
 def _check_namespaces(obj: Object, owner: Object) -> None:
-    """An owner in a namespace owns only what is in the same one: the collector would delete anything else."""
+    """A namespaced owner may own only objects in its namespace: the garbage collector would delete any other."""
     kind: Any = type(obj)
     owners_kind: Any = type(owner)
     is_own, is_others = _are_namespaced(kind, owners_kind)
     if not is_others:
         return
     if not is_own:
-        raise BadOwner(f"{owner.ref} lives in a namespace and cannot own the cluster-scoped {obj.ref}")
+        raise BadOwner(f"{owner.ref} is namespaced and cannot own the cluster-scoped {obj.ref}")
     if owner.metadata.namespace != obj.metadata.namespace:
         raise BadOwner(f"{owner.ref} cannot own {obj.ref} in another namespace")
 
@@ -124,15 +121,15 @@ C = TypeVar("C", bound=Object | Unstructured)
 
 def as_object(child: Any) -> Any:
     """A typed object or an Unstructured as it is; any other mapping as an Unstructured."""
-    if isinstance(child, Object):  # asked first, as it is asked quickly
+    if isinstance(child, Object):  # the usual case, and the fastest check
         return child
     return Unstructured(cast("Mapping[str, Any]", child)) if isinstance(child, Mapping) else child
 
 
 def owned(child: C, owner: Object | Unstructured, *, controls: bool = True) -> C:
-    """A copy that belongs to its owner, and is made where the owner is if it does not say where.
+    """A copy of a child with an owner reference, and in the namespace of its owner if it has none.
 
-    BadOwner if somebody else controls it already, if the owner lives in another namespace, or has no uid yet.
+    BadOwner if it has another controller, or if the owner is in another namespace or has no uid yet.
     """
     if isinstance(child, Object) and isinstance(owner, Object):
         made: Any = _adopted(child, owner) if controls and not child.metadata.owner_references else None
@@ -151,9 +148,9 @@ def is_child(metadata_owners: Any, owner: Object | Unstructured) -> bool:
 
 
 def _adopted(child: Object, owner: Object) -> Object | None:
-    """What `_placed` and `set_controller` make of a child that nobody owns, if nothing is the matter with the two.
+    """The fast path of `_placed` and `set_controller` for a child without owners; None if it does not apply.
 
-    That is nearly every child: of a namespaced kind as its owner is, and there or nowhere yet. None for all others.
+    It applies to nearly every child: namespaced as its owner is, and in the same namespace or without one yet.
     """
     meta, place = child.metadata, owner.metadata.namespace
     if place is None or not owner.metadata.uid or (meta.namespace is not None and meta.namespace != place):
@@ -175,7 +172,7 @@ def _placed(child: Object, owner: Object) -> Object:
 
 
 def _shown(child: Object | Unstructured) -> str:
-    """The child in words; one whose name the server makes up has no ref yet."""
+    """The child as text; one with only a generateName has no ref yet."""
     return f"{child.kind}/{child.name or child.metadata.generate_name}"
 
 
@@ -183,7 +180,7 @@ def _owned_metadata(
     metadata: dict[str, Any], owner: Object | Unstructured, shown: str, controls: bool
 ) -> dict[str, Any]:
     if not owner.metadata.uid:
-        raise BadOwner(f"{owner.ref} has no uid yet; create it first and use what the server answers")
+        raise BadOwner(f"{owner.ref} has no uid yet; create it first and use the object that the API server returns")
     if owner.namespace is not None:
         if metadata.get("namespace") not in (None, "", owner.namespace):
             raise BadOwner(f"{owner.ref} cannot own {shown} in another namespace")

@@ -1,7 +1,7 @@
-"""Quantities: amounts of something, written as Kubernetes writes them, such as 500m or 1Gi.
+"""`Quantity`: resource quantities such as 500m or 1Gi, parsed and printed as Kubernetes does.
 
-A quantity is exact: a whole number of billionths, of any size. What is finer than a billionth is rounded away from
-zero when it is read, so whoever asks for a little never gets nothing.
+A quantity is exact: a whole number of billionths, of any size. Finer fractions are rounded away from zero when they are
+parsed, so a small request never becomes zero.
 """
 
 import math
@@ -30,15 +30,15 @@ class Notation(Enum):
 
 @total_ordering
 class Quantity:
-    """An exact amount, and the notation it was written in: `Quantity("1.5Gi") + Quantity("512Mi") == Quantity("2Gi")`.
+    """An exact amount and its notation: `Quantity("1.5Gi") + Quantity("512Mi") == Quantity("2Gi")`.
 
-    Quantities that are the same number are equal and have the same hash, whatever their notation. `str` gives the
-    canonical form: no fraction, and the largest suffix that leaves a whole number. Where Kubernetes repeats a text
-    that is almost canonical as it came (`+1`, `1.500`), this prints the canonical form too; above 999E, where it
-    prints a wrong number, this goes on in E and Ei.
+    Equal numbers are equal quantities and have the same hash, whatever their notation. `str` returns the canonical
+    form: no fraction, and the largest suffix that leaves a whole number. Two differences from Kubernetes: texts that
+    are almost canonical (`+1`, `1.500`) are printed in canonical form too, and above 999E, where Kubernetes prints a
+    wrong number, this continues in E and Ei.
     """
 
-    __slots__ = ("nanos", "notation")  # no dataclass: the codec would take its attributes for members
+    __slots__ = ("nanos", "notation")  # not a dataclass: the codec would encode its attributes as JSON members
 
     nanos: int
     notation: Notation
@@ -49,21 +49,21 @@ class Quantity:
         object.__setattr__(self, "notation", notation)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Quantity does not change; make another one instead of setting {name}")
+        raise AttributeError(f"a Quantity is immutable; create another one instead of setting {name}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _make, (self.nanos, self.notation)
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
-        """The quantity that a text stands for, the same as `Quantity(text)`; raises BadQuantity with the position."""
+        """Parses a text, the same as `Quantity(text)`; raises BadQuantity with the position."""
         return cls(text)
 
     @classmethod
     def of(cls, number: "float | Decimal | Fraction", notation: Notation = Notation.DECIMAL) -> "Quantity":
         """The quantity of this number; a float counts as the decimal it prints as, so 0.1 is 100m.
 
-        Raises BadQuantity for what is infinite, no number, or above the limit for texts, which is 1e300.
+        Raises BadQuantity for infinity, NaN, and numbers of 1e300 and above.
         """
         if isinstance(number, float | Decimal):
             return cls(str(number)).written_in(notation)
@@ -73,7 +73,7 @@ class Quantity:
 
     @classmethod
     def from_tree(cls, tree: object) -> "Quantity":
-        """The quantity in a JSON tree, where it may be a text or a bare number; raises BadQuantity for all else."""
+        """The quantity in a JSON tree, a string or a number; raises BadQuantity for anything else."""
         if isinstance(tree, int | float) and not isinstance(tree, bool):
             return cls.of(tree)
         if not isinstance(tree, str):
@@ -100,7 +100,7 @@ class Quantity:
     def __bool__(self) -> bool:
         return self.nanos != 0
 
-    # A sum is written like its first part that is not zero, so that counting may start from Quantity("0").
+    # A sum has the notation of its first operand that is not zero, so that a sum may start from Quantity("0").
     def __add__(self, other: "Quantity") -> "Quantity":
         if not isinstance(other, Quantity):
             return NotImplemented
@@ -125,11 +125,11 @@ class Quantity:
     __rmul__ = __mul__
 
     def __int__(self) -> int:
-        """The whole number next to it, away from zero."""
+        """The amount rounded away from zero to a whole number."""
         return _divide(self.nanos, _NANOS)
 
     def __float__(self) -> float:
-        """The nearest float; infinite when no float is as large."""
+        """The nearest float; infinite if it is out of range."""
         try:
             return self.nanos / _NANOS
         except OverflowError:
@@ -141,7 +141,7 @@ class Quantity:
 
     def to_fraction(self) -> "Fraction":
         """The exact number."""
-        # Late: few need it, and it takes a while to load.
+        # Imported on first use: few programs need it, and it loads slowly.
         from fractions import Fraction  # noqa: PLC0415
 
         return Fraction(self.nanos, _NANOS)
@@ -152,8 +152,8 @@ class Quantity:
 
 
 _NANOS = 10**9
-_MAX_TEXT = 1000  # characters: longer than any amount of anything
-_MAX_DIGITS = 300  # before the point: 1e300 is the limit, as a few characters more could fill the memory
+_MAX_TEXT = 1000  # characters
+_MAX_DIGITS = 300  # before the point: the exponent of a few characters could otherwise fill the memory
 _MAX_BINARY = (2**63 - 1) * _NANOS
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -198,14 +198,14 @@ def _read_suffix(text: str, start: int) -> tuple[int, int, Notation]:
 
 
 def _scale(digits: int, base: int, exponent: int, places: int) -> int | None:
-    """The billionths in digits * base**exponent / 10**places, rounded up; None when there are too many."""
+    """The billionths in digits * base**exponent / 10**places, rounded up; None if there are too many digits."""
     if base == 2:
         return _divide(digits * 2**exponent * _NANOS, 10**places)
     shift = exponent - places + 9
     if not digits:
         return 0
     if shift < -_MAX_TEXT:
-        return 1  # the digits are fewer than that: something, and less than a billionth
+        return 1  # above zero and below a billionth: rounded up
     if shift - 9 + len(str(digits)) > _MAX_DIGITS:
         return None
     return digits * 10**shift if shift >= 0 else _divide(digits, 10**-shift)
@@ -215,7 +215,7 @@ def _format(nanos: int, notation: Notation) -> str:
     if not nanos:
         return "0"
     whole, rest = divmod(nanos, _NANOS)
-    # Below 1024, and wherever there is a fraction, binary suffixes have nothing to say.
+    # Below 1024, and for fractions, Kubernetes uses no binary suffix.
     if notation is Notation.BINARY and not rest and abs(whole) >= 1024:
         mantissa, exponent = _strip(whole, 2**10, steps=6)
         return f"{mantissa}{_BINARY_SUFFIX[exponent * 10]}"
@@ -228,7 +228,7 @@ def _format(nanos: int, notation: Notation) -> str:
 
 
 def _strip(number: int, base: int, steps: int | None = None) -> tuple[int, int]:
-    """The number without its factors of base, and how many they were; at most `steps` are taken."""
+    """The number divided by `base` as often as possible, at most `steps` times, and how often that was."""
     taken = 0
     while taken != steps and number % base == 0:
         number //= base

@@ -1,4 +1,4 @@
-"""Who is who: the kind of an object, the resource it is served under, and a reference to one object."""
+"""Identities: GroupVersionKind, GroupVersionResource, and `Ref`, a reference to one object."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _VERSION: Final = Pattern(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
 class GroupVersionKind(NamedTuple):
-    """A kind of object: `apps/v1 Deployment`. The core group is the empty text."""
+    """A kind of object: `apps/v1 Deployment`. The core group is the empty string."""
 
     group: str
     version: str
@@ -24,15 +24,15 @@ class GroupVersionKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """What stands in an object's `apiVersion`: `apps/v1`, or `v1` for the core group."""
+        """The `apiVersion` of its objects: `apps/v1`, or `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @classmethod
     def of(cls, api_version: str, kind: str) -> "GroupVersionKind":
-        """The kind that an object with this `apiVersion` and `kind` has."""
+        """The kind from the `apiVersion` and `kind` of an object."""
         group, version = parse_api_version(api_version)
         if not isinstance(kind, str) or not kind:
-            raise BadName(f"kind {kind!r} is no kind; write one such as Deployment", field="kind")
+            raise BadName(f"kind {kind!r} is not a kind; write one such as Deployment", field="kind")
         return cls(group, version, kind)
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class GroupVersionResource(NamedTuple):
-    """What a kind is served under: `apps/v1 deployments`, the plural word of its URL."""
+    """The resource under which a kind is served: `apps/v1 deployments`, with the plural of its URL."""
 
     group: str
     version: str
@@ -48,7 +48,7 @@ class GroupVersionResource(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """Group and version as an object's `apiVersion` writes them."""
+        """Group and version in the form of an `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def __str__(self) -> str:
@@ -65,12 +65,12 @@ def parse_api_version(text: str) -> tuple[str, str]:
     return group, version
 
 
-def _fits(pattern: Pattern, text: str, most: int) -> bool:
-    return len(text) <= most and pattern.fullmatch(text) is not None
+def _fits(pattern: Pattern, text: str, max_length: int) -> bool:
+    return len(text) <= max_length and pattern.fullmatch(text) is not None
 
 
 class _Fields:
-    """What a ref is made of: the same place in memory, but still open for writing."""
+    """The mutable base of a ref with the same memory layout, so that `ref_to` can fill it before it is frozen."""
 
     __slots__ = ("_hash", "class_", "gvk", "key", "name", "namespace")
 
@@ -78,8 +78,8 @@ class _Fields:
 class Ref(_Fields, Generic[K_co]):
     """A reference to one object: its kind, name and namespace (None for cluster-scoped objects).
 
-    It is made from a class (`Ref(Website, "blog", "default")`) or from a `GroupVersionKind`, compares, sorts and
-    hashes by kind, namespace and name, and prints as `Website/default/blog`.
+    It is created from a class (`Ref(Website, "blog", "default")`) or a `GroupVersionKind`, compares, sorts and hashes
+    by kind, namespace and name, and prints as `Website/default/blog`.
     """
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class Ref(_Fields, Generic[K_co]):
     namespace: str | None
     class_: "type[K_co] | None"
     key: str
-    """Under what a cache keeps the object: `default/blog`, or `blog` for what is cluster-scoped."""
+    """The cache key of the object: `default/blog`, or `blog` for a cluster-scoped object."""
 
     @overload
     def __init__(self, of: "type[K_co]", name: str, namespace: str | None = None) -> None: ...
@@ -98,7 +98,9 @@ class Ref(_Fields, Generic[K_co]):
     def __init__(self, of: "type[Any] | GroupVersionKind", name: str, namespace: str | None = None) -> None:
         gvk, found = (of, None) if isinstance(of, GroupVersionKind) else (_kind_of(of), of)
         if not name or "/" in name:
-            raise BadName(f"{name!r} is no name of a {gvk.kind}; a name is not empty and has no slash", field="name")
+            raise BadName(
+                f"{name!r} is not the name of a {gvk.kind}: it must not be empty or contain '/'", field="name"
+            )
         put = object.__setattr__
         put(self, "gvk", gvk)
         put(self, "class_", found)
@@ -108,10 +110,10 @@ class Ref(_Fields, Generic[K_co]):
         put(self, "_hash", hash(self.key) ^ hash(gvk.kind))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Ref does not change; make another one instead of setting {name}")
+        raise AttributeError(f"a Ref is immutable; create another one instead of setting {name}")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Ref does not change; {name} stays")
+        raise AttributeError(f"a Ref is immutable; {name} cannot be deleted")
 
     @property
     def kind(self) -> str:
@@ -139,11 +141,11 @@ class Ref(_Fields, Generic[K_co]):
         return self._order() >= other._order()
 
     def __hash__(self) -> int:
-        # Of two texts that know their own: a child often has its owner's name, but not its kind.
+        # From two strings that cache their own hashes: a child often has the name of its owner, but not its kind.
         return self._hash  # type: ignore[attr-defined,no-any-return]  # a slot, hidden from the annotations
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("a Ref is one thing, not several; use its name, namespace and gvk")
+        raise TypeError("a Ref is not iterable; use its name, namespace and gvk")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Ref, (self.class_ or self.gvk, self.name, self.namespace)
@@ -158,14 +160,14 @@ class Ref(_Fields, Generic[K_co]):
 def ref_to(
     gvk: GroupVersionKind, class_: type[Any] | None, name: str, namespace: str | None, key: str | None = None
 ) -> Ref[Any]:
-    """The same as `Ref(class_ or gvk, name, namespace)`, for whoever knows both and makes refs by the thousand.
+    """`Ref(class_ or gvk, name, namespace)` without its checks, for hot paths.
 
-    The class, if there is one, has to be one of that kind, and the key, if it is given, the one that the ref will have.
+    The caller guarantees that the class, if given, is of that kind, and that the key, if given, is that of the ref.
     """
     if not name or "/" in name:
-        return Ref(gvk, name, namespace)  # which says what is wrong with it
+        return Ref(gvk, name, namespace)  # raises BadName
     namespace = namespace or None
-    # To write first and close it then takes a quarter of the time of five writes past the lock.
+    # Filling the mutable base and then changing its class takes a quarter of the time of object.__setattr__ calls.
     made: Any = _Fields()
     made.gvk = gvk
     made.class_ = class_
@@ -179,7 +181,7 @@ def ref_to(
 
 
 def ref_at(gvk: GroupVersionKind, class_: type[Any] | None, key: str) -> Ref[Any]:
-    """The ref of this kind that has this key: a name has no slash, so a key stands for one namespace and name only."""
+    """The ref of this kind with this cache key; a name has no slash, so a key determines the namespace and name."""
     namespace, _, name = key.rpartition("/")
     return ref_to(gvk, class_, name, namespace, key)
 
@@ -188,6 +190,6 @@ def _kind_of(of: Any) -> GroupVersionKind:
     definition = getattr(of, "__definition__", None)
     if definition is None:
         shown = getattr(of, "__name__", repr(of))
-        raise ConfigError(f"{shown} is no kind: give its class api=, or pass a GroupVersionKind")
+        raise ConfigError(f"{shown} does not declare a kind: give its class api=, or pass a GroupVersionKind")
     gvk: GroupVersionKind = definition.gvk
     return gvk

@@ -1,8 +1,8 @@
-"""Typed objects: `class Website(Resource[WebsiteSpec, WebsiteStatus], api="example.dev/v1")`.
+"""Typed resources: `class Website(Resource[WebsiteSpec, WebsiteStatus], api="example.dev/v1")`.
 
-A class is a kind. Its keywords say how the kind is named and served, its docstring is the description, and its
-objects are frozen values: a change is a new object. What an object was decoded from travels with it (its origin), so
-that writing it back keeps the fields that the class does not know; see docs/decisions/0003.
+A class declares a kind. Its keywords say how the kind is named and served, its docstring is the description, and its
+objects are frozen values: a change is a new object. A decoded object carries the bytes it was decoded from (its
+origin), so that encoding it retains the fields that the class does not know; see docs/decisions/0003.
 """
 
 import textwrap
@@ -24,7 +24,7 @@ StatusT = TypeVar("StatusT")
 O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
 
 ORIGIN: Final = "_origin"
-"""Where an object keeps what it was decoded from."""
+"""The key in an object's `__dict__` under which its origin is stored."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -80,13 +80,13 @@ class KindType(ModelType):
 
 
 def _clean(text: str) -> str:
-    """A docstring without the margin of the code around it, as `inspect` has it, which takes long to load."""
+    """A docstring without indentation, as `inspect.cleandoc` returns it; `inspect` is slow to import."""
     first, *rest = text.expandtabs().split("\n")
     return "\n".join([first.lstrip(), *textwrap.dedent("\n".join(rest)).split("\n")]).strip("\n")
 
 
 def _has_status(namespace: Mapping[str, Any]) -> bool:
-    """Whether the class is a Resource whose second parameter is a status."""
+    """Whether the class is a Resource with a status as its second type argument."""
     for base in namespace.get("__orig_bases__", ()):
         arguments = get_args(base)
         if getattr(get_origin(base), "__name__", "") == "Resource" and len(arguments) == 2:
@@ -97,16 +97,16 @@ def _has_status(namespace: Mapping[str, Any]) -> bool:
 def _pin(namespace: dict[str, Any], definition: Definition) -> None:
     """Narrows `api_version` and `kind` to the only values that this class may have.
 
-    The defaults come from factories because msgspec leaves out plain defaults, and these two are always written.
+    The defaults come from factories because msgspec omits plain defaults, and these two are always encoded.
     """
     api_version, kind = definition.gvk.api_version, definition.gvk.kind
     pinned: dict[str, Any] = {"api_version": Literal[api_version], "kind": Literal[kind]}
     annotate = namespace.get("__annotate_func__")
     if annotate is None:
         namespace["__annotations__"] = {**pinned, **namespace.get("__annotations__", {})}
-    else:  # Python 3.14 and newer keep annotations as a function
+    else:  # Python 3.14 and newer store annotations as a function
         namespace["__annotate_func__"] = _annotating(annotate, pinned)
-    # A text gives itself, and sooner than a function of ours would give it.
+    # `str.__str__` of the value returns it, faster than a Python function would.
     namespace["api_version"] = field(default_factory=api_version.__str__)
     namespace["kind"] = field(default_factory=kind.__str__)
 
@@ -116,9 +116,9 @@ def _annotating(annotate: Callable[[Any], dict[str, Any]], more: dict[str, Any])
 
 
 class Object(Model, metaclass=KindType, dict=True):
-    """An object of any kind: metadata, and whatever members the class adds.
+    """An object of any kind: metadata, and the fields that the class adds.
 
-    Kinds that have a spec and a status are `Resource`s; this is the base of those that do not, such as ConfigMap:
+    Kinds with a spec and a status are `Resource`s; this is the base of those without, such as ConfigMap:
     `class ConfigMap(Object, api="v1"): data: dict[str, str] = {}`.
     """
 
@@ -135,20 +135,20 @@ class Object(Model, metaclass=KindType, dict=True):
 
     @property
     def namespace(self) -> str | None:
-        """The namespace in the metadata; None for what is cluster-scoped or not placed yet."""
+        """The namespace in the metadata; None for a cluster-scoped object, or if it is not set yet."""
         return self.metadata.namespace
 
     @property
     def ref(self) -> Ref[Self]:
-        """The reference that finds this object again."""
+        """The reference to this object."""
         class_, meta = type(self), self.metadata
         definition = getattr(class_, "__definition__", None)
         if definition is None:
-            return Ref(class_, meta.name, meta.namespace)  # which says what is missing
+            return Ref(class_, meta.name, meta.namespace)  # raises ConfigError
         return ref_to(definition.gvk, class_, meta.name, meta.namespace)
 
     def with_metadata(self, **changes: Any) -> Self:
-        """A copy whose metadata differ in these attributes."""
+        """A copy with these attributes of the metadata changed."""
         return self.__replace__(metadata=replace(self.metadata, **changes))
 
     def __replace__(self, **changes: Any) -> Self:
@@ -165,7 +165,7 @@ class Object(Model, metaclass=KindType, dict=True):
 
 
 class Resource(Object, Generic[SpecT, StatusT], kw_only=True):
-    """An object with a spec, what somebody wants, and a status, how things are.
+    """An object with a spec, the desired state, and a status, the observed state.
 
     ```python
     class WebsiteSpec(Spec):
@@ -197,28 +197,28 @@ class Resource(Object, Generic[SpecT, StatusT], kw_only=True):
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> Self:
-        """A new object that no server has seen yet."""
+        """A new object, to be created on an API server."""
         metadata = ObjectMeta(
             name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {})
         )
         return cls(metadata=metadata, spec=spec)
 
     def with_spec(self, **changes: Any) -> Self:
-        """A copy whose spec differs in these attributes."""
+        """A copy with these attributes of the spec changed."""
         return replace(self, spec=_changed(self, "spec", self.spec, changes))
 
     def with_status(self, status: StatusT | None = None, /, **changes: Any) -> Self:
-        """A copy with another status, or with a status that differs in these attributes."""
+        """A copy with another status, or with these attributes of the status changed."""
         base = self.status if status is None else status
         return replace(self, status=_changed(self, "status", base, changes) if changes else base)
 
 
 class PartialObjectMetadata(Object, api="meta.k8s.io/v1"):
-    """The metadata of an object of some other kind, without the object."""
+    """The metadata of an object of any kind, without its other fields."""
 
 
 class ApiStatus(Object, api="v1", kind="Status", plural="status"):
-    """What a server answers when there is no object to answer with: a refusal, or a bare success."""
+    """The `Status` response of an API server: an error, or a success without an object."""
 
     metadata: ListMeta = field(default_factory=ListMeta)  # type: ignore[assignment]  # a Status has the metadata of a list
     status: str = ""
@@ -229,13 +229,13 @@ class ApiStatus(Object, api="v1", kind="Status", plural="status"):
 
 
 def origin_of(obj: Object) -> bytes | None:
-    """The JSON that an object was decoded from, or None for one that was made here."""
+    """The JSON that an object was decoded from, or None for one that was not decoded."""
     found: bytes | None = obj.__dict__.get(ORIGIN)
     return found
 
 
 def with_origin(obj: O, origin: bytes | None) -> O:
-    """The object itself, now knowing what it was decoded from; for codecs, before anybody else has seen it."""
+    """Stores the origin of an object and returns the object; for codecs, before the object is shared."""
     if origin is not None:
         members: Any = obj.__dict__
         members[ORIGIN] = origin
@@ -248,5 +248,5 @@ def _rebuild(class_: type[O], values: dict[str, Any], origin: bytes | None) -> O
 
 def _changed(obj: Object, part: str, value: Any, changes: Mapping[str, Any]) -> Any:
     if not isinstance(value, msgspec.Struct):
-        raise ConfigError(f"{obj.ref} has no typed {part} to change; build one and replace it whole")
+        raise ConfigError(f"{obj.ref} has no typed {part} to change; create one and replace it as a whole")
     return replace(value, **changes)

@@ -1,4 +1,4 @@
-"""A scheme knows which class stands for which kind, and under which plural and scope the kind is served."""
+"""`Scheme`: the registry of classes by kind and by resource."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,10 +25,10 @@ class Scheme:
             self.add(kind)
 
     def add(self, kind: type[Object]) -> None:
-        """Takes up a class; nothing has changed if it clashes with one that is there."""
+        """Adds a class; if it clashes with another one, KindClash is raised and nothing changes."""
         definition = definition_of(kind)
-        _refuse(kind, self._by_kind.get(definition.gvk), str(definition.gvk))
-        _refuse(kind, self._by_resource.get(definition.gvr), str(definition.gvr))
+        _check_clash(kind, self._by_kind.get(definition.gvk), str(definition.gvk))
+        _check_clash(kind, self._by_resource.get(definition.gvr), str(definition.gvr))
         self._by_kind[definition.gvk] = kind
         self._by_resource[definition.gvr] = kind
 
@@ -39,7 +39,7 @@ class Scheme:
         return self._by_resource.get(wanted)
 
     def definition(self, wanted: GroupVersionKind | GroupVersionResource) -> Definition | None:
-        """What is known of a kind or of a resource: plural, scope, subresources; None for a stranger."""
+        """The definition of a kind or of a resource; None if it is not registered."""
         found = self.find(wanted)
         return None if found is None else definition_of(found)
 
@@ -61,7 +61,7 @@ class Scheme:
         return f"Scheme({', '.join(kind.__name__ for kind in self)})"
 
 
-def _refuse(kind: type[Object], present: type[Object] | None, claim: str) -> None:
+def _check_clash(kind: type[Object], present: type[Object] | None, claim: str) -> None:
     if present is not None and present is not kind:
         mine, theirs = (f"{one.__module__}.{one.__qualname__}" for one in (kind, present))
         raise KindClash(f"{mine} and {theirs} both claim {claim}; rename one, or keep them in two schemes")

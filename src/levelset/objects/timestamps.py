@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds, or six digits for a `MicroTime`."""
+"""Timestamps as Kubernetes writes them: RFC 3339 in UTC, with whole seconds, or microseconds for a `MicroTime`."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ _RFC3339: Final = Pattern(
 class MicroTime(datetime):
     """A time with microseconds, always written with six digits.
 
-    Leases and events use it, and a real server refuses one whose digits were left out because they were zero.
+    Leases and events use it, and kube-apiserver rejects one without the six digits, even if they are zero.
     """
 
     @classmethod
@@ -28,7 +28,7 @@ class MicroTime(datetime):
 
 
 def parse_time(text: str) -> datetime:
-    """The instant that an RFC 3339 text names, in UTC; digits past the microsecond are dropped."""
+    """Parses an RFC 3339 time into UTC; digits past the microsecond are dropped. BadTime if it is invalid."""
     found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise BadTime(f"{_shown(text)} is no RFC 3339 time such as 2026-01-31T12:00:00Z", position=0)
@@ -42,14 +42,14 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(time: datetime) -> str:
-    """The text that Kubernetes would write: whole seconds, or six digits for a `MicroTime`."""
+    """The text as Kubernetes writes it: whole seconds, or six fractional digits for a `MicroTime`."""
     utc = _to_utc(time)
     digits = f".{utc.microsecond:06d}" if isinstance(time, MicroTime) else ""
     return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}{digits}Z"
 
 
 def seconds_precision(time: datetime) -> datetime:
-    """The same instant in UTC, cut to the whole second that a Kubernetes `Time` can hold."""
+    """The same instant in UTC, truncated to whole seconds, the precision of a Kubernetes `Time`."""
     return _to_utc(time).replace(microsecond=0)
 
 

@@ -1,12 +1,12 @@
-"""Carrying what a class does not know through a typed read-modify-write.
+"""Carries unknown fields, which a class does not declare, through a typed read-modify-write.
 
-Three trees meet: what was read (`origin`), what the class saw of it (`before`), and what the class writes now
-(`after`). The difference between `before` and `after` is what somebody changed; everything else is as it was read. So
-a member that is only in `origin` stays, one that is in `before` and no longer in `after` goes, and a value that did not
-change keeps the very form in which it was read.
+Three trees are merged: what was decoded (`origin`), what the class made of it (`before`), and what the class encodes
+now (`after`). The difference between `before` and `after` is the caller's change; everything else stays as it was
+decoded. So a field that is only in `origin` stays, one that is in `before` but not in `after` is removed, and an
+unchanged value keeps the exact form in which it was decoded.
 
-Items of lists are matched before they are merged: first those that are equal, then those with the same key, then, where
-as many are left on both sides between two matches, in order. An item that matches nothing is new and carries nothing.
+List items are matched before they are merged: first equal items, then those with the same key, then by position where
+the same number is left on both sides between two matches. An item without a match is new and carries nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,12 @@ Members = dict[str, Any]
 
 _write: Final = msgspec.json.Encoder().encode
 
-# Members that name an item among its siblings, the most telling first.
+# Fields that identify an item in a list, the most specific first.
 _KEYS: Final = ("name", "key", "id", "uid", "type", "containerPort", "port", "mountPath", "devicePath", "ip", "path")
 
 
 def carry(origin: Any, before: Any, after: Any) -> Any:
-    """The tree to write: `after`, with all of `origin` that `before` did not show. The arguments stay as they are."""
+    """The tree to encode: `after`, with all of `origin` that is not in `before`. The arguments are not changed."""
     three = (origin, before, after)
     if all(isinstance(one, dict) for one in three):
         return _carry_members(origin, before, after)
@@ -52,7 +52,7 @@ def _carry_members(origin: Members, before: Members, after: Members) -> Members:
 def _carry_items(origin: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
     if _equal(before, after):
         return origin
-    # A class that drops or adds items while decoding (a set, say) leaves nothing to match by.
+    # A class that drops or adds items while decoding (a set, for example) leaves nothing to match by.
     if len(origin) != len(before):
         return after
     matches = _match(before, after)
@@ -63,7 +63,7 @@ def _carry_items(origin: list[Any], before: list[Any], after: list[Any]) -> list
 
 
 def _match(before: list[Any], after: list[Any]) -> list[int | None]:
-    """For each item of `after`, the index of the item of `before` that it was, or None."""
+    """For each item of `after`, the index of the matching item of `before`, or None."""
     matches: list[int | None] = [None] * len(after)
     free = dict.fromkeys(range(len(before)))
     _match_equal(before, after, matches, free)
@@ -105,7 +105,7 @@ def _match_by_key(before: list[Any], after: list[Any], matches: list[int | None]
 
 
 def _key_of(before: list[Any], after: list[Any]) -> str | None:
-    """The member that names every item of both lists without repetition, if there is one."""
+    """The field that identifies every item of both lists uniquely, if there is one."""
     if not all(isinstance(item, dict) for item in (*before, *after)):
         return None
     for key in _KEYS:
@@ -122,7 +122,7 @@ def _is_unique(key: str, items: list[Members]) -> bool:
 
 
 def _may_pair(before: list[Any], after: list[Any], old: list[int], new: Sequence[int]) -> bool:
-    """Whether leftovers may be paired by place: maps that no key tells apart."""
+    """Whether unmatched items may be paired by position: maps that no key identifies."""
     if not old or not all(isinstance(after[index], dict) for index in new):
         return False
     return _key_of(before, after) is None
@@ -143,7 +143,7 @@ def _gaps(old_size: int, matches: list[int | None]) -> Iterator[tuple[list[int],
 
 
 def _equal(before: Any, after: Any) -> bool:
-    """Whether nothing changed; Python's own equality takes True for 1, so what it calls equal is looked at again."""
+    """Whether nothing changed; Python's equality takes True for 1, so equal values are compared as JSON again."""
     if type(before) is not type(after) or before != after:
         return False
     return not isinstance(before, dict | list) or _write(before) == _write(after)

@@ -1,4 +1,4 @@
-"""An object of a kind that has no class here: its tree, and the same words to ask it."""
+"""`Unstructured`: an object of a kind without a class, as a JSON tree."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +13,10 @@ __all__ = ["Unstructured"]
 
 
 class Unstructured:
-    """An object as a JSON tree: everything that was read is there, and nothing is checked.
+    """An object as a JSON tree: complete, and not validated.
 
-    It answers to `name`, `namespace`, `metadata` and `ref` as a typed object does. The tree is the caller's: whoever
-    changes it calls `Unstructured(tree)` again, since the metadata are read once.
+    It has `name`, `namespace`, `metadata` and `ref` as a typed object does. The tree belongs to the caller; after a
+    change create `Unstructured(tree)` again, because the metadata are decoded only once.
     """
 
     __slots__ = ("_metadata", "tree")
@@ -29,17 +29,17 @@ class Unstructured:
 
     @property
     def api_version(self) -> str:
-        """The `apiVersion`, or an empty text."""
+        """The `apiVersion`, or an empty string."""
         return str(self.tree.get("apiVersion") or "")
 
     @property
     def kind(self) -> str:
-        """The `kind`, or an empty text."""
+        """The `kind`, or an empty string."""
         return str(self.tree.get("kind") or "")
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind with its group and version; BadName if the tree does not say."""
+        """The kind with its group and version; BadName if the tree has none."""
         return GroupVersionKind.of(self.api_version, self.kind)
 
     @property
@@ -56,12 +56,12 @@ class Unstructured:
 
     @property
     def namespace(self) -> str | None:
-        """The namespace in the metadata; None for what is cluster-scoped or not placed yet."""
+        """The namespace in the metadata; None for a cluster-scoped object, or if it is not set yet."""
         return self.metadata.namespace
 
     @property
     def ref(self) -> Ref[Any]:
-        """The reference that finds this object again."""
+        """The reference to this object."""
         return Ref(self.gvk, self.name, self.namespace)
 
     def __eq__(self, other: object) -> bool:
@@ -77,7 +77,7 @@ def _read_metadata(tree: Any) -> ObjectMeta:
     if tree is None:
         return ObjectMeta()
     try:
-        kept = {name: value for name, value in tree.items() if value is not None and name != "managedFields"}
-        return msgspec.convert(kept, ObjectMeta)
+        members = {name: value for name, value in tree.items() if value is not None and name != "managedFields"}
+        return msgspec.convert(members, ObjectMeta)
     except (msgspec.ValidationError, AttributeError, RecursionError) as error:
         raise BadObject(f"the metadata cannot be read: {error}", field="metadata") from error

@@ -1,7 +1,7 @@
-"""YAML as Kubernetes reads it: every document a JSON tree.
+"""The YAML codec: reads documents into JSON trees as Kubernetes does, and writes trees as YAML.
 
-The loader differs from PyYAML's in what would hurt: times and `1:30` stay texts, `1e3` is a number, keys become
-texts, a key given twice is an error, and so is a small text that unfolds into a huge tree.
+Differences from PyYAML's loader: times and `1:30` stay strings, `1e3` is a number, keys become strings, a duplicate key
+is an error, and so are aliases that expand a small text into a huge tree.
 """
 
 import math
@@ -16,23 +16,23 @@ from levelset.objects.json_tree import is_list, is_map
 
 __all__ = ["read_yaml", "write_yaml"]
 
-_MOST_NODES: Final = 1_000_000
-_MOST_DEPTH: Final = 200
-_MOST_REPEATED: Final = 100_000
-"""How many nodes all aliases together may stand for: a few words could name millions, which take seconds to build."""
+_MAX_NODES: Final = 1_000_000
+_MAX_DEPTH: Final = 200
+_MAX_REPEATED: Final = 100_000
+"""How many nodes all aliases together may expand to: a few words could name millions, which take seconds to build."""
 
 _TAG: Final = "tag:yaml.org,2002:"
 
 
-def read_yaml(text: str | bytes, *, most_nodes: int = _MOST_NODES) -> list[Any]:
-    """The documents in a YAML (or JSON) text as trees; BadObject says in which line it goes wrong.
+def read_yaml(text: str | bytes, *, max_nodes: int = _MAX_NODES) -> list[Any]:
+    """The documents in a YAML (or JSON) text as trees; BadObject has the line and column of an error.
 
-    A text with more than `most_nodes` values is refused as soon as that is known: a million take some seconds.
+    A text with more than `max_nodes` values is rejected as soon as that is known: a million take some seconds.
     """
-    # Without this sign there is no alias, and nothing to be measured.
+    # Without this character there is no alias, and no need to measure.
     has_aliases = "*" in text if isinstance(text, str) else b"*" in text
     try:
-        return [_built(node, measure=has_aliases) for node in _documents(text, most_nodes) if node is not None]
+        return [_built(node, measure=has_aliases) for node in _documents(text, max_nodes) if node is not None]
     except yaml.MarkedYAMLError as error:
         raise _refusal(error.problem or "cannot be read", error.problem_mark or error.context_mark) from error
     except (yaml.YAMLError, UnicodeError, RecursionError) as error:
@@ -40,7 +40,7 @@ def read_yaml(text: str | bytes, *, most_nodes: int = _MOST_NODES) -> list[Any]:
 
 
 def write_yaml(documents: Iterable[Any]) -> str:
-    """One YAML text for all documents, keys in the order they have."""
+    """One YAML text with all documents; keys keep their order."""
     dumper = _dumper()
     return "---\n".join(
         yaml.dump(one, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
@@ -60,7 +60,7 @@ _WORDS: Final = (
 
 
 def _loader() -> Any:
-    """A loader that tells numbers, booleans and nulls from texts by our table: in C, or in Python without libyaml."""
+    """A loader that resolves numbers, booleans and nulls by our table: in C, or in Python without libyaml."""
     base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     hooks = {"descend_resolver": _descend, "ascend_resolver": _ascend}
     loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}, "depth": 0, **hooks})
@@ -70,10 +70,10 @@ def _loader() -> Any:
 
 
 def _descend(loader: Any, parent: Any, _: Any) -> None:
-    """Called for every node before it is read: libyaml's binding recurses in C, where nobody else stops it in time."""
+    """Called for every node before it is read: libyaml's binding recurses in C, without a depth limit of its own."""
     loader.depth += 1
     loader.left -= 1
-    if loader.depth > _MOST_DEPTH + 1:
+    if loader.depth > _MAX_DEPTH + 1:
         raise _refusal("is nested too deeply", parent.start_mark)
     if loader.left < 0:
         raise _refusal("becomes a tree that is too large", parent.start_mark)
@@ -86,9 +86,9 @@ def _ascend(loader: Any) -> None:
 _Loader: Final = _loader()
 
 
-def _documents(text: str | bytes, most_nodes: int) -> Iterator[Any]:
+def _documents(text: str | bytes, max_nodes: int) -> Iterator[Any]:
     loader: Any = _Loader(text)
-    loader.left = most_nodes
+    loader.left = max_nodes
     try:
         while loader.check_node():
             yield loader.get_node()
@@ -105,7 +105,7 @@ def _built(node: Any, *, measure: bool) -> Any:
 
 
 class _Measure:
-    """Tells how large a tree becomes before it is built; a node that is named many times is looked at once."""
+    """Computes the size of a tree before it is built; a node with many aliases is visited once."""
 
     def __init__(self) -> None:
         self._sizes: dict[int, int] = {}
@@ -115,29 +115,29 @@ class _Measure:
         known = self._sizes.get(id(node))
         if known is None:
             if isinstance(node, yaml.ScalarNode):
-                # A long text counts for more: it is one in memory, and as many as its aliases once it is written.
+                # A long string counts for more: it is one in memory, but written once for each alias.
                 self._sizes[id(node)] = made = 1 + len(node.value) // 100
                 return made
-            self._sizes[id(node)] = _MOST_NODES  # for a node that is inside itself
+            self._sizes[id(node)] = _MAX_NODES  # for a node that contains itself
             pairs = isinstance(node, yaml.MappingNode)
             children = (part for pair in node.value for part in pair) if pairs else iter(node.value)
             self._sizes[id(node)] = made = 1 + sum(map(self.size, children))
             return made
         self._repeated += known
-        if self._repeated > _MOST_REPEATED:
+        if self._repeated > _MAX_REPEATED:
             raise _refusal("unfolds into a tree that is too large", node.start_mark)
         return known
 
 
 class _Builder:
-    """Builds one tree out of nodes, counting them: an alias counts each time it is used."""
+    """Builds a tree from nodes and counts them; an alias counts each time it is used."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def build(self, node: Any, depth: int) -> Any:
         self._count += 1
-        if self._count > _MOST_NODES or depth > _MOST_DEPTH:
+        if self._count > _MAX_NODES or depth > _MAX_DEPTH:
             raise _refusal("unfolds into a tree that is too large", node.start_mark)
         if isinstance(node, yaml.MappingNode):
             return self._members(node, depth)
@@ -229,7 +229,7 @@ def _refusal(problem: str, mark: Any) -> BadObject:
 
 
 def _dumper() -> Any:
-    """A dumper that quotes what our loader, or another one, would not read back as the text it is."""
+    """A dumper that quotes strings which our loader, or another one, would not read back as strings."""
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     dumper: Any = type("Dumper", (base,), {"ignore_aliases": _ignore_aliases})
     dumper.add_representer(str, _write_text)
@@ -237,7 +237,7 @@ def _dumper() -> Any:
 
 
 def _ignore_aliases(*_: object) -> bool:
-    """Yes: what is there twice is written twice."""
+    """Always True: repeated values are written in full."""
     return True
 
 

@@ -1,20 +1,20 @@
-"""Changes as values: what a patch says, what it does to a tree, and which patch leads from one tree to another.
+"""Patches of Kubernetes objects: applying them, computing the patch between two objects, and field ownership.
 
 Everything here is a pure function on JSON trees: merge patch (RFC 7396), JSON patch (RFC 6902), strategic merge patch,
-server-side apply with its sets of owned fields, and the shapes that say how the trees of a kind are merged.
+server-side apply with its sets of owned fields, and the merge schemas (`Shape`) that say how a kind is merged.
 """
 
-from levelset.patch.apply import apply as server_side_apply
 from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields, print_fields
-from levelset.patch.json_patch import COPIES_WITHIN, apply_operations, diff_operations
+from levelset.patch.json_patch import COPY_SIZE_LIMIT, apply_operations, diff_operations
 from levelset.patch.managed_fields import Applied, ManagedEntry, parse_managed, print_managed, track_update
 from levelset.patch.merge_patch import apply_merge, make_merge
 from levelset.patch.merge_schema import ANYTHING, OBJECT_META, Shape, builtin_shape, resource_shape, shape_of
+from levelset.patch.server_side_apply import apply as server_side_apply
 from levelset.patch.strategic_merge import apply_strategic, make_strategic, make_strategic_three_way
 
 __all__ = [
     "ANYTHING",
-    "COPIES_WITHIN",
+    "COPY_SIZE_LIMIT",
     "EMPTY",
     "OBJECT_META",
     "Applied",

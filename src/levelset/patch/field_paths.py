@@ -1,9 +1,9 @@
-"""Elements of field paths: how one step into an object is spelled, compared and shown.
+"""Field paths of server-side apply: how one step into an object is written, compared and shown.
 
-An element is a text, and the text is the one that FieldsV1 uses on the wire: `f:spec` steps into a field,
-`k:{"name":"web"}` into the item of a list that has this key, `v:"blue"` into the item of a set, `i:0` into a place of
-a list. A path is a tuple of elements. Each element has exactly one spelling here (compact JSON, keys sorted, numbers
-and escapes as Kubernetes writes them), so that two of them are the same step if and only if the texts are equal.
+An element is a string in the form that FieldsV1 uses on the wire: `f:spec` steps into a field,
+`k:{"name":"web"}` into the item of a list that has this key, `v:"blue"` into the item of a set, `i:0` into an
+index of a list. A path is a tuple of elements. Elements are canonical (compact JSON, keys sorted, numbers and escapes
+as Kubernetes writes them), so that two of them are the same step if and only if the strings are equal.
 """
 
 import math
@@ -37,14 +37,14 @@ __all__ = [
 
 Path: TypeAlias = tuple[str, ...]
 
-# What JSON must escape, what Kubernetes escapes besides (HTML and line separators), and halves of surrogate pairs.
+# What JSON must escape, what Kubernetes escapes in addition (HTML and line separators), and lone surrogates.
 _ESCAPES: Final[dict[int, str]] = {
     **{code: f"\\u{code:04x}" for code in (*range(0x20), *b"<>&", 0x2028, 0x2029)},
     **dict.fromkeys(range(0xD800, 0xE000), "\\ufffd"),
     **dict(zip(b'\n\r\t"\\', ("\\n", "\\r", "\\t", '\\"', "\\\\"), strict=True)),
 }
 _ESCAPED: Final = re.compile('[\x00-\x1f<>&\u2028\u2029\ud800-\udfff"\\\\]')
-"""What there may be to escape: most texts have nothing, and to search is five times as fast as to translate."""
+"""Characters to escape. Most strings have none, and searching is five times as fast as translating."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _CACHED_LENGTH: Final = 200
 
@@ -71,9 +71,9 @@ def index(position: int) -> str:
 
 
 def path(*steps: str | int | Mapping[str, Tree]) -> Path:
-    """A path from plain steps: a text is a field, a mapping a list item's key, a number an index.
+    """A path from plain steps: a string is a field, a mapping a list item's key, a number an index.
 
-    `path("spec", "containers", {"name": "web"}, "image")`; the item of a set is spelled `value("blue")` and appended.
+    `path("spec", "containers", {"name": "web"}, "image")`; the item of a set is written `value("blue")` and appended.
     """
     spelled: list[str] = []
     for step in steps:
@@ -90,16 +90,16 @@ def is_granular(shape: Shape) -> bool:
 
 
 def is_named(name: str, shape: Shape) -> bool:
-    """Whether the schema knows this member of a map by name, rather than as one of any number.
+    """Whether the schema declares this member of a map by name, rather than through additionalProperties.
 
-    Shapes of built-in kinds leave out fields about which there is nothing to say, so a map with known fields and no
-    word on others knows them all.
+    Shapes of built-in kinds omit fields without merge keywords, so a map with known fields and no `items` declares
+    every field by name.
     """
     return name in shape.fields or (bool(shape.fields) and shape.items is None)
 
 
 def item(entry: Tree, shape: Shape) -> str:
-    """The step into this item of a granular list; BadPatch if the item cannot be told from the others."""
+    """The step into this item of a granular list; raises BadPatch if the item has no key."""
     if shape.list_type == "set":
         if entry is None:
             raise BadPatch("null cannot be an item of a set: leave it out")
@@ -125,9 +125,9 @@ def _key_begin(name: str) -> str:
 
 
 def list_elements(items: list[Tree], shape: Shape) -> list[str] | None:
-    """The steps into the items of a list, in order; None if the list is one indivisible value.
+    """The steps into the items of a list, in order; None if the list is atomic.
 
-    That is so if the shape says it, and also if some item has no key: a stored list may be older than its schema.
+    It is also treated as atomic if some item has no key: a stored list may be older than its schema.
     """
     if not is_granular(shape):
         return None
@@ -138,9 +138,9 @@ def list_elements(items: list[Tree], shape: Shape) -> list[str] | None:
 
 
 def canonical(text: str) -> str | None:
-    """The one spelling of an element read from outside; None for a kind of element that is not known yet.
+    """The canonical form of an element from the wire; None for an unknown kind of element.
 
-    Raises BadPatch for a text that is no element at all.
+    Raises BadPatch for a string that is not an element.
     """
     if text[:2] == "f:":
         return text
@@ -150,7 +150,7 @@ def canonical(text: str) -> str | None:
 def ordered(elements: Iterable[str]) -> list[str]:
     """The elements of one node as Kubernetes sorts them: the node itself, fields, keys, values, indexes."""
     plain = sorted(elements)
-    if len(plain) < 2 or plain[-1] < "g":  # nothing but fields, which sort as their texts do
+    if len(plain) < 2 or plain[-1] < "g":  # only fields, which sort as strings
         return plain
     return sorted(plain, key=_sort_key)
 
@@ -179,7 +179,7 @@ def _canonical(text: str) -> str | None:
         case _ if kind[1:] == ":":
             return None
         case _:
-            raise BadPatch(f"{_cut(text)} is no element of a field path: it must begin with f:, k:, v: or i:")
+            raise BadPatch(f"{_cut(text)} is not an element of a field path: it must begin with f:, k:, v: or i:")
 
 
 _canonical_cached = lru_cache(maxsize=4096)(_canonical)
@@ -189,7 +189,7 @@ def _decoded(text: str) -> Tree:
     try:
         return cast("Tree", msgspec.json.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise BadPatch(f"{_cut(text)} is no JSON: {error}") from None
+        raise BadPatch(f"{_cut(text)} is not JSON: {error}") from None
 
 
 def _fields(text: str) -> dict[str, Tree]:
@@ -212,18 +212,18 @@ def _text(member: Tree) -> str:
         return f"[{','.join([_text(one) for one in member])}]"
     if isinstance(member, dict):
         return key(member)[2:]
-    raise BadPatch(f"{_kind(member)} is no JSON value")
+    raise BadPatch(f"{_kind(member)} is not a JSON value")
 
 
 def _quoted(text: str) -> str:
-    if not isinstance(text, str):  # YAML has keys that JSON has not
-        raise BadPatch(f"the key {_cut(str(text))} of a map must be a text: quote it")
+    if not isinstance(text, str):  # YAML allows keys that are not strings
+        raise BadPatch(f"the key {_cut(str(text))} of a map must be a string: quote it")
     return f'"{text}"' if _ESCAPED.search(text) is None else f'"{text.translate(_ESCAPES)}"'
 
 
 def _number(number: float) -> str:
     if not math.isfinite(number):
-        raise BadPatch(f"{number} is no JSON number")
+        raise BadPatch(f"{number} is not a JSON number")
     if number.is_integer() and abs(number) < 1e21:
         return str(int(number))
     text = repr(number)

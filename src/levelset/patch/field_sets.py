@@ -1,26 +1,41 @@
-"""Sets of field paths: which fields of an object somebody owns, wrote or asked for.
+"""Sets of field paths: their operations, their wire form FieldsV1, and the field sets of objects.
 
-A set is a tree of elements (see `elements`) and has the form that FieldsV1 has on the wire: the fields `.spec.color`
-and `.spec.size` are `{"f:spec": {"f:color": {}, "f:size": {}}}`. A node without children belongs to the set; a node
-with children belongs to it only if it also holds `.`. The members of a node are in Kubernetes' order, so that a set
-need not be rebuilt to be written. Sets are values: every operation gives a new set and shares with its operands what
-did not change.
+A set is a tree of elements (see `field_paths.py`) in the form of FieldsV1: the fields `.spec.color` and `.spec.size`
+are `{"f:spec": {"f:color": {}, "f:size": {}}}`. A node without children belongs to the set; a node with children
+belongs to it only if it also holds `.`. The members of a node are in Kubernetes' order, so that a set need not be
+rebuilt to be written. Sets are immutable: every operation returns a new set and shares unchanged parts with its
+operands.
 
-FieldsV1, the form in which field sets travel in `managedFields`: read strictly, written in Kubernetes' order.
+`fields_of` gives the fields that an applied object owns, `compare` those that an update changed or removed, and
+`extract_fields` and `remove_fields` give an object with only, or without, some fields.
 """
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from levelset.errors import BadPatch
 from levelset.objects.json_tree import Tree
-from levelset.patch.field_paths import Path, canonical, is_named, ordered, show
-from levelset.patch.merge_schema import Shape
+from levelset.patch.field_paths import Path, canonical, field, is_granular, is_named, item, list_elements, ordered, show
+from levelset.patch.json_patch import json_equal
+from levelset.patch.merge_schema import ANYTHING, Shape
 
-__all__ = ["EMPTY", "FieldSet", "Node", "in_order", "parse_fields", "print_fields"]
+__all__ = [
+    "EMPTY",
+    "Changes",
+    "FieldSet",
+    "Node",
+    "all_fields",
+    "compare",
+    "extract_fields",
+    "fields_of",
+    "in_order",
+    "parse_fields",
+    "print_fields",
+    "remove_fields",
+]
 
 Node: TypeAlias = dict[str, "Node"]
 
@@ -28,8 +43,8 @@ Node: TypeAlias = dict[str, "Node"]
 class FieldSet:
     """An immutable set of field paths; a path belongs to the set independently of the paths above and below it.
 
-    `tree` must be in the one form that the module describes, as the functions of this room make it; what comes from
-    outside goes through `parse_fields`. It must not be changed afterwards.
+    `tree` must be in the canonical form that the module docstring describes, and must not be changed afterwards; input
+    from outside goes through `parse_fields`.
     """
 
     __slots__ = ("tree",)
@@ -92,7 +107,7 @@ class FieldSet:
 
     def recursive_difference(self, other: "FieldSet") -> "FieldSet":
         """The paths of this set that neither are in the other nor lie below a path of the other."""
-        if self.tree.keys().isdisjoint(other.tree):  # mostly: what others write is not in here at all
+        if self.tree.keys().isdisjoint(other.tree):  # the usual case: other managers write other fields
             return self
         return FieldSet(_beyond(self.tree, other.tree))
 
@@ -101,17 +116,17 @@ class FieldSet:
         return FieldSet(_leaves(self.tree)) if self.tree else self
 
     def with_named_fields(self, shape: Shape) -> "FieldSet":
-        """The set with every field on the way that the shape knows by name.
+        """The set with all parent fields that the shape declares by name.
 
-        Such fields are not recorded as owned while something below them is (`spec` in `spec.color`), but whoever
+        Such fields are not recorded as owned while something below them is (`spec` in `spec.color`), but a manager that
         gives up all of `spec.color` gives up `spec` too. Members of free maps and items of lists are recorded.
         """
         return FieldSet(_named(self.tree, shape)) if self.tree else self
 
     def fitted(self, shape: Shape, *, along: "FieldSet | None" = None) -> "FieldSet":
-        """The set after a schema made something indivisible: owning a part of it is now owning it.
+        """The set after a schema made fields atomic: owning a part of such a field now means owning all of it.
 
-        With `along`, only on the way to the paths of that set; the rest is left as it was.
+        With `along`, only along the paths of that set; the rest is unchanged.
         """
         tree = _fitted(self.tree, shape, None if along is None else along.tree)
         return self if tree is self.tree else FieldSet(tree)
@@ -158,9 +173,9 @@ def in_order(node: Node) -> Node:
     return node if elements == list(node) else {element: node[element] for element in elements}
 
 
-# The root holds only children and is never a member; every other node is a member if it is empty or holds ".". That is
-# why the empty tree is the empty set, while an empty node further down is one path, and why the helpers below give None
-# for a node that is gone.
+# The root holds only children and is never a member; every other node is a member if it is empty or holds ".". So the
+# empty tree is the empty set, while an empty node further down is one path, and the helpers below return None for a
+# node that is removed.
 
 
 def _is_member(node: Node) -> bool:
@@ -214,7 +229,7 @@ def _minus(left: Node, right: Node) -> Node | None:
         other = right.get(element)
         if other is None:
             children[element] = node
-        elif not node:  # one path: gone, unless the other set holds only paths below it
+        elif not node:  # one path: removed, unless the other set has only paths below it
             if other and "." not in other:
                 children[element] = node
             else:
@@ -264,14 +279,14 @@ def _fitted(node: Node, shape: Shape, along: Node | None) -> Node:
         if not child:
             continue
         inner = shape.member(element[2:]) if element[:2] == "f:" else shape.item()
-        fitted: Node = {} if _is_whole(child, inner) else _fitted(child, inner, along and along[element])
+        fitted: Node = {} if _is_atomic(child, inner) else _fitted(child, inner, along and along[element])
         if fitted is not child:
             out = dict(node) if out is node else out
             out[element] = fitted
     return out
 
 
-def _is_whole(node: Node, shape: Shape) -> bool:
+def _is_atomic(node: Node, shape: Shape) -> bool:
     if shape.atomic:
         return True
     return shape.list_type == "atomic" and any(element[:2] in {"k:", "v:", "i:"} for element in node)
@@ -294,25 +309,25 @@ def _size(node: Node) -> int:
 EMPTY: Final = FieldSet()
 
 
-# Deeper than any schema, and shallow enough for every operation on sets to follow.
+# Deeper than any schema, and shallow enough for the recursive operations on sets.
 _MAX_DEPTH: Final = 200
-_KNOWN_BYTES: Final = 8192
+_CACHED_BYTES: Final = 8192
 
 
 def parse_fields(tree: Tree, *, where: str = "fieldsV1") -> FieldSet:
     """The set that a FieldsV1 tree describes.
 
-    As in Kubernetes, null stands for an empty node, and elements of a kind that is not known yet are left out.
-    Raises BadPatch, naming the keys that lead to the fault; `where` is what its path begins with.
+    As in Kubernetes, null is an empty node, and elements of an unknown kind are ignored.
+    Raises BadPatch with the path of the invalid key; `where` is the prefix of that path.
     """
     if tree is None:
         return FieldSet()
     if not isinstance(tree, dict):
         raise BadPatch(f"{where} must be a map of fields, not {type(tree).__name__}", field=where)
-    # All objects of a kind tend to have the same few sets: to encode one and look it up is ten times faster.
+    # Objects of a kind mostly have the same few sets: encoding one and looking it up is ten times faster than parsing.
     try:
         text = msgspec.json.encode(tree)
-        return _known(text) if len(text) <= _KNOWN_BYTES else _read(tree, where)
+        return _parse_cached(text) if len(text) <= _CACHED_BYTES else _read(tree, where)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return _read(tree, where)
 
@@ -323,7 +338,7 @@ def print_fields(fields: FieldSet) -> dict[str, Tree]:
 
 
 @lru_cache(maxsize=256)
-def _known(text: bytes) -> FieldSet:
+def _parse_cached(text: bytes) -> FieldSet:
     return _read(cast("dict[str, Tree]", msgspec.json.decode(text)), "")
 
 
@@ -334,7 +349,7 @@ def _read(tree: dict[str, Tree], where: str) -> FieldSet:
 
 
 def _is_canonical(node: dict[str, Tree], depth: int) -> bool:
-    """Whether the tree can be taken as it is: the usual case, and much faster than rebuilding it."""
+    """Whether the tree is canonical already: the usual case, and much faster than rebuilding it."""
     if depth > _MAX_DEPTH:
         return False
     last, plain = "", True
@@ -347,14 +362,14 @@ def _is_canonical(node: dict[str, Tree], depth: int) -> bool:
             last = key
         elif key != ".":
             plain = False
-            if not _is_spelled_well(key) or (child and not _is_canonical(child, depth + 1)):
+            if not _is_canonical_element(key) or (child and not _is_canonical(child, depth + 1)):
                 return False
         elif child or last or len(node) == 1:
             return False
     return plain or ordered(node) == list(node)
 
 
-def _is_spelled_well(element: str) -> bool:
+def _is_canonical_element(element: str) -> bool:
     try:
         return canonical(element) == element
     except BadPatch:
@@ -373,7 +388,7 @@ def _parse_children(node: dict[str, Tree], where: str, depth: int) -> Node:
         if element is None:
             continue
         below = _parse_node(child, inner, depth)
-        if element in out:  # two spellings of one element
+        if element in out:  # two forms of one element
             below = (FieldSet({element: out[element]}) | FieldSet({element: below})).tree[element]
         out[element] = below
     return in_order(out)
@@ -381,7 +396,7 @@ def _parse_children(node: dict[str, Tree], where: str, depth: int) -> Node:
 
 def _element(key: str, where: str) -> str | None:
     if not isinstance(key, str):
-        raise BadPatch(f"{where}: the key must be a text", field=where)
+        raise BadPatch(f"{where}: the key must be a string", field=where)
     try:
         return canonical(key)
     except BadPatch as error:
@@ -395,3 +410,342 @@ def _parse_node(child: Tree, where: str, depth: int) -> Node:
         raise BadPatch(f"{where} must be a map of fields, not {type(child).__name__}", field=where)
     children = _parse_children(child, where, depth + 1)
     return {".": {}, **children} if children and "." in child else children
+
+
+def fields_of(tree: Tree, shape: Shape, *, strict: bool = False) -> FieldSet:
+    """The fields that an object specifies, as a manager owns them that applies it.
+
+    Maps and keyed lists are owned by member, atomic values as a whole. A field that the shape declares by name is owned
+    itself only if it is empty; a member of a free map and an item of a list always are.
+    With `strict`, a list item without its key, two items with the same key and map keys that are not strings raise
+    BadPatch naming the field; without it such a list counts as one value and the second item as the first.
+    """
+    try:
+        if isinstance(tree, dict) and not shape.atomic:  # as `_specified`, without the call
+            return FieldSet(_specified_members(tree, shape, strict=strict))
+        return FieldSet(_specified(tree, shape, strict=strict))
+    except _SchemaMismatch as mismatch:
+        where = show(tuple(reversed(mismatch.steps)))
+        raise BadPatch(f"{where or 'the object'}: {mismatch}", field=where) from None
+    except RecursionError:
+        raise BadPatch("the object is nested too deeply to be tracked") from None
+
+
+def all_fields(tree: Tree, shape: Shape) -> Node:
+    """The node of a set that holds this value and everything below it, as the manager owns it that creates it."""
+    if isinstance(tree, dict) and tree and not shape.atomic:
+        out: Node = {".": {}}
+        for name in _sorted_names(tree):
+            child = tree[name]
+            out[f"f:{name}"] = all_fields(child, shape.member(name)) if isinstance(child, _CONTAINERS) else {}
+        return out
+    if isinstance(tree, list) and tree:
+        elements = list_elements(tree, shape)
+        if elements is not None:
+            out = {".": {}}
+            for element, entry in zip(elements, tree, strict=True):
+                out[element] = {} if element in out else all_fields(entry, shape.item())
+            return in_order(out)
+    return {}
+
+
+def extract_fields(tree: Tree, fields: FieldSet, shape: Shape) -> Tree:
+    """The object with only the given fields, and the keys of the list items that contain them."""
+    return _extracted(tree, fields.tree, shape) if fields else _emptied(tree)
+
+
+def remove_fields(tree: Tree, fields: FieldSet, shape: Shape) -> Tree:
+    """The object without the given fields and everything below them; unchanged parts are shared.
+
+    A map or list that loses its last member stays as an empty one, unless it is a given field itself.
+    """
+    return _removed(tree, fields.tree, shape) if fields else tree
+
+
+# `isinstance` with a tuple is twice as fast as with a union, on the hottest path of server-side apply.
+_CONTAINERS: Final = (dict, list)
+
+
+class _SchemaMismatch(Exception):
+    """A value that does not match its shape; `steps` are the path to it, innermost first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.steps: list[str] = []
+
+
+def _specified(tree: Tree, shape: Shape, *, strict: bool) -> Node | None:
+    """The children of a map or list that are specified; None for a value that is owned as a whole."""
+    if isinstance(tree, dict):
+        return None if shape.atomic else _specified_members(tree, shape, strict=strict)
+    if isinstance(tree, list) and is_granular(shape):
+        return _specified_items(tree, shape, strict=strict)
+    return None
+
+
+def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> Node:
+    out: Node = {}
+    fields, items = shape.fields, shape.items
+    knows_all = bool(fields) and items is None
+    name = ""
+    try:
+        for name in tree if len(tree) < 2 else _sorted_names(tree):
+            if strict and name.__class__ is not str:
+                _check_name(name)
+            child, element = tree[name], f"f:{name}"
+            if child.__class__ is str or not isinstance(child, _CONTAINERS):
+                out[element] = {}
+                continue
+            known = fields.get(name)
+            inner = known or items or ANYTHING
+            below: Node | None = None
+            if isinstance(child, list):
+                if inner.list_type != "atomic" and is_granular(inner):
+                    below = _specified_items(child, inner, strict=strict)
+            elif not inner.atomic:
+                below = _specified_members(child, inner, strict=strict)
+            if below is None or child == {}:
+                out[element] = {}
+            elif known is None and not knows_all:  # `is_named`, inlined since it runs for every field
+                out[element] = {".": {}, **below} if below else {}
+            elif below:
+                out[element] = below
+    except _SchemaMismatch as mismatch:
+        mismatch.steps.append(field(name))
+        raise
+    return out
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise _SchemaMismatch("the key must be a string: quote it")
+
+
+def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node | None:
+    elements = _strict_elements(entries, shape) if strict else list_elements(entries, shape)
+    if elements is None:
+        return None
+    inner = shape.items or ANYTHING  # as `shape.item`, without the call
+    if inner.atomic and not is_granular(inner):  # nothing inside is owned separately
+        return {elements[0]: {}} if len(elements) == 1 else in_order({element: {} for element in elements})
+    out: Node = {}
+    element = ""
+    try:
+        for element, entry in zip(elements, entries, strict=True):
+            if element in out:
+                out[element] = {}
+                continue
+            below = _specified(entry, inner, strict=strict)
+            out[element] = {".": {}, **below} if below else {}
+    except _SchemaMismatch as mismatch:
+        mismatch.steps.append(element)
+        raise
+    return in_order(out)
+
+
+def _sorted_names(tree: dict[str, Tree]) -> list[str]:
+    try:
+        return sorted(tree)
+    except TypeError:  # YAML allows keys that are not strings
+        return sorted(tree, key=str)
+
+
+def _strict_elements(entries: list[Tree], shape: Shape) -> list[str]:
+    elements: list[str] = []
+    try:
+        for entry in entries:
+            elements.append(item(entry, shape))  # noqa: PERF401 - their number is the index of the invalid one
+    except BadPatch as error:
+        mismatch = _SchemaMismatch(str(error))
+        mismatch.steps.append(f"i:{len(elements)}")
+        raise mismatch from None
+    if len(elements) > 1 and len(set(elements)) < len(elements):
+        twice = next(one for position, one in enumerate(elements) if one in elements[:position])
+        raise _SchemaMismatch(f"the list contains {show((twice,))} twice: remove one")
+    return elements
+
+
+def _emptied(tree: Tree) -> Tree:
+    return {} if isinstance(tree, dict) else [] if isinstance(tree, list) else None
+
+
+def _extracted(tree: Tree, node: Node, shape: Shape) -> Tree:
+    if isinstance(tree, dict):
+        if shape.atomic:
+            return tree
+        return {
+            name: _extracted(child, node[element], shape.member(name))
+            for name, child in tree.items()
+            if (element := f"f:{name}") in node
+        }
+    return _extracted_items(tree, node, shape) if isinstance(tree, list) and is_granular(shape) else tree
+
+
+def _extracted_items(entries: list[Tree], node: Node, shape: Shape) -> list[Tree]:
+    elements = list_elements(entries, shape)
+    if elements is None:
+        return entries
+    out: list[Tree] = []
+    for element, entry in zip(elements, entries, strict=True):
+        below = node.get(element)
+        if below is None:
+            continue
+        if not below or not isinstance(entry, dict):
+            out.append(entry)
+            continue
+        keys: Node = {f"f:{name}": {} for name in shape.keys}
+        out.append(_extracted(entry, {**keys, **below}, shape.item()))
+    return out
+
+
+def _removed(tree: Tree, node: Node, shape: Shape) -> Tree:
+    if isinstance(tree, dict) and not shape.atomic:
+        return _without_members(tree, node, shape)
+    if isinstance(tree, list):
+        elements = list_elements(tree, shape)
+        return tree if elements is None else _without_items(tree, elements, node, shape)
+    return tree
+
+
+def _without_members(tree: dict[str, Tree], node: Node, shape: Shape) -> dict[str, Tree]:
+    out = tree
+    for element, below in node.items():
+        name = element[2:]
+        if name not in tree or element[:2] != "f:":
+            continue
+        member = not below or "." in below
+        child = tree[name]
+        remaining = child if member else _removed(child, below, shape.member(name))
+        if member or remaining is not child:
+            out = dict(tree) if out is tree else out
+            if member:
+                del out[name]
+            else:
+                out[name] = remaining
+    return out
+
+
+def _without_items(entries: list[Tree], elements: list[str], node: Node, shape: Shape) -> list[Tree]:
+    out: list[Tree] = []
+    changed = False
+    for element, entry in zip(elements, entries, strict=True):
+        below = node.get(element)
+        if below is not None and (not below or "." in below):
+            changed = True
+            continue
+        remaining = entry if below is None else _removed(entry, below, shape.item())
+        changed = changed or remaining is not entry
+        out.append(remaining)
+    return out if changed else entries
+
+
+class Changes(NamedTuple):
+    """The fields that were added or changed, and the fields that were removed; no field is in both."""
+
+    changed: FieldSet
+    removed: FieldSet
+
+    def beyond(self, ignored: FieldSet) -> "Changes":
+        """The changes that are not in or below the ignored fields."""
+        if not ignored:
+            return self
+        return Changes(self.changed.recursive_difference(ignored), self.removed.recursive_difference(ignored))
+
+
+def compare(old: Tree, new: Tree, shape: Shape) -> Changes:
+    """The fields in which `new` differs from `old`; the order of keyed items and of sets does not matter."""
+    changed, removed = _compared(old, new, shape)
+    # The object as a whole is not a field.
+    return Changes(FieldSet(_inner(changed or {})), FieldSet(removed))
+
+
+# A pair of nodes, for what changed and for what was removed; None where there is nothing.
+_Pair = tuple[Node | None, Node | None]
+
+
+def _compared(old: Tree, new: Tree, shape: Shape) -> _Pair:
+    if isinstance(old, _CONTAINERS) and json_equal(old, new):
+        return None, None
+    # Null in place of a container with members counts as the empty container.
+    before = _empty_like(new) if old is None and new else old
+    after = _empty_like(old) if new is None and old else new
+    if isinstance(before, dict) and isinstance(after, dict):
+        if (before or after) and not shape.atomic:
+            return _compared_maps(before, after, shape)
+    elif isinstance(before, list) and isinstance(after, list) and (before or after):
+        left = _grouped(before, shape)
+        right = _grouped(after, shape)
+        if left is not None and right is not None:
+            return _compared_lists(left, right, shape.item())
+    return _compared_whole(old, new, shape)
+
+
+def _empty_like(tree: Tree) -> Tree:
+    return {} if isinstance(tree, dict) else [] if isinstance(tree, list) else None
+
+
+def _compared_whole(old: Tree, new: Tree, shape: Shape) -> _Pair:
+    if json_equal(old, new):
+        return None, None
+    return all_fields(new, shape), _inner(all_fields(old, shape))
+
+
+def _compared_maps(old: dict[str, Tree], new: dict[str, Tree], shape: Shape) -> _Pair:
+    changed: Node = {}
+    removed: Node = {}
+    for name, after in new.items():
+        if name not in old:
+            changed[f"f:{name}"] = all_fields(after, shape.member(name))
+            continue
+        before = old[name]
+        if before is after or (before.__class__ is str and before == after):
+            continue
+        _put(f"f:{name}", _compared(before, after, shape.member(name)), changed, removed)
+    for name, before in old.items():
+        if name not in new:
+            removed[f"f:{name}"] = all_fields(before, shape.member(name))
+    return in_order(changed) or None, in_order(removed) or None
+
+
+def _compared_lists(old: dict[str, list[Tree]], new: dict[str, list[Tree]], shape: Shape) -> _Pair:
+    """Items by element; items with the same element are compared together as one value."""
+    changed: Node = {}
+    removed: Node = {}
+    for element, after in new.items():
+        before = old.get(element)
+        if before is None:
+            changed[element] = all_fields(after[0], shape) if len(after) == 1 else {}
+        elif len(before) == 1 and len(after) == 1:
+            _put(element, _compared(before[0], after[0], shape), changed, removed)
+        elif len(after) == 1:
+            changed[element] = all_fields(after[0], shape)
+        elif len(before) == 1:
+            _put(element, ({}, _inner(all_fields(before[0], shape))), changed, removed)
+        elif not json_equal(before, after):
+            changed[element] = {}
+    for element, before in old.items():
+        if element not in new:
+            removed[element] = all_fields(before[0], shape) if len(before) == 1 else {}
+    return in_order(changed) or None, in_order(removed) or None
+
+
+def _grouped(entries: list[Tree], shape: Shape) -> dict[str, list[Tree]] | None:
+    elements = list_elements(entries, shape)
+    if elements is None:
+        return None
+    groups: dict[str, list[Tree]] = {}
+    for element, entry in zip(elements, entries, strict=True):
+        groups.setdefault(element, []).append(entry)
+    return groups
+
+
+def _put(element: str, pair: _Pair, changed: Node, removed: Node) -> None:
+    if pair[0] is not None:
+        changed[element] = pair[0]
+    if pair[1] is not None:
+        removed[element] = pair[1]
+
+
+def _inner(node: Node) -> Node | None:
+    """The children of a node without the node itself."""
+    return {element: child for element, child in node.items() if element != "."} or None

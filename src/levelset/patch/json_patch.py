@@ -1,14 +1,11 @@
-"""JSON patch (RFC 6902): a list of operations, applied in order, all of them or none.
+"""JSON patch (RFC 6902): applying a list of operations, all or none, and computing the patch between two documents.
 
-Trees are values here: the document is never changed. A result shares the parts of the document that no operation
-touched, and shares nothing with the operations; who wants to edit a result in place copies it first.
+The document is never changed. A result shares the parts of the document that no operation touched, and shares nothing
+with the operations; copy a result before editing it in place.
 
-A quick answer to whether two trees are the same JSON, for differences, where most parts are.
-
-The difference of two trees as a JSON patch: short for small changes, also inside long lists.
-
-Lists are lined up by the items that occur once on each side and stand in the same order (the longest such row). What
-lies between is compared pair by pair. That takes n log n steps, never n squared, however long the lists are.
+`diff_operations` gives short patches for small changes, also inside long lists: lists are aligned by the items that
+occur once on each side, using the longest run of them in the same order, and what lies between is compared pair by
+pair. That takes O(n log n).
 """
 
 from bisect import bisect_left
@@ -23,36 +20,36 @@ from levelset.objects import json_tree
 from levelset.objects.json_tree import Pointer, Tree
 from levelset.objects.names import quote
 
-__all__ = ["COPIES_WITHIN", "alike", "apply_operations", "diff_operations"]
+__all__ = ["COPY_SIZE_LIMIT", "apply_operations", "diff_operations", "json_equal"]
 
-COPIES_WITHIN: Final = 3 * 1024 * 1024
-"""How much JSON, in characters, the `copy` operations of one patch may add: what Kubernetes allows."""
+COPY_SIZE_LIMIT: Final = 3 * 1024 * 1024
+"""How many characters of JSON the `copy` operations of one patch may add; the limit of kube-apiserver."""
 
 
 def apply_operations(
-    document: Any, operations: Any, *, like_kubernetes: bool = False, copies_within: int = COPIES_WITHIN
+    document: Any, operations: Any, *, like_kubernetes: bool = False, copy_size_limit: int = COPY_SIZE_LIMIT
 ) -> Any:
-    """The document after all operations; if one does not fit, PatchFailed names it and nothing has happened.
+    """The document after all operations; raises PatchFailed, naming the operation, if one cannot be applied.
 
-    BadPatch means that the patch is none, whatever the document: without a `field` it is not a list of objects (a
-    Kubernetes server answers 400), with a `field` such as `[2].path` one operation is malformed (such a server
-    answers 422, as it does for PatchFailed). The whole patch is read before the first operation is applied.
+    BadPatch means that the patch itself is invalid: without a `field` it is not a list of objects (kube-apiserver
+    responds with 400), with a `field` such as `[2].path` one operation is malformed (kube-apiserver responds with
+    422, as it does for PatchFailed). The whole patch is parsed before the first operation is applied.
 
-    `like_kubernetes` allows what a Kubernetes server allows beyond the RFC: `replace` may add a member to a map,
+    `like_kubernetes` allows what kube-apiserver allows beyond the RFC: `replace` may add a member to a map,
     `copy` of a missing member copies null, and a missing member passes the `test` for null. All `copy` operations
-    together may add `copies_within` characters of JSON, so that a small patch cannot make a huge document.
+    together may add `copy_size_limit` characters of JSON, so that a small patch cannot make a huge document.
     """
-    steps = _read_all(operations)
-    editor = _Editor(document, lenient=like_kubernetes, copies_within=copies_within)
-    for step in steps:
+    parsed = _read_all(operations)
+    editor = _Editor(document, lenient=like_kubernetes, copy_size_limit=copy_size_limit)
+    for operation in parsed:
         try:
-            _VERBS[step.verb](editor, step)
+            _OPERATIONS[operation.op](editor, operation)
         except RecursionError as error:
-            raise _failed(step, "reaches a value that is nested too deeply") from error
+            raise _failed(operation, "reaches a value that is nested too deeply") from error
     return editor.root
 
 
-def _read_all(operations: Tree) -> "list[_Step]":
+def _read_all(operations: Tree) -> "list[_ParsedOperation]":
     if not isinstance(operations, list):
         raise BadPatch(f"a JSON patch is a list of operations, not {_kind(operations)}")
     return [_read(operation, index) for index, operation in enumerate(operations)]
@@ -61,138 +58,137 @@ def _read_all(operations: Tree) -> "list[_Step]":
 Container = dict[str, Tree] | list[Tree]
 
 
-class _Step(NamedTuple):
-    """One operation, read."""
+class _ParsedOperation(NamedTuple):
+    """One operation of a patch, parsed."""
 
     number: int
-    verb: str
+    op: str
     path: Pointer
     source: Pointer = ()
     value: Tree = None
 
 
-def _read(operation: Tree, index: int) -> _Step:
+def _read(operation: Tree, index: int) -> _ParsedOperation:
     if not isinstance(operation, dict):
         raise BadPatch(f"operation {index} of the JSON patch is {_kind(operation)}, not an object")
-    words = operation
-    verb = words.get("op")
-    if not isinstance(verb, str) or verb not in _VERBS:
-        known = ", ".join(sorted(_VERBS))
-        problem = f"has the unknown op {_shown(verb)}" if "op" in words else "has no op"
-        raise _bad(index, "op", f"{problem}; known are {known}")
-    path = _pointer(words, "path", index)
-    if verb in ("move", "copy"):
-        return _Step(index, verb, path, source=_pointer(words, "from", index))
-    if verb == "remove":
-        return _Step(index, verb, path)
-    if "value" not in words:
-        raise _bad(index, "value", f"({verb}) has no value")
-    return _Step(index, verb, path, value=words["value"])
+    op = operation.get("op")
+    if not isinstance(op, str) or op not in _OPERATIONS:
+        known = ", ".join(sorted(_OPERATIONS))
+        problem = f"has the unknown op {_shown(op)}" if "op" in operation else "has no op"
+        raise _malformed(index, "op", f"{problem}; expected one of {known}")
+    path = _pointer(operation, "path", index)
+    if op in ("move", "copy"):
+        return _ParsedOperation(index, op, path, source=_pointer(operation, "from", index))
+    if op == "remove":
+        return _ParsedOperation(index, op, path)
+    if "value" not in operation:
+        raise _malformed(index, "value", f"({op}) has no value")
+    return _ParsedOperation(index, op, path, value=operation["value"])
 
 
-def _pointer(words: dict[str, Tree], word: str, index: int) -> Pointer:
-    text = words.get(word)
+def _pointer(operation: dict[str, Tree], member: str, index: int) -> Pointer:
+    text = operation.get(member)
     if not isinstance(text, str):
-        problem = f"has a {word} that is {_kind(text)}, not a text" if word in words else f"has no {word}"
-        raise _bad(index, word, problem)
+        problem = f"has a {member} that is {_kind(text)}, not a string" if member in operation else f"has no {member}"
+        raise _malformed(index, member, problem)
     try:
         return json_tree.parse_pointer(text)
     except BadPointer as error:
-        raise _bad(index, word, f"has a {word} that is no JSON pointer: {error}") from error
+        raise _malformed(index, member, f"has a {member} that is not a JSON pointer: {error}") from error
 
 
 class _Editor:
-    """A document under change; containers are copied the first time they are written to."""
+    """A document being patched; containers are copied before they are first written to."""
 
-    def __init__(self, document: Tree, *, lenient: bool, copies_within: int) -> None:
+    def __init__(self, document: Tree, *, lenient: bool, copy_size_limit: int) -> None:
         self.root = document
         self.lenient = lenient
-        self._copies_left = copies_within
-        self._own: dict[int, Container] = {}  # by id, holding the object so that its id stays its own
+        self._copy_size_left = copy_size_limit
+        self._own: dict[int, Container] = {}  # by id; holds the object so that its id is not reused
 
-    def add(self, step: _Step) -> None:
-        self._insert(step, json_tree.copy_tree(step.value))
+    def add(self, operation: _ParsedOperation) -> None:
+        self._insert(operation, json_tree.copy_tree(operation.value))
 
-    def remove(self, step: _Step) -> None:
-        self._take(step, step.path)
+    def remove(self, operation: _ParsedOperation) -> None:
+        self._take(operation, operation.path)
 
-    def replace(self, step: _Step) -> None:
-        value = json_tree.copy_tree(step.value)
-        if not step.path:
+    def replace(self, operation: _ParsedOperation) -> None:
+        value = json_tree.copy_tree(operation.value)
+        if not operation.path:
             self.root = value
             return
-        parent = self._parent(step, step.path)
+        parent = self._parent(operation, operation.path)
         if not (self.lenient and isinstance(parent, dict)):
-            _child(step, parent, step.path, len(step.path) - 1)
-        _store(parent, step.path[-1], value)
+            _child(operation, parent, operation.path, len(operation.path) - 1)
+        _store(parent, operation.path[-1], value)
 
-    def move(self, step: _Step) -> None:
-        if step.path == step.source:
-            self._find(step, step.source, lenient=False)
+    def move(self, operation: _ParsedOperation) -> None:
+        if operation.path == operation.source:
+            self._find(operation, operation.source, lenient=False)
             return
-        if step.path[: len(step.source)] == step.source:
-            raise _failed(step, f"moves {_where(step.source)} into its own child")
-        self._insert(step, self._take(step, step.source))
+        if operation.path[: len(operation.source)] == operation.source:
+            raise _failed(operation, f"moves {_where(operation.source)} into its own child")
+        self._insert(operation, self._take(operation, operation.source))
 
-    def copy(self, step: _Step) -> None:
-        value = self._find(step, step.source, lenient=self.lenient)
-        self._copies_left -= _weight(value, self._copies_left)
-        if self._copies_left < 0:
-            raise _failed(step, "copies more than all copies of one patch may; send the values themselves")
-        self._insert(step, json_tree.copy_tree(value))
+    def copy(self, operation: _ParsedOperation) -> None:
+        value = self._find(operation, operation.source, lenient=self.lenient)
+        self._copy_size_left -= _json_size(value, self._copy_size_left)
+        if self._copy_size_left < 0:
+            raise _failed(operation, "copies more than all copies of one patch may; send the values themselves")
+        self._insert(operation, json_tree.copy_tree(value))
 
-    def test(self, step: _Step) -> None:
-        found = self._find(step, step.path, lenient=self.lenient)
-        if not json_tree.same(found, step.value):
-            raise _failed(step, f"finds {_shown(found)}, not {_shown(step.value)}")
+    def test(self, operation: _ParsedOperation) -> None:
+        found = self._find(operation, operation.path, lenient=self.lenient)
+        if not json_tree.same(found, operation.value):
+            raise _failed(operation, f"finds {_shown(found)}, not {_shown(operation.value)}")
 
-    def _insert(self, step: _Step, value: Tree) -> None:
-        if not step.path:
+    def _insert(self, operation: _ParsedOperation, value: Tree) -> None:
+        if not operation.path:
             self.root = value
             return
-        parent, last = self._parent(step, step.path), step.path[-1]
+        parent, last = self._parent(operation, operation.path), operation.path[-1]
         if isinstance(parent, dict):
             parent[last] = value
         elif last == "-":
             parent.append(value)
         else:
-            parent.insert(_number(step, step.path, len(step.path) - 1, most=len(parent)), value)
+            parent.insert(_number(operation, operation.path, len(operation.path) - 1, most=len(parent)), value)
 
-    def _take(self, step: _Step, path: Pointer) -> Tree:
+    def _take(self, operation: _ParsedOperation, path: Pointer) -> Tree:
         if not path:
-            raise _failed(step, "would take away the whole document; replace it instead")
-        parent = self._parent(step, path)
-        value = _child(step, parent, path, len(path) - 1)
+            raise _failed(operation, "would remove the whole document; replace it instead")
+        parent = self._parent(operation, path)
+        value = _child(operation, parent, path, len(path) - 1)
         if isinstance(parent, dict):
             del parent[path[-1]]
         else:
             del parent[int(path[-1])]
         return value
 
-    def _find(self, step: _Step, path: Pointer, *, lenient: bool) -> Tree:
-        """The value at `path`, which must be there; a lenient look takes a missing last member for null."""
+    def _find(self, operation: _ParsedOperation, path: Pointer, *, lenient: bool) -> Tree:
+        """The value at `path`, which must be there; with `lenient`, a missing last member is null."""
         node = self.root
         for depth in range(len(path)):
             if lenient and depth == len(path) - 1 and isinstance(node, dict):
                 return node.get(path[-1])
-            node = _child(step, node, path, depth)
+            node = _child(operation, node, path, depth)
         return node
 
-    def _parent(self, step: _Step, path: Pointer) -> Container:
-        """The container above the end of `path`, ours to write to."""
+    def _parent(self, operation: _ParsedOperation, path: Pointer) -> Container:
+        """The container above the end of `path`, as a copy that may be written to."""
         node = self.root = self._owned(self.root)
         for depth in range(len(path) - 1):
-            child = _child(step, node, path, depth)
+            child = _child(operation, node, path, depth)
             mine = self._owned(child)
             if mine is not child:
                 _store(node, path[depth], mine)
             node = mine
         if isinstance(node, (dict, list)):
             return node
-        raise _failed(step, f"looks for {_where(path)} inside {_kind(node)}")
+        raise _failed(operation, f"looks for {_where(path)} inside {_kind(node)}")
 
     def _owned(self, node: Tree) -> Tree:
-        """The node itself if it is a copy of ours or a scalar, otherwise a new copy of this one container."""
+        """The node itself if it is already a copy or a scalar, otherwise a shallow copy of it."""
         if not isinstance(node, (dict, list)) or id(node) in self._own:
             return node
         fresh = node.copy()
@@ -200,7 +196,7 @@ class _Editor:
         return fresh
 
 
-_VERBS: Final[dict[str, Callable[[_Editor, _Step], None]]] = {
+_OPERATIONS: Final[dict[str, Callable[[_Editor, _ParsedOperation], None]]] = {
     "add": _Editor.add,
     "remove": _Editor.remove,
     "replace": _Editor.replace,
@@ -210,37 +206,37 @@ _VERBS: Final[dict[str, Callable[[_Editor, _Step], None]]] = {
 }
 
 
-def _child(step: _Step, node: Tree, path: Pointer, depth: int) -> Tree:
+def _child(operation: _ParsedOperation, node: Tree, path: Pointer, depth: int) -> Tree:
     """The member or item of `node` that the token at `depth` names, which must be there."""
     if isinstance(node, dict):
         if path[depth] in node:
             return node[path[depth]]
-        raise _failed(step, f"looks for {_where(path[: depth + 1])}, which is not there")
+        raise _failed(operation, f"looks for {_where(path[: depth + 1])}, which does not exist")
     if isinstance(node, list):
-        return node[_number(step, path, depth, most=len(node) - 1)]
-    raise _failed(step, f"looks for {_where(path[: depth + 1])} inside {_kind(node)}")
+        return node[_number(operation, path, depth, most=len(node) - 1)]
+    raise _failed(operation, f"looks for {_where(path[: depth + 1])} inside {_kind(node)}")
 
 
 def _store(node: Tree, token: str, value: Tree) -> None:
-    """Puts a value where `_child` found one, or where a map has room for it."""
+    """Sets the member or item that `_child` found, or adds a member to a map."""
     if isinstance(node, dict):
         node[token] = value
     elif isinstance(node, list):
         node[int(token)] = value
 
 
-def _number(step: _Step, path: Pointer, depth: int, *, most: int) -> int:
-    """The list index that the token at `depth` is."""
+def _number(operation: _ParsedOperation, path: Pointer, depth: int, *, most: int) -> int:
+    """The list index in the token at `depth`."""
     index = json_tree.parse_index(path[depth])
     if index is None:
-        raise _failed(step, f"has {quote(path[depth])} for an index at {_where(path[: depth + 1])}")
+        raise _failed(operation, f"has {quote(path[depth])} for an index at {_where(path[: depth + 1])}")
     if index > most:
-        raise _failed(step, f"has an index out of range at {_where(path[: depth + 1])}")
+        raise _failed(operation, f"has an index out of range at {_where(path[: depth + 1])}")
     return index
 
 
-def _weight(value: Tree, enough: int) -> int:
-    """About the length of the value's JSON; counting ends soon after `enough`."""
+def _json_size(value: Tree, enough: int) -> int:
+    """The approximate length of the value's JSON; counting stops soon after `enough`."""
     total = 0
     waiting = [value]
     while waiting and total <= enough:
@@ -258,14 +254,14 @@ def _weight(value: Tree, enough: int) -> int:
     return total
 
 
-def _bad(index: int, word: str, problem: str) -> BadPatch:
-    return BadPatch(f"operation {index} of the JSON patch {problem}", field=f"[{index}].{word}")
+def _malformed(index: int, member: str, problem: str) -> BadPatch:
+    return BadPatch(f"operation {index} of the JSON patch {problem}", field=f"[{index}].{member}")
 
 
-def _failed(step: _Step, problem: str) -> PatchFailed:
-    path = json_tree.format_pointer(step.path)
+def _failed(operation: _ParsedOperation, problem: str) -> PatchFailed:
+    path = json_tree.format_pointer(operation.path)
     return PatchFailed(
-        f"operation {step.number} ({step.verb} {path or 'root'}) {problem}", path=path, index=step.number
+        f"operation {operation.number} ({operation.op} {path or 'root'}) {problem}", path=path, index=operation.number
     )
 
 
@@ -280,7 +276,7 @@ def _kind(value: Tree) -> str:
         case list():
             return "a list"
         case str():
-            return "a text"
+            return "a string"
         case bool():
             return "a boolean"
         case int() | float():
@@ -304,11 +300,12 @@ def _shown(value: Tree) -> str:
             return _kind(value)
 
 
-def alike(one: Tree, other: Tree) -> bool:
-    """As `trees.same`, and many times faster for equal lists: equality and encoding run in C.
+def json_equal(one: Tree, other: Tree) -> bool:
+    """Whether two trees are the same JSON; as `json_tree.same`, and many times faster for equal lists.
 
-    Python's equality alone would take true for 1; trees that it calls equal and that encode alike are the same. What
-    it cannot decide (1 and 1.0, another order of members, trees too deep for it) is left to `trees.same`.
+    Equality and encoding run in C. Python's equality alone would take true for 1; trees that it calls equal and that
+    encode alike are the same. What it cannot decide (1 and 1.0, another order of members, trees that are too deep) is
+    left to `json_tree.same`.
     """
     if one is other:
         return True
@@ -323,7 +320,7 @@ def alike(one: Tree, other: Tree) -> bool:
 
 
 def _is_copy(one: Tree, other: Tree) -> bool:
-    """Whether two maps have the very same members in the same order: many were copied for the sake of one change."""
+    """Whether two maps have the very same members in the same order, as a shallow copy made for one change has."""
     if not isinstance(one, dict) or not isinstance(other, dict) or list(one) != list(other):
         return False
     return all(map(is_, one.values(), other.values()))
@@ -355,7 +352,7 @@ def _changes(before: Tree, after: Tree, path: Path) -> Iterator[Operation]:
         yield from _map_changes(before, after, path)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _list_changes(before, after, path)
-    elif not alike(before, after):
+    elif not json_equal(before, after):
         yield _operation("replace", path, after)
 
 
@@ -374,7 +371,7 @@ def _map_changes(before: dict[str, Tree], after: dict[str, Tree], path: Path) ->
 
 
 def _list_changes(before: list[Tree], after: list[Tree], path: Path) -> Iterator[Operation]:
-    if alike(before, after):
+    if json_equal(before, after):
         return
     start, end = _common_ends(before, after)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
@@ -387,7 +384,7 @@ def _list_changes(before: list[Tree], after: list[Tree], path: Path) -> Iterator
 
 
 def _gap_changes(old: list[Tree], new: list[Tree], path: Path, position: int) -> Iterator[Operation]:
-    """What turns the items `old`, of which the first stands at `position`, into `new`."""
+    """The operations that turn the items `old`, the first of which is at `position`, into `new`."""
     paired = min(len(old), len(new))
     for offset in range(paired):
         yield from _changes(old[offset], new[offset], (*path, str(position + offset)))
@@ -402,25 +399,25 @@ def _common_ends(before: list[Tree], after: list[Tree]) -> tuple[int, int]:
     """How many items both lists have in common at the start, and how many of the rest at the end."""
     shorter = min(len(before), len(after))
     start = 0
-    while start < shorter and alike(before[start], after[start]):
+    while start < shorter and json_equal(before[start], after[start]):
         start += 1
     end = 0
-    while end < shorter - start and alike(before[-1 - end], after[-1 - end]):
+    while end < shorter - start and json_equal(before[-1 - end], after[-1 - end]):
         end += 1
     return start, end
 
 
 def _anchors(old: list[Tree], new: list[Tree]) -> list[tuple[int, int]]:
-    """Pairs of positions of equal items that may stay where they are, rising on both sides."""
+    """Pairs of positions of equal items that need not move, increasing on both sides."""
     if not old or not new:
         return []
-    old_places, new_places = _single_places(old), _single_places(new)
+    old_places, new_places = _unique_positions(old), _unique_positions(new)
     pairs = [(place, new_places[key]) for key, place in old_places.items() if key in new_places]
-    return _longest_rise(pairs)
+    return _longest_increasing_run(pairs)
 
 
-def _single_places(items: list[Tree]) -> dict[Hashable, int]:
-    """Where each item stands that occurs only once, in the order of the list."""
+def _unique_positions(items: list[Tree]) -> dict[Hashable, int]:
+    """The positions of the items that occur only once, in the order of the list."""
     places: dict[Hashable, int] = {}
     for place, item in enumerate(items):
         key = _key(item)
@@ -428,8 +425,8 @@ def _single_places(items: list[Tree]) -> dict[Hashable, int]:
     return {key: place for key, place in places.items() if place >= 0}
 
 
-def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, already rising on the left, that also rises on the right."""
+def _longest_increasing_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest run of pairs, already increasing on the left, that also increases on the right."""
     ends: list[int] = []  # the smallest right side that ends a run of each length
     tails: list[int] = []  # the pair it belongs to
     previous: list[int] = []
@@ -447,7 +444,7 @@ def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _key(item: Tree) -> Hashable:
-    """Something to find an item by: equal for items that are the same JSON."""
+    """A hashable key of an item, equal for items that are the same JSON."""
     if isinstance(item, dict):
         return (dict, frozenset((name, _key(one)) for name, one in item.items()))
     if isinstance(item, list):
@@ -456,5 +453,5 @@ def _key(item: Tree) -> Hashable:
     return (bool, item) if isinstance(item, bool) else item
 
 
-def _operation(verb: str, path: Path, value: Tree) -> Operation:
-    return {"op": verb, "path": json_tree.format_pointer(path), "value": json_tree.copy_tree(value)}
+def _operation(op: str, path: Path, value: Tree) -> Operation:
+    return {"op": op, "path": json_tree.format_pointer(path), "value": json_tree.copy_tree(value)}

@@ -1,8 +1,8 @@
-"""Moving an object from client-side apply to server-side apply without conflicts with one's own past.
+"""The last-applied-configuration annotation of kubectl: migration from client-side to server-side apply.
 
-`kubectl apply` used to keep what it applied in an annotation, and wrote the object as an update. When the same user
-turns to server-side apply, those updates are another manager's, and every change would be a conflict. So for the
-manager "kubectl" a conflict does not count on a field that the annotation holds with the value that is live.
+Client-side `kubectl apply` stores what it applied in an annotation, and writes the object as an update. When the same
+user switches to server-side apply, those updates belong to another manager, and every change would be a conflict. So
+for the manager "kubectl", conflicts are ignored on fields whose live value is the one in the annotation.
 """
 
 from typing import Final, cast
@@ -11,9 +11,8 @@ import msgspec
 
 from levelset.errors import BadPatch
 from levelset.objects.json_tree import Tree
-from levelset.patch.field_sets import EMPTY, FieldSet
+from levelset.patch.field_sets import EMPTY, FieldSet, compare, fields_of
 from levelset.patch.merge_schema import Shape
-from levelset.patch.object_fields import compare, fields_of
 
 __all__ = ["KUBECTL", "LAST_APPLIED", "fields_last_applied", "refresh_last_applied"]
 
@@ -23,9 +22,9 @@ MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
 
 def fields_last_applied(live: dict[str, Tree], *, shape: Shape, api_version: str) -> FieldSet:
-    """The fields that client-side apply wrote and nobody changed since: no conflict on them counts.
+    """The fields that client-side apply wrote and that have not changed since: conflicts on them are ignored.
 
-    Empty if there is no annotation, or if it cannot be read or holds another version: then every conflict counts.
+    Empty if there is no annotation, or if it is unreadable or of another version: then every conflict counts.
     """
     text = _annotations(live).get(LAST_APPLIED)
     if not isinstance(text, str) or not text:
@@ -41,10 +40,10 @@ def fields_last_applied(live: dict[str, Tree], *, shape: Shape, api_version: str
 
 
 def refresh_last_applied(merged: dict[str, Tree], config: dict[str, Tree]) -> dict[str, Tree]:
-    """The merged object with the annotation brought up to date, if it has one.
+    """The merged object with the annotation updated, if it has one.
 
-    Whoever goes back to client-side apply then continues from what was applied last. An annotation that would no
-    longer fit is dropped, as Kubernetes does.
+    A user who goes back to client-side apply then continues from the last applied configuration. An annotation that
+    would exceed the size limit is dropped, as in Kubernetes.
     """
     annotations = _annotations(merged)
     if not annotations.get(LAST_APPLIED):

@@ -1,6 +1,7 @@
-"""Who owns which fields of an object: the entries of `metadata.managedFields` as values.
+"""`metadata.managedFields`: its entries as values, and how writes other than apply update them.
 
-Keeping `metadata.managedFields` true when an object is written by any other means than apply.
+`parse_managed` and `print_managed` convert between the wire form and `ManagedEntry` values. `track_update` computes the
+entries after a create, update or patch; the entries after an apply are computed in `server_side_apply.py`.
 """
 
 from collections.abc import Mapping
@@ -16,10 +17,9 @@ from levelset.errors import BadPatch, BadTime
 from levelset.objects.json_tree import Tree
 from levelset.objects.timestamps import format_time, parse_time
 from levelset.patch.field_paths import path
-from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields, print_fields
-from levelset.patch.json_patch import alike
+from levelset.patch.field_sets import EMPTY, Changes, FieldSet, compare, parse_fields, print_fields
+from levelset.patch.json_patch import json_equal
 from levelset.patch.merge_schema import Shape
-from levelset.patch.object_fields import Changes, compare
 
 __all__ = [
     "NEVER_TRACKED",
@@ -31,14 +31,14 @@ __all__ = [
     "as_object",
     "cap_updates",
     "entry_time",
-    "fit",
-    "give_up",
+    "fit_to_schema",
     "is_plain_apply",
     "is_reset",
     "managed_fields",
     "parse_managed",
     "print_managed",
     "record_update",
+    "remove_lost_fields",
     "same_object",
     "track_update",
     "with_managed",
@@ -52,7 +52,7 @@ Managers: TypeAlias = Mapping[EntryKey, "ManagedEntry"]
 MAX_UPDATE_ENTRIES: Final = 10
 ANCIENT: Final = "ancient-changes"
 
-# What the server itself keeps, or what names the object: nobody owns it.
+# Fields that the server maintains or that identify the object: they never have an owner.
 NEVER_TRACKED: Final = FieldSet.of(
     path("apiVersion"),
     path("kind"),
@@ -84,7 +84,7 @@ class ManagedEntry(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> EntryKey:
-        """What tells entries apart: an applier has one entry whatever version it applies, an updater one for each."""
+        """The identity of an entry: an applier has one entry for all versions, an updater one for each version."""
         version = "" if self.operation == "Apply" else self.api_version
         return (self.manager, self.operation, version, self.subresource or "")
 
@@ -127,8 +127,8 @@ class ManagedEntry(msgspec.Struct, frozen=True):
         return self if fields is self.fields or fields == self.fields else replace(self, fields=fields)
 
 
-class _Wire(msgspec.Struct, frozen=True, gc=False):
-    """An entry as nearly all are written: with everything in it, and of the right type."""
+class _WireEntry(msgspec.Struct, frozen=True, gc=False):
+    """An entry in its usual wire form: complete, and every member of the right type."""
 
     manager: str
     operation: Operation
@@ -139,7 +139,7 @@ class _Wire(msgspec.Struct, frozen=True, gc=False):
     subresource: str | None = None
 
 
-def _plain_entry(wire: _Wire) -> ManagedEntry:
+def _entry_of_wire(wire: _WireEntry) -> ManagedEntry:
     if not wire.apiVersion:
         raise BadPatch("apiVersion must not be empty")
     time = wire.time or None
@@ -149,15 +149,15 @@ def _plain_entry(wire: _Wire) -> ManagedEntry:
 
 
 def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[EntryKey, ManagedEntry]:
-    """The entries of a `managedFields` list by what tells them apart; raises BadPatch naming the entry and field."""
+    """The entries of a `managedFields` list by their keys; raises BadPatch naming the entry and field."""
     if tree is None:
         return {}
     if not isinstance(tree, list):
         raise BadPatch(f"{where} must be a list", field=where)
     try:
-        entries = [_plain_entry(one) for one in msgspec.convert(tree, list[_Wire])]
+        entries = [_entry_of_wire(one) for one in msgspec.convert(tree, list[_WireEntry])]
     except (msgspec.ValidationError, BadPatch, BadTime):
-        # Something is unusual, such as a null, or wrong: then it is to be told where.
+        # Unusual (such as a null) or invalid: parsed again, slower, with an error that names the field.
         entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
     return {entry.key: entry for entry in entries}
 
@@ -165,7 +165,7 @@ def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[
 def is_plain_apply(tree: dict[str, Tree], entry: ManagedEntry) -> bool:
     """Whether a member of `managedFields` is in its usual form and of the same manager, version and endpoint.
 
-    As for its fields, that they are a map is all that is said.
+    Of its fields, only that they are a map is checked.
     """
     if tree.get("manager") != entry.manager or tree.get("operation") != "Apply":
         return False
@@ -189,7 +189,7 @@ def print_managed(managers: Managers) -> list[Tree]:
 
 
 def entry_time(now: datetime) -> str:
-    """The time of an entry that is made now, as `format_time` writes it; many are made within one second."""
+    """The time of a new entry, as `format_time` writes it; cached, since many are made within one second."""
     if now.__class__ is datetime and now.tzinfo is not None:
         return _second_text(floor(now.timestamp()))
     return format_time(now)
@@ -201,9 +201,9 @@ def _second_text(second: int) -> str:
 
 
 def cap_updates(managers: Managers) -> Managers:
-    """The entries with the oldest updates joined under one name, so that there are at most ten.
+    """The entries with the oldest updates merged into one "ancient-changes" entry, so that there are at most ten.
 
-    A bucket holds one version; as long as each of the oldest has a version of its own, none can be joined.
+    A bucket holds one version; entries of different versions cannot be merged.
     """
     updates = [entry for entry in managers.values() if entry.operation == "Update"]
     surplus = len(updates) - MAX_UPDATE_ENTRIES
@@ -272,7 +272,7 @@ UNKNOWN_MANAGER: Final = "unknown"
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """An object as it is to be stored, and whether that differs from what is stored now.
+    """The object to store, and whether it differs from the live one.
 
     If it does not, `object` is the live object itself, and there is nothing to write.
     """
@@ -294,14 +294,14 @@ def track_update(
 ) -> Applied:
     """The object `new` with its `managedFields` as a create, update or patch by `manager` leaves them.
 
-    What `new` adds or changes becomes the manager's, silently; what it leaves out is nobody's any more. `live` is
-    None for a create. An object that nobody tracks (see `is_reset`) stays untracked. `new` may bring managedFields of
-    its own, except through a subresource; if they are unreadable, those of `live` count. `ignore` are the fields
-    that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are no objects.
+    The manager owns what `new` adds or changes, without conflicts; fields that it removes lose all owners. `live` is
+    None for a create. An object without managedFields (see `is_reset`) stays untracked. `new` may contain managedFields
+    of its own, except through a subresource; if they are unreadable, those of `live` are used. `ignore` are the fields
+    that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are not objects.
     """
     try:
-        before, stored = _apart({} if live is None else live)
-        after, given = _apart(new)
+        before, stored = _split_managed({} if live is None else live)
+        after, given = _split_managed(new)
         if subresource is not None or given is None or given == stored:
             given = stored
         is_same = live is not None and same_object(before, after)
@@ -311,8 +311,8 @@ def track_update(
         if managers or live is None:
             entry = ManagedEntry(manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource)
             changes = compare(before, after, shape).beyond(ignore)
-            managers = cap_updates(record_update(fit(managers, shape, changes), changes, entry))
-        if is_same and managers == _readable(stored):
+            managers = cap_updates(record_update(fit_to_schema(managers, shape, changes), changes, entry))
+        if is_same and managers == _parse_or_empty(stored):
             return Applied(as_object(live), changed=False)
         return Applied(with_managed(after, managers), changed=True)
     except RecursionError:
@@ -320,63 +320,63 @@ def track_update(
 
 
 def record_update(managers: Managers, changes: Changes, entry: ManagedEntry) -> Managers:
-    """The entries after a write that made these changes; `entry` says who wrote, how and when, and owns nothing yet."""
+    """The entries after a write that made these changes; `entry` is the writer's, and owns nothing yet."""
     taken = changes.changed - NEVER_TRACKED
-    settled = dict(give_up(managers, changes))
+    settled = dict(remove_lost_fields(managers, changes))
     if taken:
         held = settled.get(entry.key)
         settled[entry.key] = replace(entry, fields=held.fields | taken if held else taken)
     return settled
 
 
-def fit(managers: Managers, shape: Shape, changes: Changes | None = None) -> dict[EntryKey, ManagedEntry]:
-    """The entries as they read under this shape: a schema may have made something indivisible since they were made.
+def fit_to_schema(managers: Managers, shape: Shape, changes: Changes | None = None) -> dict[EntryKey, ManagedEntry]:
+    """The entries as they apply under this shape: the schema may have made a field atomic since they were written.
 
-    With `changes`, only where something changed, which is all that an update needs to know.
+    With `changes`, only along the changed fields, which is all that an update needs.
     """
     if changes is None:
         return {key: entry.owning(entry.fields.fitted(shape)) for key, entry in managers.items()}
     along = changes.changed | changes.removed
     return {
-        key: entry.owning(entry.fields.fitted(shape, along=along)) if _meets(entry, along) else entry
+        key: entry.owning(entry.fields.fitted(shape, along=along)) if _overlaps(entry, along) else entry
         for key, entry in managers.items()
     }
 
 
-def give_up(managers: Managers, changes: Changes) -> Managers:
-    """The entries without what was changed or removed by somebody else; whoever owns nothing any more goes."""
+def remove_lost_fields(managers: Managers, changes: Changes) -> Managers:
+    """The entries without the fields that another manager changed or removed; empty entries are dropped."""
     lost = changes.changed | changes.removed
     settled = {
-        key: entry.owning(entry.fields - lost) if _meets(entry, lost) else entry for key, entry in managers.items()
+        key: entry.owning(entry.fields - lost) if _overlaps(entry, lost) else entry for key, entry in managers.items()
     }
     return {key: entry for key, entry in settled.items() if entry.fields.tree}
 
 
-def _meets(entry: ManagedEntry, fields: FieldSet) -> bool:
-    """Whether the entry may own some of these fields, or some above or below them; most are about another part."""
+def _overlaps(entry: ManagedEntry, fields: FieldSet) -> bool:
+    """Whether the entry may own some of these fields, or some above or below them; a cheap check of the top level."""
     return not fields.tree.keys().isdisjoint(entry.fields.tree)
 
 
 def is_reset(managed: Tree) -> bool:
-    """Whether this value of `managedFields` asks to forget all owners: `[]`, or a list with one empty entry."""
+    """Whether this value of `managedFields` removes all owners: `[]`, or a list with one empty entry."""
     return isinstance(managed, list) and managed in ([], [{}])
 
 
 def as_object(tree: Tree) -> dict[str, Tree]:
-    """The tree as a map; BadPatch if it is no object at all."""
+    """The tree as a map; raises BadPatch if it is not one."""
     if not isinstance(tree, dict):
         raise BadPatch(f"an object must be a map, not {type(tree).__name__}")
     return tree
 
 
 def managed_fields(tree: Tree) -> Tree:
-    """What stands in `metadata.managedFields`; None if there is no such thing."""
+    """The value of `metadata.managedFields`; None if there is none."""
     return None if tree is None else _metadata(as_object(tree)).get("managedFields")
 
 
 def without_managed(tree: Tree) -> dict[str, Tree]:
-    """The object without its `managedFields`; BadPatch if it is no object at all."""
-    return _apart(tree)[0]
+    """The object without its `managedFields`; raises BadPatch if it is not a map."""
+    return _split_managed(tree)[0]
 
 
 def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
@@ -387,20 +387,20 @@ def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
 
 
 def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
-    """Whether two objects without managedFields are the same but for the version that the store counts."""
+    """Whether two objects without managedFields are the same except for their resourceVersion."""
     if old is new:
         return True
     if old.keys() != new.keys():
         return False
     for name, member in old.items():
         other = new[name]
-        if member is not other and name != "metadata" and not alike(member, other):
+        if member is not other and name != "metadata" and not json_equal(member, other):
             return False
-    return alike(_unversioned(old), _unversioned(new))
+    return json_equal(_unversioned(old), _unversioned(new))
 
 
-def _apart(tree: Tree) -> tuple[dict[str, Tree], Tree]:
-    """The object without its `managedFields`, and what stood there; None if there is no such thing."""
+def _split_managed(tree: Tree) -> tuple[dict[str, Tree], Tree]:
+    """The object without its `managedFields`, and their value; None if there is none."""
     found = as_object(tree)
     metadata = _metadata(found)
     if "managedFields" not in metadata:
@@ -413,10 +413,10 @@ def _apart(tree: Tree) -> tuple[dict[str, Tree], Tree]:
 def _managers_of_write(stored: Tree, given: Tree) -> Managers:
     if given is not stored and is_reset(given):
         return {}
-    return _readable(given) or _readable(stored)
+    return _parse_or_empty(given) or _parse_or_empty(stored)
 
 
-def _readable(managed: Tree) -> Managers:
+def _parse_or_empty(managed: Tree) -> Managers:
     try:
         return parse_managed(managed)
     except BadPatch:

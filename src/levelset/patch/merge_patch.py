@@ -1,7 +1,7 @@
-"""Merge patch (RFC 7396): a patch looks like the document, and null takes away.
+"""Merge patch (RFC 7396): applying one, and computing the one between two documents.
 
-Trees are values here: neither argument is ever changed. A result shares the parts of the document that the patch
-leaves alone, and shares nothing with the patch; who wants to edit a result in place copies it first.
+Neither argument is ever changed. A result shares the parts of the document that the patch does not touch, and shares
+nothing with the patch; copy a result before editing it in place.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from levelset.errors import BadPatch
 from levelset.objects import json_tree
 from levelset.objects.json_tree import Tree
-from levelset.patch.json_patch import alike
+from levelset.patch.json_patch import json_equal
 
 __all__ = ["apply_merge", "make_merge"]
 
@@ -20,8 +20,8 @@ def apply_merge(document: Any, patch: Any, *, like_kubernetes: bool = False) -> 
     """The document with the patch merged in: maps member by member, null removes, everything else replaces.
 
     Every tree is a patch and fits every document; BadPatch is raised only for a patch too deep to be walked. A list
-    is taken as it is, with the nulls inside. `like_kubernetes` does what a Kubernetes server does there: null members
-    of maps inside the list are dropped, null items stay.
+    is taken as it is, with the nulls inside. `like_kubernetes` treats it as kube-apiserver does: null members of maps
+    inside the list are dropped, null items stay.
     """
     try:
         given: Tree = patch
@@ -60,7 +60,7 @@ def _merged(document: Tree, patch: dict[str, Tree], *, prune: bool) -> dict[str,
 
 
 def _taken(value: Tree, *, prune: bool) -> Tree:
-    """What a patch brings in place of something else; never an object of the patch itself."""
+    """A copy of a value of the patch that replaces something in the document."""
     return _pruned(value) if prune else json_tree.copy_tree(value)
 
 
@@ -87,14 +87,14 @@ def _difference(before: dict[str, Tree], after: dict[str, Tree], path: Path) -> 
         old = before[name]
         if old is new:
             continue
-        if isinstance(new, str):  # most leaves are; a text is equal to nothing but a text
+        if isinstance(new, str):  # most leaves are strings, which need no JSON comparison
             if old != new:
                 patch[name] = new
         elif isinstance(new, dict) and isinstance(old, dict):
             inner = _difference(old, new, (*path, name))
             if inner:
                 patch[name] = inner
-        elif not alike(old, new):
+        elif not json_equal(old, new):
             patch[name] = _member(new, path, name)
     for name in before:
         if name not in after:
@@ -103,7 +103,7 @@ def _difference(before: dict[str, Tree], after: dict[str, Tree], path: Path) -> 
 
 
 def _member(value: Tree, path: Path, name: str) -> Tree:
-    """A value as the member of a patch, where null would mean something else."""
+    """A value as the member of a patch; raises BadPatch for null, which would mean removal."""
     if value is None:
         field = json_tree.format_path((*path, name))
         raise BadPatch(f"a merge patch cannot set {field} to null: leave it out, or use a JSON patch", field=field)

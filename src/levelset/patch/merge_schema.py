@@ -1,14 +1,12 @@
-"""Shapes: what a schema says about how a tree may be merged, and nothing else.
+"""Merge schemas: the part of a kind's schema that strategic merge patch and server-side apply need.
 
-Strategic merge and server-side apply ask one question of a schema at every node: is this a scalar, a map, a list of
-keyed items, a set, or one indivisible value? A `Shape` is that answer. It is made from an OpenAPI or structural
-schema (`shape_of`), or looked up for a built-in kind (`builtin_shape`). Without a schema `ANYTHING` stands in: maps
-are merged member by member and lists are whole.
+At every node a merge needs to know whether the value is a scalar, a map, a list of keyed items, a set, or atomic. A
+`Shape` holds that. It is built from an OpenAPI or structural schema (`shape_of`, `resource_shape`) or looked up for a
+built-in kind (`builtin_shape`). Without a schema, `ANYTHING` is used: maps are merged member by member, lists are
+atomic.
 
-The shapes of Kubernetes' built-in kinds, read from the facts that ship with the package.
-
-The facts (`builtin_shapes.json`, written by `scripts/generate_shapes.py`) are read when the first kind is asked for,
-once per process; a kind's own part is worked out when that kind is asked for.
+The merge schemas of built-in kinds ship with the package (`builtin_shapes.json`, written by
+`scripts/generate_shapes.py`). The file is read once per process, on first use; a kind's shape is built on first use.
 """
 
 from collections.abc import Mapping
@@ -23,18 +21,18 @@ import msgspec
 from levelset.errors import BadObject
 from levelset.objects.json_tree import Tree
 
-__all__ = ["ANYTHING", "OBJECT_META", "Shape", "ShapeReader", "builtin_shape", "resource_shape", "shape_of"]
+__all__ = ["ANYTHING", "OBJECT_META", "Shape", "ShapeBuilder", "builtin_shape", "resource_shape", "shape_of"]
 
 ListType = Literal["atomic", "set", "map"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shape:
-    """How one node of a tree is merged.
+    """How one node of an object is merged.
 
     `fields` are the members that are known by name, `items` the shape of all other members of a map, or of a list's
     items. `keys` are the list-map keys of server-side apply, `defaults` their defaults. `merge_key` and `strategies`
-    are what strategic merge goes by: a list with strategy "merge" and no key is a set of scalars.
+    are for strategic merge: a list with strategy "merge" and no key is a set of scalars.
 
     Shapes are compared by identity and may be cyclic: the schema of a schema contains itself.
     """
@@ -49,22 +47,22 @@ class Shape:
     strategies: frozenset[str] = frozenset()
 
     def member(self, name: str) -> "Shape":
-        """The shape of the member `name` of a map; ANYTHING where the schema is silent."""
+        """The shape of the member `name` of a map; ANYTHING if the schema does not declare it."""
         return self.fields.get(name) or self.items or ANYTHING
 
     def item(self) -> "Shape":
-        """The shape of a list's items; ANYTHING where the schema is silent."""
+        """The shape of a list's items; ANYTHING if the schema does not declare them."""
         return self.items or ANYTHING
 
     def __repr__(self) -> str:
-        # One level deep only: a cyclic shape has no end.
+        # One level deep only: a shape may be cyclic.
         known = sorted(self.fields)
         return f"Shape(fields={known}, list_type={self.list_type!r}, keys={self.keys}, merge_key={self.merge_key!r})"
 
 
 ANYTHING = Shape()
 
-# Written out rather than read from the built-in kinds, so that custom resources cost no file; a test compares the two.
+# Written out rather than read from `builtin_shapes.json`, so that custom resources need no file; a test compares both.
 OBJECT_META = Shape(
     fields={
         "finalizers": Shape(list_type="set", strategies=frozenset({"merge"})),
@@ -84,19 +82,19 @@ OBJECT_META = Shape(
 def shape_of(schema: Any, definitions: Mapping[str, Any] | None = None) -> Shape:
     """The shape that an OpenAPI v3 or structural schema describes.
 
-    `definitions` are the schemas that a `$ref` names by its last segment. A reference that they do not hold, and any
-    part that is no schema, is ANYTHING: whether a schema is sound is checked where it is registered, not here.
+    `definitions` are the schemas that a `$ref` names by its last segment. An unknown reference and any part that is
+    not a schema become ANYTHING: schemas are validated where they are registered, not here.
     """
     try:
-        return ShapeReader(definitions or {}).read(schema)
+        return ShapeBuilder(definitions or {}).read(schema)
     except RecursionError as error:
-        raise BadObject("the schema is nested too deeply to be read", field="") from error
+        raise BadObject("the schema is nested too deeply to build a merge schema from it", field="") from error
 
 
 def resource_shape(schema: Any, definitions: Mapping[str, Any] | None = None) -> Shape:
-    """The shape of a whole custom resource: its structural schema, with apiVersion, kind and metadata as in every kind.
+    """The shape of a custom resource: its structural schema, with apiVersion, kind and metadata as in every kind.
 
-    What the schema itself says about metadata is left aside; it can only restrict names, never the way of merging.
+    The schema's own `metadata` is ignored: it can only restrict names and does not affect merging.
     """
     return _with_meta(shape_of(schema, definitions))
 
@@ -112,11 +110,11 @@ _MAP_TYPE = "x-kubernetes-map-type"
 _MERGE_KEY = "x-kubernetes-patch-merge-key"
 _STRATEGY = "x-kubernetes-patch-strategy"
 _EMBEDDED = "x-kubernetes-embedded-resource"
-_OWN_WORDS = (_LIST_TYPE, _LIST_KEYS, _MAP_TYPE, _MERGE_KEY, _STRATEGY)
+_MERGE_KEYWORDS = (_LIST_TYPE, _LIST_KEYS, _MAP_TYPE, _MERGE_KEY, _STRATEGY)
 
 
-class ShapeReader:
-    """Reads shapes from schemas that refer to each other; what was read once is kept and shared."""
+class ShapeBuilder:
+    """Builds shapes from schemas that refer to each other; each definition is built once and shared."""
 
     def __init__(self, definitions: Mapping[str, Tree]) -> None:
         self._definitions = definitions
@@ -128,51 +126,51 @@ class ShapeReader:
             return ANYTHING
         name = _reference(schema)
         if name is None:
-            return self._settle(Shape(), schema)
-        # A property may add words of its own beside its reference (a list type, a strategy): each combination is a
-        # shape of its own. It is known before it is filled, so that a definition may contain itself.
-        own = {word: schema[word] for word in _OWN_WORDS if word in schema}
+            return self._fill(Shape(), schema)
+        # A property may add merge keywords beside its reference (a list type, a strategy): each combination has its own
+        # shape. It is registered before it is filled, so that a definition may contain itself.
+        own = {keyword: schema[keyword] for keyword in _MERGE_KEYWORDS if keyword in schema}
         key = (name, repr(own))
         if key not in self._known:
             self._known[key] = shape = Shape()
-            self._known[key] = self._settle(shape, {**self._target(name), **own})
+            self._known[key] = self._fill(shape, {**self._target(name), **own})
         return self._known[key]
 
     def _target(self, name: str) -> dict[str, Tree]:
-        """The definition called `name`, through definitions that are only references to others."""
-        words: dict[str, Tree] = {}
+        """The definition called `name`, following definitions that are only references to others."""
+        merged: dict[str, Tree] = {}
         seen: set[str] = set()
         while name not in seen:
             seen.add(name)
             found = self._definitions.get(name)
             if not isinstance(found, dict):
                 break
-            words = {**found, **words}
+            merged = {**found, **merged}
             further = _reference(found)
             if further is None:
                 break
             name = further
-        return words
+        return merged
 
-    def _settle(self, shape: Shape, tree: Mapping[str, Tree]) -> Shape:
-        """Fills the new, empty `shape` from `tree`; ANYTHING in its place where the schema has nothing to say."""
+    def _fill(self, shape: Shape, tree: Mapping[str, Tree]) -> Shape:
+        """Fills the new, empty `shape` from `tree`; returns ANYTHING instead if the schema declares nothing."""
         known = self._fields(tree)
         rest = tree.get("items", tree.get("additionalProperties"))
         items = self.read(rest) if isinstance(rest, dict) else None
         filled = _with_meta(Shape(fields=known)).fields if tree.get(_EMBEDDED) is True else known
-        words: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "fields": filled,
-            # Beside known fields, ANYTHING has to be said; alone it is what a silent schema means.
+            # Beside known fields, ANYTHING must be explicit; alone it is the meaning of an empty schema.
             "items": None if items is ANYTHING and not filled else items,
             "atomic": tree.get(_MAP_TYPE) == "atomic",
             "merge_key": _text(tree.get(_MERGE_KEY)),
             "strategies": _strategies(tree.get(_STRATEGY)),
-            **self._list_words(tree),
+            **self._list_attributes(tree),
         }
-        if not any(words.values()):
+        if not any(attributes.values()):
             return ANYTHING
-        for word, value in words.items():
-            object.__setattr__(shape, word, value)  # the knot of a cyclic shape can only be tied after the fact
+        for attribute, value in attributes.items():
+            object.__setattr__(shape, attribute, value)  # a cyclic shape can only be closed after it was created
         return shape
 
     def _fields(self, tree: Mapping[str, Tree]) -> dict[str, Shape]:
@@ -181,7 +179,7 @@ class ShapeReader:
             return {}
         return {name: self.read(one) for name, one in properties.items()}
 
-    def _list_words(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
+    def _list_attributes(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
         kind = tree.get(_LIST_TYPE)
         if kind == "set":
             return {"list_type": "set"}
@@ -204,7 +202,7 @@ class ShapeReader:
 
 
 def _reference(tree: Mapping[str, Tree]) -> str | None:
-    """The name that a schema refers to, with `$ref` or with an `allOf` of one `$ref` as OpenAPI v3 documents do."""
+    """The name that a schema refers to, by `$ref` or by an `allOf` with one `$ref` as in OpenAPI v3 documents."""
     found = tree.get("$ref")
     parts = tree.get("allOf")
     if found is None and isinstance(parts, list) and len(parts) == 1:
@@ -222,28 +220,28 @@ def _strategies(value: Tree) -> frozenset[str]:
 
 
 def builtin_shape(group: str, version: str, kind: str) -> Shape | None:
-    """The shape of a built-in kind (`builtin_shape("apps", "v1", "Deployment")`); None for kinds that are not built in.
+    """The shape of a built-in kind (`builtin_shape("apps", "v1", "Deployment")`); None for other kinds.
 
     The core group is `""`. The same kind always gives the same shape.
     """
-    facts = _facts()
-    name = facts.kinds.get(f"{group}/{version}/{kind}")
+    builtin = _builtin_definitions()
+    name = builtin.kinds.get(f"{group}/{version}/{kind}")
     if name is None:
         return None
-    with facts.reading:
-        return facts.reader.read({"$ref": name})
+    with builtin.lock:
+        return builtin.builder.read({"$ref": name})
 
 
-class _Facts:
-    """The file's content: which kind is which definition, and a reader of definitions."""
+class _BuiltinDefinitions:
+    """The content of `builtin_shapes.json`: the definition of each kind, and a builder for the definitions."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.kinds: dict[str, str] = content["kinds"]
-        self.reader = ShapeReader(content["definitions"])
-        self.reading = Lock()  # a shape that is being read is already known, but not yet whole
+        self.builder = ShapeBuilder(content["definitions"])
+        self.lock = Lock()  # a shape that is being built is already registered, but not yet complete
 
 
 @cache
-def _facts() -> _Facts:
+def _builtin_definitions() -> _BuiltinDefinitions:
     content = Path(__file__).with_name("builtin_shapes.json").read_bytes()
-    return _Facts(msgspec.json.decode(content))
+    return _BuiltinDefinitions(msgspec.json.decode(content))

@@ -1,18 +1,15 @@
-"""Strategic merge patch: a merge patch that knows which lists are merged, by which key.
+"""Strategic merge patch: applying one, and computing the one between two or three versions of an object.
 
-What merges how comes from the kind's `Shape`. The semantics are those of Kubernetes' server, in particular the order
-of merged lists: what the patch names stands in the patch's order (or in that of `$setElementOrder`), every other item
-keeps its place before the items that it stood before. So a new item alone comes first.
+Which lists are merged, and by which key, comes from the kind's `Shape`. The semantics are those of kube-apiserver, in
+particular the order of merged lists: items in the patch are in the patch's order (or in that of `$setElementOrder`),
+every other item stays before the items that it preceded. So a new item alone comes first.
 
-Trees are values here: neither argument is ever changed. A result shares the parts of the document that the patch
-leaves alone, and shares nothing with the patch; who wants to edit a result in place copies it first.
+Directives are members of a patch that say how to merge: `$patch` selects merge, replace or delete; `$retainKeys` names
+all members that may remain; `$setElementOrder/<list>` gives the order of a list; `$deleteFromPrimitiveList/<list>`
+removes scalars from one.
 
-The directives of a strategic merge patch: members that say how to merge, beside those that say what.
-
-`$patch` chooses between merge, replace and delete; `$retainKeys` names all members that may remain;
-`$setElementOrder/<list>` gives the order of a list; `$deleteFromPrimitiveList/<list>` takes scalars out of one.
-
-The difference of two objects as a strategic merge patch, and of three as a client-side apply needs it.
+Neither argument is ever changed. A result shares the parts of the document that the patch does not touch, and shares
+nothing with the patch; copy a result before editing it in place.
 """
 
 from collections.abc import Collection, Hashable
@@ -23,7 +20,7 @@ from levelset.errors import BadPatch, PatchFailed
 from levelset.objects import json_tree
 from levelset.objects.json_tree import Tree
 from levelset.objects.names import quote
-from levelset.patch.json_patch import alike
+from levelset.patch.json_patch import json_equal
 from levelset.patch.merge_schema import Shape
 
 __all__ = [
@@ -58,7 +55,7 @@ _MODES: Final[dict[str, Mode]] = {"merge": "merge", "replace": "replace", "delet
 
 @dataclass(slots=True)
 class Directives:
-    """A map of a patch, sorted out: its mode, its plain members, and what its directives say about them."""
+    """A map of a patch: its mode, its plain members, and its directives."""
 
     mode: Mode
     members: dict[str, Tree]
@@ -68,11 +65,11 @@ class Directives:
 
 
 def read_directives(patch: dict[str, Tree], where: Where) -> Directives:
-    """Sorts out one map of a patch; BadPatch, naming the field, for a directive that makes no sense."""
+    """Splits one map of a patch into members and directives; raises BadPatch for an invalid directive."""
     found = Directives(mode_of(patch, where), {})
     for name, value in patch.items():
         if not isinstance(name, str):
-            raise BadPatch(f"a member of {json_tree.format_path(where) or 'the patch'} has a name that is no text")
+            raise BadPatch(f"a member of {json_tree.format_path(where) or 'the patch'} has a name that is not a string")
         if not is_directive(name):
             found.members[name] = value
         elif name == RETAIN:
@@ -86,12 +83,12 @@ def read_directives(patch: dict[str, Tree], where: Where) -> Directives:
 
 
 def is_directive(name: str) -> bool:
-    """Says whether a member's name is reserved for a directive."""
+    """Whether a member's name is reserved for a directive."""
     return name[:1] == "$" and (name in (PATCH, RETAIN) or name.startswith((ORDER, REMOVE)))
 
 
 def mode_of(patch: dict[str, Tree], where: Where) -> Mode:
-    """What `$patch` says in this map; merge if it says nothing."""
+    """The mode that `$patch` selects in this map; merge without it."""
     if PATCH not in patch:
         return "merge"
     mode = patch[PATCH]
@@ -99,18 +96,18 @@ def mode_of(patch: dict[str, Tree], where: Where) -> Mode:
     if known is not None:
         return known
     name = json_tree.format_path((*where, PATCH))
-    raise BadPatch(f"{name} is {quote(mode)}; known are delete, merge and replace", field=name)
+    raise BadPatch(f"{name} is {quote(mode)}; expected delete, merge or replace", field=name)
 
 
 def deletes_itself(value: Tree, where: Where) -> bool:
-    """Says whether a value of a patch is a map with `$patch: delete`."""
+    """Whether a value of a patch is a map with `$patch: delete`."""
     return isinstance(value, dict) and mode_of(value, where) == "delete"
 
 
 def stripped(value: Tree, where: Where) -> Tree:
-    """What a patch's value means where there is nothing to merge it with: a copy without directives and null members.
+    """A patch's value where there is nothing to merge it with: a copy without directives and null members.
 
-    In a list, an item that says delete or replace is only a directive.
+    In a list, an item with `$patch: delete` or `$patch: replace` is only a directive.
     """
     if isinstance(value, dict):
         return stripped_map(value, where)
@@ -141,7 +138,7 @@ def stripped_list(items: list[Tree], where: Where) -> list[Tree]:
 
 
 def scalar_key(value: Tree) -> Hashable | None:
-    """Something to find a scalar by, keeping true and 1 apart; None for null and for what is no scalar."""
+    """A hashable key of a scalar that distinguishes true from 1; None for null and for containers."""
     if isinstance(value, bool):
         return (bool, value)
     return value if isinstance(value, str | int | float) else None
@@ -152,7 +149,7 @@ def _target(name: str, prefix: str, where: Where) -> str:
     if head == prefix and slash and target:
         return target
     full = json_tree.format_path((*where, name))
-    raise BadPatch(f"{full} is no directive: write {prefix}/ and the name of a list", field=full)
+    raise BadPatch(f"{full} is not a directive: write {prefix}/ and the name of a list", field=full)
 
 
 def _list(value: Tree, name: str, where: Where) -> list[Tree]:
@@ -183,13 +180,13 @@ def _check_retained(found: Directives, where: Where) -> None:
 def apply_strategic(document: Any, patch: Any, shape: Shape) -> dict[str, Any]:
     """The document with the patch merged in; a document of None is an empty one.
 
-    BadPatch, with the field, is a patch that makes no sense for this shape: an unknown directive, an item without its
-    merge key, an order that does not name what the patch sets. PatchFailed is a sound patch on a document where a
-    list or map is something else. A Kubernetes server answers 500 to both; 400 and 422 say better whose fault it is.
+    Raises BadPatch, with the field, for a patch that is invalid for this shape: an unknown directive, an item without
+    its merge key, an order that does not contain what the patch sets. Raises PatchFailed for a valid patch on a
+    document whose list or map is something else. kube-apiserver responds to both with 500; 400 and 422 are used here.
 
-    Two things are kinder than there: `$patch: merge` is allowed and says what happens anyway, and `$patch: replace`
-    on a map that is not there sets it instead of dropping it. An item of a list that says `$patch: replace` makes the
-    other items replace the whole list, and is itself left out, as there.
+    Two things are more lenient than in kube-apiserver: `$patch: merge` is allowed and is the default, and
+    `$patch: replace` on a missing map sets it instead of dropping it. As there, an item of a list with
+    `$patch: replace` makes the other items replace the whole list, and is itself left out.
     """
     tree: Tree = {} if document is None else document
     change: Tree = patch
@@ -247,7 +244,7 @@ def _merge_member(
 
 
 class _Entry(NamedTuple):
-    """An item of a list, and where it stood in the document; None if it is new."""
+    """An item of a list, and its index in the document; None if it is new."""
 
     item: Tree
     place: int | None
@@ -264,7 +261,7 @@ def _merged_list(old: list[Tree], change: list[Tree], shape: Shape, where: Where
     entries: list[_Entry] = []
     known: dict[Hashable, int] = {}
     for place, item in enumerate(old):
-        key = _found_key(item, shape.merge_key)
+        key = _key_of(item, shape.merge_key)
         if key is None or key not in gone:
             known.setdefault(key, len(entries))
             entries.append(_Entry(item, place))
@@ -282,7 +279,7 @@ def _merged_list(old: list[Tree], change: list[Tree], shape: Shape, where: Where
 
 
 def _replaces(change: list[Tree], where: Where) -> bool:
-    """Says whether an item directs that the others replace the list; BadPatch if one directs nonsense."""
+    """Whether an item has `$patch: replace`, so that the others replace the list; raises BadPatch if one is invalid."""
     modes = {mode_of(item, (*where, index)) for index, item in enumerate(change) if isinstance(item, dict)}
     return "replace" in modes
 
@@ -301,7 +298,7 @@ def _merged_set(old: list[Tree], change: list[Tree], where: Where) -> list[_Entr
     for item, place in zip([*old, *change], places, strict=True):
         key = scalar_key(item)
         if key is None and place is None:
-            raise BadPatch(f"{json_tree.format_path(where)} is a set of scalars; the patch has something else in it")
+            raise BadPatch(f"{json_tree.format_path(where)} is a set of scalars; the patch contains something else")
         if key is None or key not in known:
             known.add(key)
             entries.append(_Entry(item, place))
@@ -312,7 +309,8 @@ def _ordered_list(old: Tree, change: Tree, order: list[Tree], shape: Shape, wher
     """A list that comes with `$setElementOrder`."""
     if not isinstance(change, list):
         raise BadPatch(
-            f"{json_tree.format_path(where)} has an element order, but is no list", field=json_tree.format_path(where)
+            f"{json_tree.format_path(where)} has an element order but is not a list",
+            field=json_tree.format_path(where),
         )
     wanted = _order_keys(order, shape, where)
     _check_order(wanted, _patch_keys(change, shape, where), where)
@@ -325,31 +323,31 @@ def _ordered_list(old: Tree, change: Tree, order: list[Tree], shape: Shape, wher
 
 
 def _with_freed_places(entries: list[_Entry], length: int) -> list[_Entry]:
-    """Lets as many new items as were deleted count as standing at the end of the document's list.
+    """Treats as many new items as were deleted as if they were at the end of the document's list.
 
-    Kubernetes deletes and appends in place, and then asks the same list for its order; its tests pin the outcome.
+    Kubernetes deletes and appends in place, and then uses the same list for its order; its tests pin the outcome.
     """
     new = [entry for entry in entries if entry.place is None]
-    kept = [entry for entry in entries if entry.place is not None]
-    freed = length - len(kept)
-    return [*kept, *(entry._replace(place=length + index) for index, entry in enumerate(new[:freed])), *new[freed:]]
+    old = [entry for entry in entries if entry.place is not None]
+    freed = length - len(old)
+    return [*old, *(entry._replace(place=length + index) for index, entry in enumerate(new[:freed])), *new[freed:]]
 
 
 def _reordered(old: Tree, order: list[Tree], shape: Shape, where: Where) -> list[Tree]:
-    """A list of the document of which the patch gives the order only."""
+    """A list of the document for which the patch contains only an order."""
     entries = [_Entry(item, place) for place, item in enumerate(_old_list(old, where))]
     return _arranged(entries, _order_keys(order, shape, where), shape)
 
 
 def _arranged(entries: list[_Entry], order: list[Hashable], shape: Shape) -> list[Tree]:
-    """The items in their order: those that `order` names as it says, the others before what they stood before."""
+    """The items in their order: those in `order` as it says, the others before the items that they preceded."""
     ranks: dict[Hashable, int] = {}
     for key in order:
         ranks.setdefault(key, len(ranks))
     named: list[tuple[int, _Entry]] = []
     others: list[_Entry] = []
     for entry in entries:
-        rank = ranks.get(_found_key(entry.item, shape.merge_key))
+        rank = ranks.get(_key_of(entry.item, shape.merge_key))
         if rank is None:
             others.append(entry)
         else:
@@ -369,11 +367,11 @@ def _place(entry: _Entry) -> float:
 
 
 def _patch_keys(change: list[Tree], shape: Shape, where: Where) -> list[Hashable]:
-    """What the items of a patch are found by, without those that only direct."""
+    """The keys of the items of a patch, without those that are only directives."""
     keys: list[Hashable] = []
     for index, item in enumerate(change):
         if not isinstance(item, dict) or mode_of(item, (*where, index)) == "merge":
-            key = _found_key(item, shape.merge_key)
+            key = _key_of(item, shape.merge_key)
             keys += [] if key is None else [key]
     return keys
 
@@ -382,17 +380,17 @@ def _order_keys(order: list[Tree], shape: Shape, where: Where) -> list[Hashable]
     place = (*where[:-1], f"{ORDER}/{where[-1]}")
     keys: list[Hashable] = []
     for index, item in enumerate(order):
-        key = _found_key(item, shape.merge_key)
+        key = _key_of(item, shape.merge_key)
         if key is None:
             full = json_tree.format_path((*place, index))
-            by = f"an object with {shape.merge_key}" if shape.merge_key else "a scalar, for the list has no merge key"
+            by = f"an object with {shape.merge_key}" if shape.merge_key else "a scalar: the list has no merge key"
             raise BadPatch(f"{full} must be {by}", field=full)
         keys.append(key)
     return keys
 
 
 def _check_order(order: list[Hashable], keys: list[Hashable], where: Where) -> None:
-    """Every item that the patch sets must be in the order, and they must follow each other as they do there."""
+    """Checks that every item that the patch sets is in the order, in the same sequence."""
     waiting = iter(order)
     for key in keys:
         if key not in waiting:
@@ -405,14 +403,14 @@ def _item_key(item: Tree, merge_key: str, where: Where) -> Hashable:
     full = json_tree.format_path(where)
     if not isinstance(item, dict):
         raise BadPatch(f"{full} must be an object with {merge_key}, the list's merge key", field=full)
-    key = _found_key(item, merge_key)
+    key = _key_of(item, merge_key)
     if key is None and item != {"$patch": "merge"}:
         raise BadPatch(f"{full} has no {merge_key}, the list's merge key", field=full)
     return key
 
 
-def _found_key(item: Tree, merge_key: str | None) -> Hashable | None:
-    """What an item is found by: its merge key's value, or itself in a list without one; None if that is no scalar."""
+def _key_of(item: Tree, merge_key: str | None) -> Hashable | None:
+    """The key of an item: its merge key's value, or itself in a list without one; None if that is not a scalar."""
     if merge_key is None:
         return scalar_key(item)
     return scalar_key(item.get(merge_key)) if isinstance(item, dict) else None
@@ -422,7 +420,9 @@ def _old_list(old: Tree, where: Where) -> list[Tree]:
     if isinstance(old, list):
         return old
     path = json_tree.format_pointer(where)
-    raise PatchFailed(f"the patch orders {json_tree.format_path(where)}, which is no list in the document", path=path)
+    raise PatchFailed(
+        f"the patch orders {json_tree.format_path(where)}, which is not a list in the document", path=path
+    )
 
 
 def _without(items: list[Tree], gone: list[Tree], where: Where) -> list[Tree]:
@@ -438,42 +438,41 @@ Map = dict[str, Tree]
 def make_strategic(before: Any, after: Any, shape: Shape) -> dict[str, Any]:
     """A patch that leads from `before` to `after` when `apply_strategic` applies it; empty if the two are the same.
 
-    It shares nothing with either. BadPatch, with the field, for what no strategic merge
-    patch can say: a new null member, also inside a list that has to be sent, and members that are named like a
-    directive. Lists that are not what their shape says (two items with one key, a set with an item twice) are
-    replaced as a whole.
+    It shares nothing with either. Raises BadPatch, with the field, for what a strategic merge patch cannot express: a
+    new null member, also inside a list that has to be sent, and members that are named like a directive. Lists that
+    violate their shape (two items with one key, a set with an item twice) are replaced as a whole.
     """
-    return _made(_Maker(exact=True), before, after, before, shape)
+    return _build(_PatchBuilder(exact=True), before, after, before, shape)
 
 
 def make_strategic_three_way(original: Any, modified: Any, current: Any, shape: Shape) -> dict[str, Any]:
-    """A patch that brings `current` to `modified`, taking away only what `original` had and `modified` has not.
+    """A patch that brings `current` to `modified`, removing only what is in `original` and not in `modified`.
 
-    `original` is what was applied the last time (None the first time), `modified` what is applied now, `current` what
-    the server has. What others added to `current` stays. A null member of `modified` asks for the member's removal.
+    `original` is what was applied last time (None the first time), `modified` what is applied now, `current` the live
+    object. What other writers added to `current` stays. A null member of `modified` removes the member.
     """
-    return _made(_Maker(exact=False), {} if original is None else original, modified, current, shape)
+    return _build(_PatchBuilder(exact=False), {} if original is None else original, modified, current, shape)
 
 
-def _made(maker: "_Maker", original: Tree, modified: Tree, current: Tree, shape: Shape) -> Map:
+def _build(builder: "_PatchBuilder", original: Tree, modified: Tree, current: Tree, shape: Shape) -> Map:
     if not (isinstance(original, dict) and isinstance(modified, dict) and isinstance(current, dict)):
-        raise BadPatch("a strategic merge patch is the difference of objects; one of these is none")
+        raise BadPatch("a strategic merge patch is the difference of objects; one of these is not an object")
     try:
-        return maker.map_patch(original, modified, current, shape, ())
+        return builder.map_patch(original, modified, current, shape, ())
     except RecursionError as error:
         raise BadPatch("the documents are nested too deeply to be compared") from error
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker:
-    """Makes patches; an exact one refuses the nulls that it cannot express, otherwise they mean removal."""
+class _PatchBuilder:
+    """Builds patches; with `exact`, a null that cannot be expressed raises BadPatch, otherwise it means removal."""
 
     exact: bool
 
     def map_patch(
         self, original: Map, modified: Map, current: Map, shape: Shape, where: Where, *, retain: bool = False
     ) -> Map:
-        """What to send for one map; empty for nothing."""
+        """The patch for one map; empty if nothing changes."""
         patch: Map = {}
         for name, wanted in modified.items():
             inner = (*where, name)
@@ -493,7 +492,7 @@ class _Maker:
         return patch
 
     def _member_patch(self, was: Tree, wanted: Tree, have: Tree, shape: Shape, where: Where) -> Map:
-        """The members of the patch that bring one member of a map, which is there, to what is wanted."""
+        """The members of the patch that change one existing member of a map to the wanted value."""
         name = str(where[-1])
         if isinstance(wanted, dict) and isinstance(have, dict) and "replace" not in shape.strategies:
             inner = self.map_patch(
@@ -505,7 +504,7 @@ class _Maker:
                 retain="retainKeys" in shape.strategies,
             )
             return {name: inner} if inner else {}
-        if alike(wanted, have):
+        if json_equal(wanted, have):
             return {}
         if isinstance(wanted, list) and isinstance(have, list) and "merge" in shape.strategies:
             past = was if isinstance(was, list) else []
@@ -518,15 +517,15 @@ class _Maker:
         if shape.merge_key is None:
             patch = self._set_patch(was, wanted, have, str(where[-1]))
         else:
-            past, target, present = (_maps(items, shape.merge_key) for items in (was, wanted, have))
+            past, target, present = (_by_merge_key(items, shape.merge_key) for items in (was, wanted, have))
             patch = self._items_patch(past, target, present, shape, where)
         if patch is None:
             return {str(where[-1]): [{PATCH: "replace"}, *self._sent_list(wanted, where)]}
         return patch
 
     def _set_patch(self, was: list[Tree], wanted: list[Tree], have: list[Tree], name: str) -> Map | None:
-        """The new scalars of a set, those to remove, and the order of all; None if one of the lists is no set."""
-        past, target, present = _scalars(was), _scalars(wanted), _scalars(have)
+        """The new scalars of a set, those to remove, and the order of all; None if one of the lists is not a set."""
+        past, target, present = _by_scalar(was), _by_scalar(wanted), _by_scalar(have)
         if target is None or present is None:
             return None
         staying = [item for item in have if scalar_key(item) in target]
@@ -549,7 +548,7 @@ class _Maker:
         shape: Shape,
         where: Where,
     ) -> Map | None:
-        """The changed items, those to delete, and the order of all; None if the items cannot be told apart."""
+        """The changed items, those to delete, and the order of all; None if the items have no unique keys."""
         if target is None or present is None or shape.merge_key is None:
             return None
         name, by = str(where[-1]), shape.merge_key
@@ -571,7 +570,7 @@ class _Maker:
         return patch
 
     def _sent(self, value: Tree, where: Where) -> Tree:
-        """A copy of a value that a patch can carry whole."""
+        """A copy of a value that is sent as a whole."""
         if isinstance(value, list):
             return self._sent_list(value, where)
         if isinstance(value, dict):
@@ -594,12 +593,12 @@ class _Maker:
 
 
 def _moved(target: Collection[Hashable], present: Collection[Hashable]) -> bool:
-    """Says whether the keys that both have stand in another order."""
+    """Whether the keys that both have are in a different order."""
     return [key for key in present if key in target] != [key for key in target if key in present]
 
 
-def _scalars(items: list[Tree]) -> dict[Hashable, Tree] | None:
-    """The items of a set by what they are found by, each once; None if one is no scalar."""
+def _by_scalar(items: list[Tree]) -> dict[Hashable, Tree] | None:
+    """The items of a set by key, without duplicates; None if one is not a scalar."""
     found: dict[Hashable, Tree] = {}
     for item in items:
         key = scalar_key(item)
@@ -609,7 +608,7 @@ def _scalars(items: list[Tree]) -> dict[Hashable, Tree] | None:
     return found
 
 
-def _maps(items: list[Tree], merge_key: str) -> dict[Hashable, Map] | None:
+def _by_merge_key(items: list[Tree], merge_key: str) -> dict[Hashable, Map] | None:
     """The items of a list by their merge key; None if one has none, or two have the same."""
     found: dict[Hashable, Map] = {}
     for item in items:
@@ -622,7 +621,7 @@ def _maps(items: list[Tree], merge_key: str) -> dict[Hashable, Map] | None:
 
 def _check_name(name: str, where: Where) -> None:
     if not isinstance(name, str):
-        raise BadPatch(f"{json_tree.format_path(where)} has a name that is no text")
+        raise BadPatch(f"{json_tree.format_path(where)} has a name that is not a string")
     if is_directive(name):
         full = json_tree.format_path(where)
         raise BadPatch(f"{full} cannot be part of an object: the name is a directive of strategic merge", field=full)

@@ -1,6 +1,6 @@
-"""Regular expressions as Kubernetes has them: RE2, in the dialect of Go, and in linear time whatever the pattern.
+"""RE2 regular expressions in Go's dialect, as Kubernetes uses them, matched in linear time for every pattern.
 
-`compile_regex(pattern)` gives a `Regex`, which says whether a text has what the pattern means (`matches`), and where
+`compile_regex(pattern)` returns a `Regex`, which tests whether a text matches (`matches`) and finds the matches
 (`find`, `find_all`).
 """
 

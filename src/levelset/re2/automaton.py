@@ -1,26 +1,23 @@
-"""A regular expression as a graph: nodes that take a character, and free ways between them, the preferred one first.
+"""The linear-time matcher of regular expressions: an NFA simulated as a lazily built DFA, without backtracking.
 
-The graph is the one that Go makes of an expression, so that of several matches the same one is preferred.
-
-Regular expressions run in linear time: all ways through the program are followed at once, never going back.
-
-Whether a text matches is found with sets of nodes that are remembered with where each character leads, so that most
-characters cost one lookup; the memory is bounded. Where it matches is found by walking the nodes in their order.
+`Program` is the same graph that Go builds for an expression, so that the same one of several matches is preferred.
+Whether a text matches is decided with sets of nodes that are cached with their transitions, so that most characters
+cost one lookup; the cache is bounded. The position of a match is found by following the nodes in order of preference.
 """
 
 from collections.abc import Iterable
 
 from levelset.re2.charsets import Charset
-from levelset.re2.parser import Choice, Edge, Expression, Repeat, Row
+from levelset.re2.parser import Alternation, Assertion, Expression, Repeat, Sequence
 
-__all__ = ["EDGE", "Machine", "Program", "beside"]
+__all__ = ["EDGE", "Automaton", "Program", "neighbour_of"]
 
 EDGE, NEWLINE, WORD, OTHER = range(4)
-"""What stands beside a place in the text."""
+"""The classes of characters next to a position in the text."""
 
 
-def beside(char: str) -> int:
-    """The sort of a character that decides on lines and word boundaries; that of no character is the edge."""
+def neighbour_of(char: str) -> int:
+    """The class of a character for line and word boundaries; None (no character) is the edge of the text."""
     if not char:
         return EDGE
     if char == "\n":
@@ -29,20 +26,20 @@ def beside(char: str) -> int:
 
 
 class Program:
-    """The graph: who is at `begin` and comes to `end` has matched."""
+    """The graph of an expression: a path from `begin` to `end` is a match."""
 
     def __init__(self, tree: Expression) -> None:
         self.takes: list[tuple[Charset, int] | None] = []
-        """For every node, what character it takes and where that leads."""
+        """For every node: the characters it consumes and the next node."""
         self._ways: list[list[tuple[str, int]]] = []
-        """For every node, where one may go on without a character, and at what place ("" is everywhere)."""
+        """For every node: its epsilon transitions, each with the assertion that must hold ("" always holds)."""
         self.end = self._add()
         self.begin = self._build(tree, self.end)
 
     def reach(self, starts: Iterable[int], before: int, after: int, seen: set[int]) -> list[int]:
-        """The nodes that take a character, and the end, that can be reached between these neighbours, preferred first.
+        """The consuming nodes, and the end, that are reachable without input between these neighbours, preferred first.
 
-        Whatever was `seen` is left out, and what is reached is seen from now on. The last of the starts goes first.
+        Nodes in `seen` are skipped, and reached nodes are added to it. The last of the starts is followed first.
         """
         found: list[int] = []
         waiting = list(starts)
@@ -65,21 +62,21 @@ class Program:
         return len(self.takes) - 1
 
     def _build(self, tree: Expression, after: int) -> int:
-        """Adds the nodes of the expression, which lead to `after`; returns the first one."""
+        """Adds the nodes of the expression, which continue at `after`; returns the first one."""
         match tree:
             case Charset():
                 node = self._add()
                 self.takes[node] = (tree, after)
                 return node
-            case Edge(place):
+            case Assertion(place):
                 node = self._add()
                 self._ways[node].append((place, after))
                 return node
-            case Row(parts):
+            case Sequence(parts):
                 for one in reversed(parts):
                     after = self._build(one, after)
                 return after
-            case Choice(options):
+            case Alternation(options):
                 return self._add(*[self._build(one, after) for one in options])
             case Repeat():
                 return self._repeat(tree, after)
@@ -98,13 +95,13 @@ class Program:
         return after
 
     def _loop(self, tree: Repeat, after: int) -> int:
-        """The part without a limit: once or more, or any number of times if it need not be there at all."""
+        """An unbounded repetition: one or more, or zero or more if the minimum is 0."""
         fork = self._add()
         first = self._build(tree.body, fork)
         self._ways[fork] = [("", first), ("", after)] if tree.greedy else [("", after), ("", first)]
         if tree.least:
             return first
-        # A round that takes no character must not end the loop before the way around it was thought of.
+        # An iteration that consumes no character must not end the loop before the alternative around it was tried.
         return self._fork(first, after, greedy=tree.greedy) if _nullable(tree.body) else fork
 
     def _fork(self, inside: int, around: int, *, greedy: bool) -> int:
@@ -112,22 +109,22 @@ class Program:
 
 
 def _nullable(tree: Expression) -> bool:
-    """Whether it may match without taking a character."""
+    """Whether the expression may match the empty string."""
     match tree:
         case Charset():
             return False
-        case Edge():
+        case Assertion():
             return True
-        case Row(parts):
+        case Sequence(parts):
             return all(map(_nullable, parts))
-        case Choice(options):
+        case Alternation(options):
             return any(map(_nullable, options))
         case Repeat(body, least, _):
             return not least or _nullable(body)
 
 
 def _holds(place: str, before: int, after: int) -> bool:
-    """Whether a place is between two neighbours."""
+    """Whether an assertion holds between two neighbours."""
     match place:
         case "start":
             return before == EDGE
@@ -143,37 +140,37 @@ def _holds(place: str, before: int, after: int) -> bool:
             return (before == WORD) == (after == WORD)
 
 
-_MOST_REMEMBERED = 50_000  # nodes in sets, and characters that lead from one set to another
-_END = ""  # stands where sets have characters: the end of the text
+_MAX_CACHED = 50_000  # the cache limit: nodes in sets, and transitions between sets
+_END = ""  # used in place of a character: the end of the text
 
 
-class _Nodes(dict[str, "_Nodes"]):
-    """A set of nodes that the machine is at, behind a character of some sort; and where characters lead from there."""
+class _State(dict[str, "_State"]):
+    """A DFA state: a set of nodes, the class of the preceding character, and the cached transitions."""
 
     __slots__ = ("before", "machine", "nodes")
 
-    def __init__(self, machine: "Machine", nodes: frozenset[int], before: int) -> None:
+    def __init__(self, machine: "Automaton", nodes: frozenset[int], before: int) -> None:
         super().__init__()
         self.machine = machine
         self.nodes = nodes
         self.before = before
 
-    def __missing__(self, char: str) -> "_Nodes":
+    def __missing__(self, char: str) -> "_State":
         return self.machine.follow(self, char)
 
 
-class Machine:
-    """An expression that can be asked, any number of times, whether and where it is found in a text."""
+class Automaton:
+    """Matches one expression against texts, in time linear in the text."""
 
     def __init__(self, tree: Expression) -> None:
         self._program = Program(tree)
-        self._found = _Nodes(self, frozenset(), EDGE)
-        self._start = _Nodes(self, frozenset(), EDGE)
-        self._sets: dict[tuple[frozenset[int], int], _Nodes] = {}
+        self._found = _State(self, frozenset(), EDGE)
+        self._start = _State(self, frozenset(), EDGE)
+        self._sets: dict[tuple[frozenset[int], int], _State] = {}
         self._remembered = 0
 
     def matches(self, text: str) -> bool:
-        """Whether the expression is found in the text; the time grows with the length of the text alone."""
+        """Whether the expression matches somewhere in the text; takes time linear in the length of the text."""
         at, found = self._start, self._found
         for char in text:
             at = at[char]
@@ -181,40 +178,40 @@ class Machine:
                 return True
         return at[_END] is found
 
-    def follow(self, at: _Nodes, char: str) -> _Nodes:
-        """Where the character leads; remembered for the next time."""
-        if self._remembered >= _MOST_REMEMBERED:
+    def follow(self, at: _State, char: str) -> _State:
+        """The next state for a character; cached."""
+        if self._remembered >= _MAX_CACHED:
             self._forget()
         program = self._program
         seen: set[int] = set()
-        reached = program.reach((*at.nodes, program.begin), at.before, beside(char), seen)
+        reached = program.reach((*at.nodes, program.begin), at.before, neighbour_of(char), seen)
         if program.end in seen:
             after = self._found
         else:
             moves = [move for node in reached if (move := program.takes[node]) is not None]
-            after = self._set(frozenset(to for charset, to in moves if char and char in charset), beside(char))
+            after = self._set(frozenset(to for charset, to in moves if char and char in charset), neighbour_of(char))
         at[char] = after
         self._remembered += 1
         return after
 
-    def _set(self, nodes: frozenset[int], before: int) -> _Nodes:
+    def _set(self, nodes: frozenset[int], before: int) -> _State:
         found = self._sets.get((nodes, before))
         if found is None:
-            found = self._sets[nodes, before] = _Nodes(self, nodes, before)
+            found = self._sets[nodes, before] = _State(self, nodes, before)
             self._remembered += len(nodes)
         return found
 
     def _forget(self) -> None:
-        """Starts the memory anew. Who is at one of the old sets finds out from there where characters lead."""
+        """Clears the cache. A match that is in one of the old states computes its transitions again."""
         for one in (self._start, *self._sets.values()):
             one.clear()
         self._sets.clear()
         self._remembered = 0
 
     def search(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """The leftmost match from here on, and of those the preferred one."""
+        """The leftmost match from this position on; of several, the preferred one."""
         program = self._program
-        threads: list[tuple[int, int]] = []  # nodes, and where the match would begin that has come there
+        threads: list[tuple[int, int]] = []  # active nodes, each with the start of the match that led to it
         best: tuple[int, int] | None = None
         for at in range(start, len(text) + 1):
             if best is None:
@@ -222,7 +219,7 @@ class Machine:
             if not threads:
                 break
             char = text[at : at + 1]
-            before, after = beside(text[at - 1 : at] if at else _END), beside(char)
+            before, after = neighbour_of(text[at - 1 : at] if at else _END), neighbour_of(char)
             following: list[tuple[int, int]] = []
             seen: set[int] = set()
             for node, since in threads:
@@ -234,7 +231,7 @@ class Machine:
         return best
 
     def _advance(self, reached: list[int], since: int, char: str, following: list[tuple[int, int]]) -> bool:
-        """Lets each node take the character; whether the end was there, which is preferred to all behind it."""
+        """Advances each node by one character, up to the end node; returns whether that was reached."""
         for node in reached:
             move = self._program.takes[node]
             if move is None:

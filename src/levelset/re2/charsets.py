@@ -1,4 +1,4 @@
-"""Sets of characters, as ranges of code points; those of Perl and POSIX, which know ASCII only; and folding of case."""
+"""Sets of characters as ranges of code points: the Perl and POSIX classes (ASCII only), and case folding."""
 
 import functools
 import sys
@@ -15,7 +15,7 @@ LAST = sys.maxunicode
 
 
 class Charset(Struct, frozen=True):
-    """Characters, as sorted ranges that neither overlap nor touch; both ends belong to a range."""
+    """A set of characters, as sorted ranges that neither overlap nor touch; both ends are inclusive."""
 
     ranges: tuple[tuple[int, int], ...]
 
@@ -57,7 +57,7 @@ def single(code: int) -> Charset:
 
 @functools.lru_cache(64)
 def folded(charset: Charset) -> Charset:
-    """The set with all characters that differ from one of it in case only."""
+    """The set with all characters that differ from one of its characters only in case."""
     families, cased = unicode_data.families(), unicode_data.cased()
     found = list(charset.ranges)
     for low, high in charset.ranges:
@@ -68,7 +68,7 @@ def folded(charset: Charset) -> Charset:
 
 @functools.lru_cache(64)
 def named(name: str) -> Charset | None:
-    r"""The characters of a category or a script of Unicode, as in `\p{Greek}`; None if there is none of that name."""
+    r"""The characters of a category or a script of Unicode, as in `\p{Greek}`; None if the name is unknown."""
     match unicode_data.canonical(name):
         case "Any":
             return ANYTHING
@@ -82,7 +82,7 @@ def named(name: str) -> Charset | None:
 
 
 def _of(text: str) -> Charset:
-    """The set that is written as pairs of first and last characters."""
+    """The set given as pairs of first and last characters."""
     return union((ord(text[at]), ord(text[at + 1])) for at in range(0, len(text), 2))
 
 

@@ -1,17 +1,12 @@
-r"""Regular expressions read as RE2 reads them, in the dialect of Go, which is that of Kubernetes.
+r"""The parser of RE2 regular expressions, in the dialect of Go's `regexp/syntax`, which Kubernetes uses.
 
-There are no look-around and no back-references, for nothing may take more than linear time; `\d` is ASCII, and `$` the
-end of the text. What `regexp/syntax` of Go refuses is refused, in its words. Refused are besides: patterns that nest
-deeper than DEEPEST or are larger than the caller allows, and a repetition that is repeated with nothing but flags or an
-empty quote between, as in `a*(?i)*`, which would nest without a bound.
+There are no look-around and no back-references, because matching must take linear time; `\d` is ASCII, and `$` the end
+of the text. Patterns that Go's `regexp/syntax` rejects are rejected with the same message. Also rejected are patterns
+that nest deeper than MAX_DEPTH or are larger than the caller allows, and a repetition that is repeated with only flags
+or an empty quote between, as in `a*(?i)*`, which would nest without bound.
 
-A regular expression as a tree, and what is wrong with a text that is none.
-
-Groups, and the names that they may have, say nothing about what is matched: they are checked and forgotten.
-
-What stands for one character in a regular expression: escapes such as `\n`, classes such as `\d` and `[^a-z]`.
-
-Every function gets the pattern and where to read on, and gives what it found and where that ends.
+Groups and their names do not affect what is matched: they are checked and dropped. Every `read_...` function takes the
+pattern and an offset, and returns what it read and the offset after it.
 """
 
 import re
@@ -23,14 +18,14 @@ from levelset.re2 import charsets
 from levelset.re2.charsets import LAST, Charset
 
 __all__ = [
+    "Alternation",
+    "Assertion",
     "BadRegex",
     "Bounds",
-    "Choice",
-    "Edge",
     "Expression",
     "Flags",
     "Repeat",
-    "Row",
+    "Sequence",
     "parse",
     "read_bracket",
     "read_escape",
@@ -41,32 +36,32 @@ __all__ = [
 
 
 class BadRegex(Malformed):
-    """The text is no regular expression that RE2 would accept; says so in the words of Go."""
+    """The pattern is not a valid RE2 regular expression; the message is that of Go."""
 
     def __init__(self, problem: str, part: str) -> None:
         super().__init__(f"error parsing regexp: {problem}: `{part[:80]}`")
 
 
-class Edge(Struct, frozen=True):
-    """A place that takes no character: start, end, line-start, line-end, boundary, no-boundary."""
+class Assertion(Struct, frozen=True):
+    """A position that consumes no character: start, end, line-start, line-end, boundary, no-boundary."""
 
     place: str
 
 
-class Row(Struct, frozen=True):
-    """One part after the other; no part at all matches the empty text."""
+class Sequence(Struct, frozen=True):
+    """Parts in sequence; an empty sequence matches the empty string."""
 
     parts: tuple["Expression", ...]
 
 
-class Choice(Struct, frozen=True):
-    """One of several; the first that leads to a match is preferred."""
+class Alternation(Struct, frozen=True):
+    """One of several options; the first one that leads to a match is preferred."""
 
     options: tuple["Expression", ...]
 
 
 class Repeat(Struct, frozen=True):
-    """The same several times; `most` is None without a limit. Many are preferred if it is greedy, else few."""
+    """A repetition; `most` is None if unbounded. Prefers more iterations if greedy, else fewer."""
 
     body: "Expression"
     least: int
@@ -74,26 +69,26 @@ class Repeat(Struct, frozen=True):
     greedy: bool = True
 
 
-Expression = Charset | Edge | Row | Choice | Repeat
+Expression = Charset | Assertion | Sequence | Alternation | Repeat
 
 
 def repeats(tree: Expression) -> int:
-    """How often the innermost part is written out when every counted repetition is."""
+    """How often the innermost part occurs when every counted repetition is expanded."""
     match tree:
         case Repeat(body, least, most):
             return 1 if most == 0 else max(least, most or 1, 1) * repeats(body)
-        case Row(parts) | Choice(parts):
+        case Sequence(parts) | Alternation(parts):
             return max((repeats(one) for one in parts), default=1)
         case _:
             return 1
 
 
 def size(tree: Expression) -> int:
-    """How many characters and places the expression has when every counted repetition is written out."""
+    """The number of characters and assertions in the expression when every counted repetition is expanded."""
     match tree:
         case Repeat(body, least, most):
             return max(least, most or 1, 1) * size(body) + 1
-        case Row(parts) | Choice(parts):
+        case Sequence(parts) | Alternation(parts):
             return sum(size(one) for one in parts) + 1
         case _:
             return 1
@@ -102,13 +97,13 @@ def size(tree: Expression) -> int:
 _OCTAL = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
 _HEXADECIMAL = re.compile(r"x(?:\{0*([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2}))")
 _NO_HEXADECIMAL = re.compile(r"x(?:\{0*(?:10[0-9A-Fa-f]{4}|[0-9A-Fa-f]{0,5}).?|.{0,2})", re.DOTALL)
-"""As much as is read before it is clear that this is no number."""
+"""The prefix that is read before an invalid hexadecimal escape is detected, for the error message."""
 
 _CONTROL_ESCAPES = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 
 
 def read_escape(pattern: str, at: int) -> tuple[int, int]:
-    """The code point that a backslash and what follows stand for."""
+    """The code point of an escape sequence."""
     sign = pattern[at + 1 : at + 2]
     if not sign:
         raise BadRegex("trailing backslash at end of expression", "")
@@ -134,7 +129,7 @@ def _read_hexadecimal(pattern: str, at: int) -> tuple[int, int]:
 
 
 def read_escaped_class(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int] | None:
-    r"""The class that stands here, such as \d or \pL; None if it is an escaped character."""
+    r"""The character class at this offset, such as \d or \pL; None if it is an escaped character."""
     sign = pattern[at + 1 : at + 2]
     if sign in ("p", "P"):
         return _read_named(pattern, at, fold=fold)
@@ -144,7 +139,7 @@ def read_escaped_class(pattern: str, at: int, *, fold: bool) -> tuple[Charset, i
 
 
 def _read_named(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int]:
-    r"""A class of Unicode: \pL, \p{Greek}, \p{^Greek}."""
+    r"""A Unicode class: \pL, \p{Greek}, \p{^Greek}."""
     name, end = pattern[at + 2 : at + 3], at + 3
     if name == "{":
         end = pattern.find("}", at) + 1 or len(pattern) + 1
@@ -156,7 +151,7 @@ def _read_named(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int]:
 
 
 def read_bracket(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int]:
-    """A class in brackets."""
+    """A bracket expression."""
     start = at
     negated = pattern.startswith("^", at + 1)
     at = first = at + 1 + negated
@@ -173,7 +168,7 @@ def read_bracket(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int]:
 
 
 def _read_posix(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int] | None:
-    """A class such as [:alpha:]; None if there is none here."""
+    """A POSIX class such as [:alpha:]; None if there is none at this offset."""
     end = pattern.find(":]", at + 2) + 2 if pattern.startswith("[:", at) else 1
     if end == 1:
         return None
@@ -185,7 +180,7 @@ def _read_posix(pattern: str, at: int, *, fold: bool) -> tuple[Charset, int] | N
 
 
 def _read_range(pattern: str, at: int, start: int, *, fold: bool) -> tuple[Charset, int]:
-    """One character in brackets, or several from one to another."""
+    """One character or range of a bracket expression."""
     low, end = _read_char(pattern, at, start)
     high = low
     if pattern.startswith("-", end) and pattern[end + 1 : end + 2] not in ("]", ""):
@@ -203,26 +198,26 @@ def _read_char(pattern: str, at: int, start: int) -> tuple[int, int]:
 
 
 def _signed(charset: Charset, *, fold: bool, negated: bool) -> Charset:
-    """The class in all cases if it is to fold, and then all but that if it is negated."""
+    """The class, case-folded if requested, and then negated if requested."""
     if fold:
         charset = charsets.folded(charset)
     return charsets.negate(charset) if negated else charset
 
 
-MOST_REPEATS = 1000
-DEEPEST = 60
+MAX_REPEATS = 1000
+MAX_DEPTH = 60
 
 Flags = frozenset[str]
-"""Letters of what is set: i, m, s, U."""
+"""The letters of the flags that are set: i, m, s, U."""
 
 Bounds = tuple[int, int | None]
-"""How often something is repeated at least and at most."""
+"""The minimum and maximum of a repetition; None if unbounded."""
 
 _COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 _REPEAT_SIGNS: dict[str, Bounds] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 _NO_FLAGS = re.compile(r"\(\?[imsU]*(?:-[imsU]*)?.?", re.DOTALL)
-"""As much as is read before it is clear that these are no flags."""
+"""The prefix that is read before invalid flags are detected, for the error message."""
 
 _NAMED = re.compile(r"\(\?P?<(?=.)[^>]*>?", re.DOTALL)
 _SOUND_NAME = re.compile(r"\(\?P?<[A-Za-z0-9_]+>")
@@ -230,7 +225,7 @@ _PLACES = {"A": "start", "z": "end", "b": "boundary", "B": "no-boundary"}
 
 
 def parse(pattern: str, largest: int) -> Expression:
-    """The tree of the pattern; raises BadRegex, also if it has more than `largest` characters when written out."""
+    """The tree of the pattern; raises BadRegex, also if it has more than `largest` characters when expanded."""
     if len(pattern) > largest:
         raise BadRegex("expression too large", pattern)
     parser = _Parser(pattern)
@@ -243,29 +238,29 @@ def parse(pattern: str, largest: int) -> Expression:
 
 
 class _Parser:
-    """Reads a pattern from left to right; the flags are those of the group that is open."""
+    """Parses a pattern from left to right; the flags are those of the current group."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at = 0
 
     def choice(self, flags: Flags, depth: int) -> Expression:
-        """Options up to the end of the group; a flag that is set inside holds for the later options too."""
-        if depth > DEEPEST:
+        """The options up to the end of the group; flags set inside one also apply to the later ones."""
+        if depth > MAX_DEPTH:
             raise BadRegex("expression nests too deeply", self.pattern)
         options: list[Expression] = []
         while True:
             part, flags = self.row(flags, depth)
             options.append(part)
             if not self.pattern.startswith("|", self.at):
-                return options[0] if len(options) == 1 else Choice(tuple(options))
+                return options[0] if len(options) == 1 else Alternation(tuple(options))
             self.at += 1
 
     def row(self, flags: Flags, depth: int) -> tuple[Expression, Flags]:
-        """Parts up to the end of the option, and the flags that are set there."""
+        """The parts up to the end of the option, and the flags at its end."""
         pattern = self.pattern
         parts: list[Expression] = []
-        repeated, since = 0, 0  # how many parts there were at the last repetition, and where it began
+        repeated, since = 0, 0  # the number of parts at the last repetition, and the offset of that repetition
         while self.at < len(pattern) and (sign := pattern[self.at]) not in "|)":
             start = self.at
             bounds = self.bounds(sign)
@@ -281,10 +276,10 @@ class _Parser:
                 self.quote(parts, flags)
             else:
                 parts.append(self.atom(sign, flags))
-        return (parts[0] if len(parts) == 1 else Row(tuple(parts))), flags
+        return (parts[0] if len(parts) == 1 else Sequence(tuple(parts))), flags
 
     def bounds(self, sign: str) -> Bounds | None:
-        """The repetition that stands here, if one does; a brace that begins none is a character as any other."""
+        """The repetition at this offset, or None; a brace that does not start one is a literal character."""
         if sign in _REPEAT_SIGNS:
             self.at += 1
             return _REPEAT_SIGNS[sign]
@@ -293,13 +288,13 @@ class _Parser:
             return None
         least = _count(counted[1])
         most = _count(counted[3]) if counted[3] else (None if counted[2] else least)
-        if least > MOST_REPEATS or (most is not None and (most > MOST_REPEATS or most < least)):
+        if least > MAX_REPEATS or (most is not None and (most > MAX_REPEATS or most < least)):
             raise BadRegex("invalid repeat count", counted[0])
         self.at = counted.end()
         return least, most
 
     def greedy(self, flags: Flags) -> bool:
-        """Whether the repetition that ends here is greedy; steps over the sign that says otherwise."""
+        """Whether the repetition that ends here is greedy; skips the sign that inverts it."""
         reverse = self.pattern.startswith("?", self.at)
         self.at += reverse
         return reverse == ("U" in flags)
@@ -310,11 +305,11 @@ class _Parser:
             raise BadRegex("missing argument to repetition operator", self.pattern[start : self.at])
         least, most = bounds
         parts[-1] = Repeat(parts[-1], least, most, greedy)
-        if max(least, most or 0) > 1 and repeats(parts[-1]) > MOST_REPEATS:
+        if max(least, most or 0) > 1 and repeats(parts[-1]) > MAX_REPEATS:
             raise BadRegex("invalid repeat count", self.pattern[start : self.at])
 
     def group(self, parts: list[Expression], flags: Flags, depth: int) -> Flags:
-        """Adds the group that stands here; if it only sets flags, these hold from now on."""
+        """Adds the group at this offset; if it only sets flags, they apply from here on."""
         inside, closed = self.opening(flags)
         if closed:
             return inside
@@ -325,7 +320,7 @@ class _Parser:
         return flags
 
     def opening(self, flags: Flags) -> tuple[Flags, bool]:
-        """Steps over what begins a group; the flags inside of it, and whether it has none and only sets them."""
+        """Skips the opening of a group; returns the flags inside it, and whether it only sets flags."""
         if not self.pattern.startswith("(?", self.at):
             self.at += 1
             return flags, False
@@ -343,14 +338,14 @@ class _Parser:
         return (flags | set(found[1])) - set(found[2] or ""), found[3] == ")"
 
     def quote(self, parts: list[Expression], flags: Flags) -> None:
-        r"""Adds the characters between \Q and \E, which all mean themselves."""
+        r"""Adds the characters between \Q and \E, which are literal."""
         start, end = self.at + 2, self.pattern.find("\\E", self.at + 2)
         text = self.pattern[start:] if end < 0 else self.pattern[start:end]
         parts += (_literal(ord(char), flags) for char in text)
         self.at = len(self.pattern) if end < 0 else end + 2
 
     def atom(self, sign: str, flags: Flags) -> Expression:
-        """One character, class or place."""
+        """One character, class or assertion."""
         if sign == "[":
             found, self.at = read_bracket(self.pattern, self.at, fold="i" in flags)
             return found
@@ -361,9 +356,9 @@ class _Parser:
             case ".":
                 return charsets.ANYTHING if "s" in flags else charsets.NO_NEWLINE
             case "^":
-                return Edge("line-start" if "m" in flags else "start")
+                return Assertion("line-start" if "m" in flags else "start")
             case "$":
-                return Edge("line-end" if "m" in flags else "end")
+                return Assertion("line-end" if "m" in flags else "end")
             case _:
                 return _literal(ord(sign), flags)
 
@@ -371,7 +366,7 @@ class _Parser:
         place = _PLACES.get(self.pattern[self.at + 1 : self.at + 2])
         if place is not None:
             self.at += 2
-            return Edge(place)
+            return Assertion(place)
         found = read_escaped_class(self.pattern, self.at, fold="i" in flags)
         if found is not None:
             charset, self.at = found
@@ -385,5 +380,5 @@ def _literal(code: int, flags: Flags) -> Expression:
 
 
 def _count(digits: str) -> int:
-    """The number, or one that is too large as well."""
-    return int(digits[: len(str(MOST_REPEATS)) + 1])
+    """The number; very large ones are replaced by one that is also rejected as too large."""
+    return int(digits[: len(str(MAX_REPEATS)) + 1])

@@ -1,25 +1,25 @@
-"""Regular expressions run by Python's own engine: the same expression as Python writes it, and where that is safe.
+"""Translates regular expressions for Python's `re`, and decides when using it is safe.
 
-Python's engine backtracks, so a nasty pattern on a nasty text could take for ever. `safe_length` is the length up to
-which that cannot happen, found by looking at the pattern: none where repetitions are nested or ambiguous, less the more
+Python's engine backtracks, so some patterns take exponential time on some texts. `safe_length` computes from the
+pattern the length up to which that cannot happen: -1 where repetitions are nested or ambiguous, and less the more
 repetitions and choices there are.
 """
 
 import math
 
 from levelset.re2.charsets import Charset
-from levelset.re2.parser import Choice, Edge, Expression, Repeat, Row
+from levelset.re2.parser import Alternation, Assertion, Expression, Repeat, Sequence
 
 __all__ = ["safe_length", "translate"]
 
-_MANY = 16  # from this count on, a counted repetition is as bad as one without a limit
-_MOST_RANGES = 3_000  # in all sets of characters; Python needs ten microseconds to compile one
+_MANY = 16  # from this count on, a counted repetition is treated as unbounded
+_MAX_RANGES = 3_000  # ranges in all sets of characters; Python takes ten microseconds to compile one
 
 
 def safe_length(tree: Expression, steps: int) -> int:
-    """How long a text may be so that Python's engine needs no more steps; -1 if even an empty one may need more."""
+    """The maximum length of a text for which Python's engine takes at most `steps`; -1 if there is none."""
     choices = _ways(tree, steps)
-    if choices > steps or _ambiguous(tree, repeated=False) or _ranges(tree) > _MOST_RANGES:
+    if choices > steps or _ambiguous(tree, repeated=False) or _ranges(tree) > _MAX_RANGES:
         return -1
     degree = _open_ends(tree) + (0 if _anchored(tree) else 1)
     return int((steps / choices) ** (1 / max(degree, 1)))
@@ -33,66 +33,66 @@ def _ambiguous(tree: Expression, *, repeated: bool) -> bool:
             if repeated and varies:
                 return True
             return _ambiguous(body, repeated=repeated or most is None or most > 1)
-        case Choice(options):
+        case Alternation(options):
             return repeated or any(_ambiguous(one, repeated=repeated) for one in options)
-        case Row(parts):
+        case Sequence(parts):
             return any(_ambiguous(one, repeated=repeated) for one in parts)
         case _:
             return False
 
 
 def _open_ends(tree: Expression) -> int:
-    """How many repetitions of unknown length follow each other."""
+    """How many repetitions of unknown length are in sequence."""
     match tree:
         case Repeat(body, least, most):
             many = most is None or most - least >= _MANY
             return _open_ends(body) + many
-        case Choice(options):
+        case Alternation(options):
             return max((_open_ends(one) for one in options), default=0)
-        case Row(parts):
+        case Sequence(parts):
             return sum(_open_ends(one) for one in parts)
         case _:
             return 0
 
 
 def _ways(tree: Expression, steps: int) -> int:
-    """In how many ways choices and short repetitions can go on after each other; those of `_open_ends` do not count.
+    """The number of ways in which choices and short repetitions in sequence can match, without those of `_open_ends`.
 
-    Of more than `steps`, it is not said how many.
+    Counts up to `steps` only: larger results are not exact.
     """
     match tree:
         case Repeat(body, least, most):
             varies = 0 if most is None or most - least >= _MANY else most - least
             return _ways(body, steps) + varies
-        case Choice(options):
+        case Alternation(options):
             return sum(_ways(one, steps) for one in options)
-        case Row(parts):
+        case Sequence(parts):
             return min(math.prod(_ways(one, steps) for one in parts), steps + 1)
         case _:
             return 1
 
 
 def _ranges(tree: Expression) -> int:
-    """How many ranges of characters there are, each of which takes a while to compile."""
+    """The number of character ranges, each of which takes time to compile."""
     match tree:
         case Charset(ranges):
             return len(ranges) if len(ranges) > 1 else 0
         case Repeat(body, _, _):
             return _ranges(body)
-        case Row(parts) | Choice(parts):
+        case Sequence(parts) | Alternation(parts):
             return sum(map(_ranges, parts))
         case _:
             return 0
 
 
 def _anchored(tree: Expression) -> bool:
-    """Whether it can only match at the start of the text."""
+    """Whether the expression can only match at the start of the text."""
     match tree:
-        case Edge("start"):
+        case Assertion("start"):
             return True
-        case Row(parts):
+        case Sequence(parts):
             return bool(parts) and _anchored(parts[0])
-        case Choice(options):
+        case Alternation(options):
             return all(_anchored(one) for one in options)
         case _:
             return False
@@ -110,19 +110,19 @@ _PLACES = {
 
 
 def translate(tree: Expression) -> str:
-    """The expression in the syntax of Python, without any flag.
+    """The expression in Python's syntax, without flags.
 
-    It matches the same texts. Where it matches them may differ, for Python thinks otherwise of empty repetitions, and
-    for that reason nothing is said of greed.
+    It matches the same texts, but not always at the same position, because Python treats empty repetitions differently;
+    greediness is therefore left out.
     """
     match tree:
         case Charset():
             return _bracket(tree)
-        case Edge(place):
+        case Assertion(place):
             return _PLACES[place]
-        case Row(parts):
-            return "".join(f"(?:{translate(one)})" if isinstance(one, Choice) else translate(one) for one in parts)
-        case Choice(options):
+        case Sequence(parts):
+            return "".join(f"(?:{translate(one)})" if isinstance(one, Alternation) else translate(one) for one in parts)
+        case Alternation(options):
             return "|".join(translate(one) for one in options)
         case Repeat(body, least, most):
             text = translate(body) if isinstance(body, Charset) else f"(?:{translate(body)})"
@@ -136,7 +136,7 @@ def _times(least: int, most: int | None) -> str:
 
 
 def _bracket(charset: Charset) -> str:
-    """The characters as Python writes them; a set of none matches nothing."""
+    """The character set in Python's syntax; an empty set matches nothing."""
     if not charset.ranges:
         return "(?!)"
     low, high = charset.ranges[0]
@@ -147,7 +147,7 @@ def _bracket(charset: Charset) -> str:
 
 
 def _literal(code: int) -> str:
-    """One character, escaped so that it means itself inside and outside brackets."""
+    """One character, escaped so that it is literal inside and outside of brackets."""
     char = chr(code)
     if char.isascii() and char.isalnum():
         return char

@@ -1,7 +1,7 @@
-"""Regular expressions ready to be used, in a time that neither the pattern's nor the text's author can blow up.
+"""Compiled regular expressions with bounded matching time, whatever the pattern and the text.
 
-Whether a short text matches is asked of Python's engine, as far as that cannot run away (`quick.py`); all else of the
-machine, which takes the same time for every character (`machine.py`).
+Short texts are matched with Python's engine where it cannot backtrack too much (`python_engine.py`); everything else
+with the linear-time automaton (`automaton.py`).
 """
 
 import functools
@@ -9,7 +9,7 @@ import re
 
 from msgspec import Struct
 
-from levelset.re2.automaton import Machine
+from levelset.re2.automaton import Automaton
 from levelset.re2.parser import parse
 from levelset.re2.python_engine import safe_length, translate
 
@@ -17,19 +17,19 @@ __all__ = ["LIMITS", "Limits", "Regex", "compile_regex"]
 
 
 class Limits(Struct, frozen=True):
-    """How much of the server's time and memory a regular expression may take."""
+    """Limits on the server's time and memory that a regular expression may take."""
 
     size: int = 50_000
-    """How many characters it may have when its repetitions are written out."""
+    """The maximum number of characters with all counted repetitions expanded."""
     steps: int = 1_000_000
-    """How many steps Python's engine may go back in the worst case; a hundred thousand take less than a millisecond."""
+    """The maximum backtracking steps of Python's engine in the worst case; 100,000 take less than a millisecond."""
 
 
 LIMITS = Limits()
 
 
 class Regex:
-    """A regular expression. Nothing costly happens before it is used."""
+    """A regular expression. It is compiled on first use."""
 
     __slots__ = ("_machine", "_search", "limit", "pattern", "tree")
 
@@ -38,22 +38,22 @@ class Regex:
         self.tree = parse(pattern, limits.size)
         self.limit = safe_length(self.tree, limits.steps)
         self._search: re.Pattern[str] | None = None
-        self._machine: Machine | None = None
+        self._machine: Automaton | None = None
 
     def matches(self, text: str) -> bool:
-        """Whether the expression is found in the text."""
+        """Whether the expression matches somewhere in the text."""
         if len(text) <= self.limit:
-            return self.quick().search(text) is not None
-        return self.steady().matches(text)
+            return self.backtracking().search(text) is not None
+        return self.linear().matches(text)
 
     def find(self, text: str) -> str:
-        """The first match, or nothing."""
-        found = self.steady().search(text)
+        """The first match, or None."""
+        found = self.linear().search(text)
         return text[found[0] : found[1]] if found else ""
 
     def find_all(self, text: str, limit: int = -1) -> list[str]:
-        """The matches one after the other, at most `limit` of them unless it is negative."""
-        search = self.steady().search
+        """The successive matches: at most `limit` of them, or all if it is negative."""
+        search = self.linear().search
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != limit:
@@ -61,26 +61,26 @@ class Regex:
             if span is None:
                 break
             start, end = span
-            if end > start or start != last:  # an empty match right behind another one does not count
+            if end > start or start != last:  # an empty match directly after another match does not count
                 found.append(text[start:end])
             last = end
             at = end + 1 if end == start else end
         return found
 
-    def quick(self) -> "re.Pattern[str]":
-        """The translation for Python's engine, which says whether a text matches if it is no longer than `limit`."""
+    def backtracking(self) -> "re.Pattern[str]":
+        """The pattern for Python's engine, which may be used for texts of at most `limit` characters."""
         if self._search is None:
             self._search = re.compile(translate(self.tree))
         return self._search
 
-    def steady(self) -> Machine:
-        """The matcher that never goes back."""
+    def linear(self) -> Automaton:
+        """The linear-time matcher."""
         if self._machine is None:
-            self._machine = Machine(self.tree)
+            self._machine = Automaton(self.tree)
         return self._machine
 
 
 @functools.lru_cache(512)
 def compile_regex(pattern: str, limits: Limits = LIMITS) -> Regex:
-    """The regular expression of this pattern; raises BadRegex if it is none, or larger than it may be."""
+    """The regular expression of this pattern; raises BadRegex if it is invalid or too large."""
     return Regex(pattern, limits)

@@ -1,7 +1,7 @@
-"""What Unicode says of characters: categories, scripts, and which differ in case only; read when somebody asks.
+"""Unicode categories, scripts and case folding of characters, read from a data file on first use.
 
 The data is Go's (`scripts/generate_unicode.go` writes it), not Python's: every version of Python has another Unicode,
-none has scripts, and looking at every character there is takes longer than reading fifty kilobytes.
+none has scripts, and iterating over all characters takes longer than reading fifty kilobytes.
 """
 
 import functools
@@ -18,7 +18,7 @@ _FILE = Path(__file__).parent / "data" / "unicode.json"
 
 
 class Data(msgspec.Struct):
-    """The file as it is: sets are texts such as "41-5a aa", and families of characters such as "4b,6b,212a"."""
+    """The content of the file: sets are strings such as "41-5a aa", case families strings such as "4b,6b,212a"."""
 
     version: str
     categories: dict[str, str]
@@ -28,12 +28,12 @@ class Data(msgspec.Struct):
 
 
 def canonical(name: str) -> str:
-    """The form of a name that is looked up: case, blanks, hyphens and underscores make no difference."""
+    """The canonical form of a name for lookups: case, blanks, hyphens and underscores are ignored."""
     return "".join(part for part in name if part not in "_- ").capitalize()
 
 
 def ranges_of(name: str) -> Ranges | None:
-    """The characters of a category (Lu, L, Letter) or script (Greek); None if there is none of that name."""
+    """The characters of a category (Lu, L, Letter) or script (Greek); None if the name is unknown."""
     wanted = canonical(name)
     texts = _sets().get(wanted) or _sets().get(_aliases().get(wanted, ""))
     return None if texts is None else [span for text in texts for span in _spans(text)]
@@ -41,7 +41,7 @@ def ranges_of(name: str) -> Ranges | None:
 
 @functools.cache
 def families() -> Mapping[int, tuple[int, ...]]:
-    """Every character that has several cases, with all characters that differ from it in case only."""
+    """Every character with case variants, mapped to all characters that differ from it only in case."""
     found: dict[int, tuple[int, ...]] = {}
     for family in _data().folds.split():
         members = tuple(int(one, 16) for one in family.split(","))
@@ -51,12 +51,12 @@ def families() -> Mapping[int, tuple[int, ...]]:
 
 @functools.cache
 def cased() -> list[int]:
-    """The characters that have several cases, in their order."""
+    """The characters with case variants, sorted."""
     return sorted(families())
 
 
 def preload() -> None:
-    """Reads the file, so that nobody has to touch the disk later; it is still decoded when somebody asks."""
+    """Reads the file, so that no request reads the disk; it is still decoded on first use."""
     _bytes()
 
 
@@ -72,7 +72,7 @@ def _data() -> Data:
 
 @functools.cache
 def _sets() -> Mapping[str, tuple[str, ...]]:
-    """The texts of all sets by their canonical names; a category of one letter is made of those of two."""
+    """The strings of all sets by canonical name; a one-letter category is the union of its two-letter ones."""
     data = _data()
     found: dict[str, tuple[str, ...]] = {canonical(name): (text,) for name, text in data.scripts.items()}
     for name, text in data.categories.items():

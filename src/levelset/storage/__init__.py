@@ -1,15 +1,13 @@
-"""Keys, bytes and revisions: where the API server keeps its objects, in memory or in one SQLite file.
+"""The storage of the API server: keys, bytes and revisions, in memory or in one SQLite file.
 
 `MemoryStorage` and `SqliteStorage` implement the `Storage` protocol; `levelset.testing.contracts.storage` checks them
-and any other backend. This package knows nothing of kinds.
+and any other backend. This package is independent of Kubernetes kinds.
 """
 
 from levelset.storage.interface import (
     Change,
     FutureRevision,
     Item,
-    Landing,
-    LandingWriter,
     Mismatch,
     NowaitReader,
     NowaitWatch,
@@ -19,6 +17,7 @@ from levelset.storage.interface import (
     Watch,
 )
 from levelset.storage.memory import MemoryStorage
+from levelset.storage.pending_write import PendingWrite, PendingWriter
 from levelset.storage.sqlite import Durability, SqliteStorage
 
 __all__ = [
@@ -26,14 +25,14 @@ __all__ = [
     "Durability",
     "FutureRevision",
     "Item",
-    "Landing",
-    "LandingWriter",
     "MemoryStorage",
     "Mismatch",
     "NowaitReader",
     "NowaitWatch",
     "NowaitWriter",
     "Page",
+    "PendingWrite",
+    "PendingWriter",
     "SqliteStorage",
     "Storage",
     "Watch",

@@ -1,12 +1,11 @@
-"""The changes of the recent past: what watches read, and what takes a read back to an older revision.
+"""The bounded change log of a store: read by watches, and by reads of an older revision.
 
-There is one log for the whole store. A watcher is only a position in it: it costs nothing while it waits or stalls,
-and it cannot hold up a writer. The log is bounded; a watcher whose next change is gone has to list again.
+There is one log for the whole store. A watcher is only a position in a feed: it costs nothing while it waits or stalls,
+and it cannot delay a writer. The log is bounded; a watcher whose next change was compacted gets `Expired` and relists.
 
-The changes under each watched prefix, kept once for all who watch it.
-
-Without feeds every watcher would search every change for its prefix. With them a write is appended to the one or two
-feeds it belongs to, found by its directory, and whoever waits for one of these is noted to be called.
+Each watched prefix has a feed, shared by all its watchers. Without feeds every watcher would search every change for
+its prefix; with them a write is appended to the one or two feeds that its directory leads to, and their waiting
+watchers are marked as due.
 """
 
 from bisect import bisect_right
@@ -19,13 +18,13 @@ from levelset.errors import Expired
 from levelset.storage.interface import Change, FutureRevision, Item
 from levelset.storage.key_index import directory_of
 
-__all__ = ["Feed", "Feeds", "History", "Limits", "undo"]
+__all__ = ["History", "Limits", "PrefixFeed", "PrefixFeeds", "undo"]
 
-_KEPT_ROUTES = 10_000
+_MAX_ROUTES = 10_000
 _revision = attrgetter("revision")
 
 
-class Feed:
+class PrefixFeed:
     """The changes under one prefix after revision `since`; positions count from a fixed origin."""
 
     __slots__ = ("changes", "first", "prefix", "since", "waiting", "watchers")
@@ -35,17 +34,17 @@ class Feed:
         self.since = since
         self.changes: list[Change] = []
         self.first = 0
-        """The position of `changes[0]`; a watcher below it has missed something for good."""
+        """The position of `changes[0]`; a watcher below it has missed compacted changes."""
         self.watchers = 0
         self.waiting: dict[object, Callable[[], None]] = {}
-        """Who wants to be called after the next change, once."""
+        """Callbacks of the watchers that wait for the next change; each is called once."""
 
     def position_after(self, revision: int) -> int:
         """The position of the first change after a revision."""
         return self.first + bisect_right(self.changes, revision, key=_revision)
 
     def extend_back(self, earlier: Sequence[Change], since: int) -> None:
-        """Puts older changes in front, for a watcher that starts further back than the others."""
+        """Prepends older changes, for a watcher that starts at an earlier revision than the others."""
         self.changes[:0] = earlier
         self.first -= len(earlier)
         self.since = since
@@ -58,26 +57,26 @@ class Feed:
         self.since = max(self.since, revision)
 
 
-class Feeds:
-    """All feeds by prefix; `ring` is called when somebody is due, and then not again until `take_due`."""
+class PrefixFeeds:
+    """All feeds by prefix; `ring` is called when the first watcher becomes due, and not again until `take_due`."""
 
     __slots__ = ("_by_prefix", "_due", "_narrow", "_ring", "_routes", "is_watched")
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        self._by_prefix: dict[str, Feed] = {}
-        # Prefixes that end inside a name, by directory: only these need a look at the key itself.
-        self._narrow: dict[str, dict[str, Feed]] = {}
-        self._routes: dict[str, tuple[tuple[Feed, ...], tuple[int, ...]]] = {}
-        self._due: dict[Feed, None] = {}
-        # An attribute, because every write asks.
+        self._by_prefix: dict[str, PrefixFeed] = {}
+        # Prefixes that end inside a name, by directory: only these need a comparison with the key itself.
+        self._narrow: dict[str, dict[str, PrefixFeed]] = {}
+        self._routes: dict[str, tuple[tuple[PrefixFeed, ...], tuple[int, ...]]] = {}
+        self._due: dict[PrefixFeed, None] = {}
+        # A plain attribute, because every write reads it.
         self.is_watched = False
 
-    def open(self, prefix: str, revision: int) -> Feed:
-        """The feed of a prefix, with one watcher more; a new one starts after the revision."""
+    def open(self, prefix: str, revision: int) -> PrefixFeed:
+        """The feed of a prefix, for one more watcher; a new feed starts after the revision."""
         feed = self._by_prefix.get(prefix)
         if feed is None:
-            feed = self._by_prefix[prefix] = Feed(prefix, revision)
+            feed = self._by_prefix[prefix] = PrefixFeed(prefix, revision)
             self.is_watched = True
             if directory_of(prefix) != prefix:
                 self._narrow.setdefault(directory_of(prefix), {})[prefix] = feed
@@ -85,8 +84,8 @@ class Feeds:
         feed.watchers += 1
         return feed
 
-    def release(self, feed: Feed) -> None:
-        """Takes one watcher away; a feed that nobody watches is dropped."""
+    def release(self, feed: PrefixFeed) -> None:
+        """Removes one watcher; a feed without watchers is dropped."""
         feed.watchers -= 1
         if feed.watchers:
             return
@@ -101,14 +100,14 @@ class Feeds:
                 del self._narrow[directory]
 
     def publish(self, change: Change) -> None:
-        """Appends a change to the feeds it belongs to, and notes who waits for it."""
+        """Appends a change to the feeds it belongs to, and marks their waiting watchers as due."""
         key = change.key
         directory = key[: key.rfind("/") + 1]
         wide, lengths = self._routes.get(directory) or self._route(directory)
         for feed in wide:
             feed.changes.append(change)
             if feed.waiting:
-                self._note(feed)
+                self._mark_due(feed)
         if lengths:
             self._publish_narrow(change, directory, lengths)
 
@@ -118,7 +117,7 @@ class Feeds:
             feed.forget(revision)
 
     def take_due(self) -> list[Callable[[], None]]:
-        """Whom to call now, each at most once until it waits again."""
+        """The callbacks of the due watchers, each at most once until it waits again."""
         due, self._due = self._due, {}
         calls: list[Callable[[], None]] = []
         for feed in due:
@@ -127,7 +126,7 @@ class Feeds:
         return calls
 
     def take_all(self) -> list[Callable[[], None]]:
-        """Everybody who waits, due or not: the end has come."""
+        """The callbacks of all waiting watchers, due or not; for closing."""
         self._due.update(dict.fromkeys(self._by_prefix.values()))
         return self.take_due()
 
@@ -135,15 +134,15 @@ class Feeds:
         narrow = self._narrow[directory]
         for length in lengths:
             feed = narrow.get(change.key[:length])
-            # A key shorter than the length is cut to itself, and has met its own feed before.
+            # Slicing a key shorter than the length gives the key itself, which was matched at its own length.
             if feed is not None and length <= len(change.key):
                 feed.changes.append(change)
                 if feed.waiting:
-                    self._note(feed)
+                    self._mark_due(feed)
 
-    def _route(self, directory: str) -> tuple[tuple[Feed, ...], tuple[int, ...]]:
-        """The feeds that take every key of a directory, and how long the prefixes are that take some."""
-        if len(self._routes) >= _KEPT_ROUTES:
+    def _route(self, directory: str) -> tuple[tuple[PrefixFeed, ...], tuple[int, ...]]:
+        """The feeds that take every key of a directory, and the lengths of the prefixes that take only some."""
+        if len(self._routes) >= _MAX_ROUTES:
             self._routes.clear()
         found = [self._by_prefix.get(directory[:length]) for length in range(len(directory) + 1)]
         wide = tuple([feed for feed in found if feed is not None])
@@ -151,7 +150,7 @@ class Feeds:
         route = self._routes[directory] = (wide, lengths)
         return route
 
-    def _note(self, feed: Feed) -> None:
+    def _mark_due(self, feed: PrefixFeed) -> None:
         first = not self._due
         self._due[feed] = None
         if first:
@@ -159,13 +158,13 @@ class Feeds:
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much of the past to keep; more is compacted, the oldest first and an eighth at a time."""
+    """How much history is retained; beyond that the oldest changes are compacted, an eighth at a time."""
 
     changes: int = 100_000
     bytes: int = 64 * 1024 * 1024
-    """Of superseded values: what the past costs on top of the present."""
+    """Bytes of superseded values: the cost of history in addition to the current items."""
     age: float | None = None
-    """In seconds, looked at when something is written; None keeps changes however old they are."""
+    """The maximum age in seconds, checked on each write; None for no limit."""
 
 
 class History:
@@ -178,13 +177,13 @@ class History:
         self.changes = list(changes)
         self.revision = compacted + len(self.changes)
         self.bytes = sum(map(_weight, self.changes))
-        self.feeds = Feeds(ring)
+        self.feeds = PrefixFeeds(ring)
         self._limits = limits
         self._marks: list[tuple[float, int]] = []
-        self._keep_limits()
+        self._enforce_limits()
 
     def append(self, change: Change) -> None:
-        """Adds the next write, and forgets the oldest ones if that is too much."""
+        """Adds the next write, and compacts the oldest ones beyond the limits."""
         self.changes.append(change)
         self.revision = change.revision
         if change.before is not None:
@@ -192,12 +191,12 @@ class History:
         if self.feeds.is_watched:
             self.feeds.publish(change)
         if len(self.changes) > self._limits.changes or self.bytes > self._limits.bytes:
-            self._keep_limits()
+            self._enforce_limits()
 
     def check(self, revision: int) -> None:
-        """Refuses a revision that is forgotten or has not happened."""
+        """Raises for a revision that is compacted (`Expired`) or in the future (`FutureRevision`)."""
         if revision < self.compacted:
-            raise Expired(f"revision {revision} is compacted (up to {self.compacted}); list again and go on from there")
+            raise Expired(f"revision {revision} is compacted (up to {self.compacted}); relist and continue from there")
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
 
@@ -206,10 +205,10 @@ class History:
         self.check(revision)
         return self.changes[revision - self.compacted :]
 
-    def subscribe(self, prefix: str, after: int) -> tuple[Feed, int]:
+    def subscribe(self, prefix: str, after: int) -> tuple[PrefixFeed, int]:
         """The feed of a prefix and the position in it of the first change after a revision.
 
-        Searches only the changes that no earlier watcher of the prefix has asked for.
+        Searches only the changes that the feed of the prefix does not have yet.
         """
         self.check(after)
         feed = self.feeds.open(prefix, self.revision)
@@ -219,7 +218,7 @@ class History:
         return feed, feed.position_after(after)
 
     def compact(self, revision: int) -> None:
-        """Forgets the changes up to a revision."""
+        """Drops the changes up to a revision."""
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
         gone = revision - self.compacted
@@ -231,7 +230,7 @@ class History:
         self.feeds.forget(revision)
 
     def forget_older(self, now: float) -> None:
-        """Forgets what is older than the age limit; changes count from the first call after them."""
+        """Compacts changes older than the age limit; their age counts from the first call after them."""
         age = self._limits.age
         if age is None:
             return
@@ -240,8 +239,8 @@ class History:
         while self._marks and now - self._marks[0][0] > age:
             self.compact(self._marks.pop(0)[1])
 
-    def _keep_limits(self) -> None:
-        """Forgets enough to be an eighth below the limits, but never the newest change: its watchers wait for it."""
+    def _enforce_limits(self) -> None:
+        """Compacts to an eighth below the limits, but never the newest change, which watchers are about to read."""
         count, limits = len(self.changes), self._limits
         if count > limits.changes:
             self._forget_first(count - limits.changes + limits.changes // 8)
@@ -253,7 +252,7 @@ class History:
 
 
 def undo(changes: Sequence[Change], prefix: str) -> dict[str, Item | None]:
-    """What the keys touched by the changes were before them (None: not there); other keys are as they are now."""
+    """The items of the changed keys before the changes (None: absent); other keys are unchanged."""
     earlier: dict[str, Item | None] = {}
     for change in changes:
         if change.key not in earlier and change.key.startswith(prefix):
@@ -262,12 +261,12 @@ def undo(changes: Sequence[Change], prefix: str) -> dict[str, Item | None]:
 
 
 def _weight(change: Change) -> int:
-    # Each superseded version is the `before` of exactly one change, so that this counts every kept value once.
+    # Each superseded version is the `before` of exactly one change, so that this counts every retained value once.
     return 0 if change.before is None else len(change.before.value)
 
 
 def _how_many(changes: Sequence[Change], weight: int) -> int:
-    """How many of the first changes weigh that much together."""
+    """How many of the first changes have that many bytes in total."""
     for index, change in enumerate(changes):
         weight -= _weight(change)
         if weight <= 0:

@@ -1,8 +1,8 @@
-"""An index that finds the keys under a prefix in order without looking at the others.
+"""An index of keys in order: finds the keys under a prefix without reading the others.
 
-Keys are kept by directory (everything up to the last slash), because that is how they are asked for:
-`/registry/<group>/<resource>/<namespace>/<name>`. Each directory sorts its keys late, when somebody lists it: a write
-then costs a dict entry, not a place in a sorted list.
+Keys are grouped by directory (everything up to the last slash), because that is how they are listed:
+`/registry/<group>/<resource>/<namespace>/<name>`. Each directory sorts its keys lazily, when it is listed: a write then
+costs a dict entry, not an insertion into a sorted list.
 """
 
 import heapq
@@ -16,7 +16,7 @@ __all__ = ["KeyIndex", "check_key", "directory_of", "end_of"]
 
 
 class KeyIndex:
-    """The set of existing keys; the caller adds each once and discards only what is there."""
+    """The set of existing keys; the caller must add each key once and discard only existing ones."""
 
     __slots__ = ("_directories", "_names")
 
@@ -25,7 +25,7 @@ class KeyIndex:
         self._names: list[str] = []
 
     def add(self, key: str) -> None:
-        """Takes a new key in."""
+        """Adds a new key."""
         name = key[: key.rfind("/") + 1]
         directory = self._directories.get(name)
         if directory is None:
@@ -35,7 +35,7 @@ class KeyIndex:
         directory.count += 1
 
     def discard(self, key: str) -> None:
-        """Takes a key out; a directory that is empty goes too."""
+        """Removes a key, and its directory if that is empty."""
         name = key[: key.rfind("/") + 1]
         directory = self._directories[name]
         directory.moved[key] = False
@@ -45,11 +45,11 @@ class KeyIndex:
             del self._names[bisect_left(self._names, name)]
 
     def count(self, prefix: str, *, after: str | None = None) -> int:
-        """How many keys start with the prefix and come after `after`; costs one step per directory."""
+        """The number of keys that start with the prefix and come after `after`; costs one step per directory."""
         return sum(stop - start for _, _, start, stop in self._spans(prefix, after))
 
     def take(self, prefix: str, *, after: str | None = None, limit: int | None = None) -> list[str]:
-        """The first `limit` such keys, in order."""
+        """The first `limit` of these keys, in order."""
         spans = list(self._spans(prefix, after))
         runs = (
             directory.sorted_keys()[start : stop if limit is None else min(stop, start + limit)]
@@ -60,7 +60,7 @@ class KeyIndex:
         return list(islice(heapq.merge(*runs) if nested else chain.from_iterable(runs), limit))
 
     def _spans(self, prefix: str, after: str | None) -> "Iterator[tuple[str, _Directory, int, int]]":
-        """The directories that hold such keys, in order, each with the part of its sorted keys that is meant."""
+        """The directories that contain such keys, in order, each with the matching range of its sorted keys."""
         home = directory_of(prefix)
         if home != prefix and home in self._directories:
             directory = self._directories[home]
@@ -83,7 +83,7 @@ class KeyIndex:
 
 
 class _Directory:
-    """The keys of one directory: sorted as of the last look, and what moved in or out since."""
+    """The keys of one directory: sorted as of the last listing, and the keys added or removed since."""
 
     __slots__ = ("count", "keys", "moved")
 
@@ -96,7 +96,7 @@ class _Directory:
         moved = self.moved
         if not moved:
             return self.keys
-        # One place costs 1 to 10 µs, sorting everything again some 60 ns per key: few moves are made one by one.
+        # Moving one key costs 1 to 10 µs, sorting all again some 60 ns per key: a few moves are made one by one.
         if len(moved) <= 32 + len(self.keys) // 256:
             for key, present in moved.items():
                 self._place(key, present=present)
@@ -118,7 +118,7 @@ class _Directory:
 
 
 def _between(texts: list[str], prefix: str, after: str | None) -> tuple[int, int]:
-    """Where those texts lie, in a sorted list, that start with the prefix and come after `after`."""
+    """The range of a sorted list with the keys that start with the prefix and come after `after`."""
     low = bisect_left(texts, prefix)
     if after is not None:
         low = max(low, bisect_right(texts, after))
@@ -127,12 +127,12 @@ def _between(texts: list[str], prefix: str, after: str | None) -> tuple[int, int
 
 
 def directory_of(key: str) -> str:
-    """Everything up to and including the last slash."""
+    """The key up to and including the last slash."""
     return key[: key.rfind("/") + 1]
 
 
 def end_of(prefix: str) -> str | None:
-    """The smallest text greater than everything that starts with the prefix; None if there is no such text."""
+    """The smallest string greater than all strings with the prefix; None if there is none."""
     for index in range(len(prefix) - 1, -1, -1):
         point = ord(prefix[index])
         if point < 0x10FFFF:
@@ -141,7 +141,7 @@ def end_of(prefix: str) -> str | None:
 
 
 def check_key(key: str) -> None:
-    """Refuses what no backend can store and order: the empty key, and halves of surrogate pairs."""
+    """Rejects keys that not every backend can store and order: the empty key, and lone surrogates."""
     if not key:
         raise Malformed("a storage key must not be empty", position=0)
     try:

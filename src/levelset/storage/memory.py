@@ -1,4 +1,4 @@
-"""The default storage: everything in memory, gone with the process."""
+"""The in-memory storage backend, which is the default; its contents are lost when the process ends."""
 
 import time
 from collections.abc import Callable
@@ -6,16 +6,17 @@ from collections.abc import Callable
 from levelset.errors import ServerFailed
 from levelset.storage.history import Limits
 from levelset.storage.interface import Change, Item
-from levelset.storage.mvcc import LedgerReads, planned_delete, planned_put
+from levelset.storage.mvcc import MvccReads, planned_delete, planned_put
 
 __all__ = ["MemoryStorage"]
 
 
-class MemoryStorage(LedgerReads):
-    """A `Storage` that never waits: its `_nowait` methods do all there is to do.
+class MemoryStorage(MvccReads):
+    """A `Storage` that never waits: its `_nowait` methods do all the work.
 
-    Revisions begin after `after`, as if all up to there had been compacted. Give a number that grows from one process
-    to the next, and clients that come back with a revision of the last one are told to list again instead of waiting.
+    Revisions begin after `after`, as if all up to there had been compacted. Pass a number that grows from one process
+    to the next, so that clients that resume with a revision of an earlier process get `Expired` and relist instead of
+    waiting.
 
     ```python
     async with MemoryStorage() as storage:
@@ -37,8 +38,8 @@ class MemoryStorage(LedgerReads):
         self._clock = clock if history_age is not None else None
 
     def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:
-        """As `put`, at once."""
-        ledger = self._ledger
+        """As `put`, synchronously."""
+        ledger = self._mvcc
         if not self._closed and self._clock is None:
             return ledger.put(key, value, expected)
         revision = ledger.history.revision + 1
@@ -48,8 +49,8 @@ class MemoryStorage(LedgerReads):
         return change.after
 
     def delete_nowait(self, key: str, *, expected: int | None) -> Change:
-        """As `delete`, at once."""
-        ledger = self._ledger
+        """As `delete`, synchronously."""
+        ledger = self._mvcc
         revision = ledger.history.revision + 1
         change = planned_delete(ledger.items.get(key), key, expected=expected, revision=revision)
         self._commit(change)
@@ -65,11 +66,11 @@ class MemoryStorage(LedgerReads):
 
     async def compact(self, revision: int) -> None:
         """As `Storage.compact`."""
-        self._ledger.history.compact(revision)
+        self._mvcc.history.compact(revision)
 
     def _commit(self, change: Change) -> None:
         if self._closed:
             raise ServerFailed(f"the storage is closed: {change.key!r} was not written")
-        self._ledger.commit(change)
+        self._mvcc.commit(change)
         if self._clock is not None:
-            self._ledger.history.forget_older(self._clock())
+            self._mvcc.history.forget_older(self._clock())

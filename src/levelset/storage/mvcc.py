@@ -1,11 +1,8 @@
-"""The present and the recent past of a store, in memory: every backend that has both reads from here.
+"""A multi-version store in memory: current items, retained history, reads at a revision, and watches.
 
-Pure: deciding what a write does (`planned_put`, `planned_delete`) is separate from making it visible
-(`Ledger.commit`), so that a durable backend can write to its file in between.
-
-A watch as a position in a feed: it reads from the log when it is asked to, and nobody ever waits for it.
-
-The half of a storage that never waits: reads and watches, answered from a ledger in memory.
+Memory and SQLite share it: `MvccReads` is their reading half, `MvccWatch` their watch. Planning a write (`planned_put`,
+`planned_delete`) is separate from making it visible (`MvccStore.commit`), so that a durable backend can write to its
+file in between. Reads never wait, and a watch is only a position in a feed of `History`.
 """
 
 import asyncio
@@ -18,11 +15,11 @@ from levelset.storage.history import History, Limits, undo
 from levelset.storage.interface import Change, Item, Mismatch, Page
 from levelset.storage.key_index import KeyIndex, check_key
 
-__all__ = ["Ledger", "LedgerReads", "LedgerWatch", "planned_delete", "planned_put"]
+__all__ = ["MvccReads", "MvccStore", "MvccWatch", "planned_delete", "planned_put"]
 
 
 def planned_put(current: Item | None, key: str, value: bytes, *, expected: int | None, revision: int) -> Change:
-    """The change that a put makes of the current item; raises `Mismatch`."""
+    """The change of a put to the current item; raises `Mismatch`."""
     if current is None:
         if expected:
             raise Mismatch(key, expected, None)
@@ -35,7 +32,7 @@ def planned_put(current: Item | None, key: str, value: bytes, *, expected: int |
 
 
 def planned_delete(current: Item | None, key: str, *, expected: int | None, revision: int) -> Change:
-    """The change that a deletion makes of the current item; raises `Mismatch` or `NotFound`."""
+    """The change of a deletion to the current item; raises `Mismatch` or `NotFound`."""
     if current is None:
         if expected:
             raise Mismatch(key, expected, None)
@@ -45,7 +42,7 @@ def planned_delete(current: Item | None, key: str, *, expected: int | None, revi
     return Change(revision, key, current, None)
 
 
-class Ledger:
+class MvccStore:
     """All current items and the retained history."""
 
     __slots__ = ("_keys", "history", "items")
@@ -66,7 +63,7 @@ class Ledger:
         self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
 
     def put(self, key: str, value: bytes, expected: int | None) -> Item:
-        """`planned_put` and `commit` in one, for a backend that has nothing to do in between; raises `Mismatch`."""
+        """`planned_put` and `commit` in one step, for a backend without a file; raises `Mismatch`."""
         history = self.history
         revision, current = history.revision + 1, self.items.get(key)
         if current is None:
@@ -113,7 +110,7 @@ class Ledger:
         return now + sum((item is not None) - (key in self.items) for key, item in earlier.items())
 
     def page(self, prefix: str, *, limit: int | None, after: str | None, revision: int | None) -> Page:
-        """The items under a prefix, now or at a revision; a limit of 0 is none, as in etcd."""
+        """The items under a prefix, now or at a revision; a limit of 0 means no limit, as in etcd."""
         if limit is not None and limit <= 0:
             limit = None
         if revision is not None:
@@ -129,7 +126,7 @@ class Ledger:
     def _page_before(
         self, earlier: dict[str, Item | None], prefix: str, *, limit: int | None, after: str | None, revision: int
     ) -> Page:
-        """A page of the past: today's keys that did not change since, and what the others were then."""
+        """A page at an older revision: current keys that did not change since, and the others as they were."""
         if after is not None:
             earlier = {key: item for key, item in earlier.items() if key > after}
         enough = None if limit is None else limit + len(earlier)
@@ -147,8 +144,8 @@ class Ledger:
 _LARGEST_BATCH = 1_000
 
 
-class LedgerWatch:
-    """The watch of the backends that keep their history in memory; see `levelset.storage.Watch`."""
+class MvccWatch:
+    """The watch of the backends that hold their history in memory; see `levelset.storage.Watch`."""
 
     __slots__ = ("_closed", "_feed", "_history", "_is_over", "_position", "_seen")
 
@@ -161,7 +158,7 @@ class LedgerWatch:
 
     @property
     def revision(self) -> int:
-        """Everything under the prefix up to this revision has been handed out."""
+        """The revision up to which everything under the prefix has been delivered."""
         feed = self._feed
         if not self._closed and self._position == feed.first + len(feed.changes):
             self._seen = self._history.revision
@@ -174,7 +171,7 @@ class LedgerWatch:
             return []
         start = self._position - feed.first
         if start < 0:
-            text = f"changes under {feed.prefix!r} after revision {self._seen} are compacted; list again and watch anew"
+            text = f"changes under {feed.prefix!r} after revision {self._seen} are compacted; relist and watch again"
             raise Expired(text)
         batch = feed.changes[start : start + _LARGEST_BATCH]
         if batch:
@@ -185,7 +182,7 @@ class LedgerWatch:
     def call_when_ready(self, callback: Callable[[], None], /) -> None:
         """Calls back once, after the next change or at the end; see `NowaitWatch`."""
         if self in self._feed.waiting:
-            raise RuntimeError(f"somebody waits for this watch of {self._feed.prefix!r} already; open a second watch")
+            raise RuntimeError(f"this watch of {self._feed.prefix!r} has a waiting reader already; open a second watch")
         self._feed.waiting[self] = callback
 
     def close_nowait(self) -> None:
@@ -199,7 +196,7 @@ class LedgerWatch:
             call()
 
     async def close(self) -> None:
-        """Ends the watch and whoever waits for its next batch."""
+        """Ends the watch and wakes the reader that waits for its next batch."""
         self.close_nowait()
 
     def __aiter__(self) -> Self:
@@ -236,66 +233,66 @@ class LedgerWatch:
             self._feed.waiting.pop(self, None)
 
 
-class LedgerReads:
-    """What memory and SQLite have in common; a subclass adds how to write and how to close.
+class MvccReads:
+    """The reads of the memory and SQLite backends; a subclass adds writes and closing.
 
-    The async reads answer without waiting; the `_nowait` ones are the same without the coroutine.
+    The async reads return without waiting; the `_nowait` ones are the same without the coroutine.
     """
 
     def __init__(
         self, *, items: Iterable[Item] = (), changes: Iterable[Change] = (), compacted: int = 0, limits: Limits
     ) -> None:
-        self._ledger = Ledger(items=items, changes=changes, compacted=compacted, limits=limits, ring=self._ring)
+        self._mvcc = MvccStore(items=items, changes=changes, compacted=compacted, limits=limits, ring=self._ring)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     @property
     def revision(self) -> int:
         """The newest revision that reads see."""
-        return self._ledger.history.revision
+        return self._mvcc.history.revision
 
     @property
     def compacted(self) -> int:
-        """The newest revision whose change is forgotten."""
-        return self._ledger.history.compacted
+        """The newest compacted revision."""
+        return self._mvcc.history.compacted
 
     async def get(self, key: str, *, revision: int | None = None) -> Item | None:
         """As `Storage.get`."""
-        return self._ledger.get(key, revision)
+        return self._mvcc.get(key, revision)
 
     async def list(
         self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
     ) -> Page:
         """As `Storage.list`."""
-        return self._ledger.page(prefix, limit=limit, after=after, revision=revision)
+        return self._mvcc.page(prefix, limit=limit, after=after, revision=revision)
 
     async def count(self, prefix: str, *, revision: int | None = None) -> int:
         """As `Storage.count`."""
-        return self._ledger.count(prefix, revision)
+        return self._mvcc.count(prefix, revision)
 
     def get_nowait(self, key: str, *, revision: int | None = None) -> Item | None:
-        """As `get`, at once."""
-        return self._ledger.items.get(key) if revision is None else self._ledger.get(key, revision)
+        """As `get`, synchronously."""
+        return self._mvcc.items.get(key) if revision is None else self._mvcc.get(key, revision)
 
     def list_nowait(
         self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
     ) -> Page:
-        """As `list`, at once."""
-        return self._ledger.page(prefix, limit=limit, after=after, revision=revision)
+        """As `list`, synchronously."""
+        return self._mvcc.page(prefix, limit=limit, after=after, revision=revision)
 
     def count_nowait(self, prefix: str, *, revision: int | None = None) -> int:
-        """As `count`, at once."""
-        return self._ledger.count(prefix, revision)
+        """As `count`, synchronously."""
+        return self._mvcc.count(prefix, revision)
 
-    def watch(self, prefix: str, *, after: int) -> LedgerWatch:
+    def watch(self, prefix: str, *, after: int) -> MvccWatch:
         """As `Storage.watch`; raises `Expired` and `FutureRevision` from this call. Needs a running loop."""
         self._loop = asyncio.get_running_loop()
-        return LedgerWatch(self._ledger.history, prefix, after=after, is_over=self._is_closed)
+        return MvccWatch(self._mvcc.history, prefix, after=after, is_over=self._is_closed)
 
     async def close(self) -> None:
         """Ends all watches."""
         self._closed = True
-        for call in self._ledger.history.feeds.take_all():
+        for call in self._mvcc.history.feeds.take_all():
             call()
 
     async def __aenter__(self) -> Self:
@@ -310,10 +307,10 @@ class LedgerReads:
         return self._closed
 
     def _ring(self) -> None:
-        """Wakes the waiting watchers after this turn of the loop: once, however many writes the turn makes."""
+        """Wakes the due watchers after this iteration of the event loop: once, however many writes there are in it."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon(self._wake)
 
     def _wake(self) -> None:
-        for call in self._ledger.history.feeds.take_due():
+        for call in self._mvcc.history.feeds.take_due():
             call()

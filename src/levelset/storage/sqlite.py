@@ -1,14 +1,12 @@
-"""One SQLite file as storage: reads from memory, writes in groups, each acknowledged when it is in the file.
+"""The SQLite storage backend: reads from memory, group commits to one file, acknowledged when they are in the file.
 
-A write is checked against the newest accepted version of its key, gets the next revision and waits in the group that
-gathers in this turn of the loop, or while the group before is being written. When a group is in the file, it becomes
-visible to reads and watches as a whole, and its writers get their answers. If it fails, it never happened, nor what was
-built upon it.
+A write is checked against the newest accepted version of its key, gets the next revision and joins the group of this
+loop iteration, or the one that gathers while the previous group is being written. When a group is committed, it becomes
+visible to reads and watches as a whole, and its writers get their results. If the commit fails, the group is rolled
+back together with the group behind it, whose writes were checked against it.
 
-The SQLite file: its schema, opening and reading it, and writing a group of changes in one transaction.
-
-`items` holds the present. `changes` holds the past as an undo log: what each write replaced. The value that a write
-put is in `items`, or in the row of the write that replaced it, so that every value is in the file once.
+In the file, the table `items` holds the current values, and `changes` the history as an undo log: what each write
+replaced. A value is in `items` or in the row of the write that replaced it, so that every value is in the file once.
 """
 
 import asyncio
@@ -23,17 +21,18 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 from levelset.errors import ConfigError, NotFound, ServerFailed
-from levelset.storage.group_commit import Group, Work, Writer
+from levelset.storage.group_commit import CommitGroup, Work, WriterThread
 from levelset.storage.history import Limits
-from levelset.storage.interface import Change, FutureRevision, Item, Landing, Mismatch
-from levelset.storage.mvcc import LedgerReads, planned_delete, planned_put
-from levelset.storage.sqlite_wal import Log, Way
+from levelset.storage.interface import Change, FutureRevision, Item, Mismatch
+from levelset.storage.mvcc import MvccReads, planned_delete, planned_put
+from levelset.storage.pending_write import PendingWrite
+from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
 
 __all__ = ["Contents", "Durability", "SqliteStorage", "open_file", "write_group"]
 
 Durability = Literal["normal", "full"]
 
-_APPLICATION = 0x6C767374  # "lvst": tells our files from those of other programs
+_APPLICATION = 0x6C767374  # "lvst": distinguishes our files from those of other programs
 _SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE items (
@@ -66,7 +65,7 @@ _ADVICE = {
 
 
 class Contents(NamedTuple):
-    """Everything that was in a file; change rows up to `swept` are no longer there."""
+    """The contents of a file; change rows up to `swept` have been removed."""
 
     items: list[Item]
     changes: list[Change]
@@ -75,7 +74,7 @@ class Contents(NamedTuple):
 
 
 def open_file(path: Path, durability: Durability) -> tuple[sqlite3.Connection, Contents]:
-    """A connection that nobody else has, and what the file holds; raises `ConfigError` and leaves the file alone."""
+    """An exclusive connection and the contents of the file; raises `ConfigError` and does not change the file then."""
     if durability not in get_args(Durability):
         raise ConfigError(f"{path}: durability is 'normal' or 'full', not {durability!r}")
     connection: sqlite3.Connection | None = None
@@ -93,7 +92,7 @@ def open_file(path: Path, durability: Durability) -> tuple[sqlite3.Connection, C
 
 
 def write_group(connection: sqlite3.Connection, changes: Sequence[Change], *, compacted: int, sweep_to: int) -> None:
-    """Makes all the changes durable, or none of them; also removes change rows up to `sweep_to`."""
+    """Makes all changes durable, or none of them; also removes change rows up to `sweep_to`."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         _insert(connection, changes)
@@ -109,7 +108,7 @@ def write_group(connection: sqlite3.Connection, changes: Sequence[Change], *, co
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Objects may be secrets: a new file is its owner's alone. SQLite gives its log the same mode.
+    # Objects may be secrets: a new file is readable only by its owner. SQLite gives its log the same mode.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     # An absolute path is never taken for ":memory:" or a "file:" address.
@@ -135,7 +134,7 @@ def _check_version(path: Path, connection: sqlite3.Connection) -> None:
 def _configure(connection: sqlite3.Connection, durability: Durability) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {durability}")
-    # When the log is copied back is up to `Log`: SQLite would do it within a commit, whichever thread makes that.
+    # `WriteAheadLog` decides when to checkpoint: SQLite would do it within a commit, on whichever thread makes it.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     # Some builds overwrite removed rows with zeros, which makes compaction write twice.
     connection.execute("PRAGMA secure_delete = OFF")
@@ -166,7 +165,7 @@ def _read(connection: sqlite3.Connection) -> Contents:
 
 
 def _replay(present: dict[str, Item], rows: Iterable[tuple[Any, ...]]) -> Iterator[Change]:
-    """The changes from the newest to the oldest: what each one put is what the next one on its key replaced."""
+    """The changes from the newest to the oldest: each one's new value is the old value of the next on its key."""
     for revision, key, deleted, value, old_revision, created, version in rows:
         after = present.pop(key, None)
         if (after is None) != bool(deleted) or (after is not None and after.revision != revision):
@@ -178,7 +177,7 @@ def _replay(present: dict[str, Item], rows: Iterable[tuple[Any, ...]]) -> Iterat
 
 
 def _insert(connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
-    if len(changes) == 1 and changes[0].after is not None:  # who writes alone waits for each write
+    if len(changes) == 1 and changes[0].after is not None:  # a single writer waits for each write
         connection.execute(_statement(_INSERT, 1, 7), _change_row(changes[0]))
         connection.execute(_statement(_UPSERT, 1, 5), _item_row(changes[0].after))
         return
@@ -222,22 +221,22 @@ def _number(connection: sqlite3.Connection, query: str, *values: int) -> int:
 def _advice(error: Exception) -> str:
     if isinstance(error, sqlite3.Error):
         name = getattr(error, "sqlite_errorname", "")
-        damaged = "is damaged; restore a copy, or move it away and start anew"
+        damaged = "is damaged; restore a copy, or move it away and start again"
         return next((text for code, text in _ADVICE.items() if name.startswith(code)), damaged)
     return _ADVICE["SQLITE_CANTOPEN"]
 
 
 T = TypeVar("T")
 
-_ENOUGH = 64  # writes in a group: more of them make none of them cheaper
-_ALONE = 8  # groups of one in a row: more are to be expected
-_SWEEP = 1_000  # rows removed per commit: compaction must not hold up the writes behind it
+_ENOUGH = 64  # writes in a group: beyond that the cost per write no longer falls
+_ALONE = 8  # groups of one in a row: after that, assume a single writer
+_SWEEP = 1_000  # rows removed per commit: compaction must not delay the writes behind it
 
 
-class SqliteStorage(LedgerReads):
-    """A `Storage` in one file, which is opened (and made) by the constructor; raises `ConfigError`.
+class SqliteStorage(MvccReads):
+    """A `Storage` in one file, which the constructor opens, or creates; raises `ConfigError`.
 
-    `durability="normal"` survives the end of the process, however violent; a power failure may take the last moments.
+    `durability="normal"` survives the end of the process, even by SIGKILL; a power failure may lose the last commits.
     `"full"` survives that too, and waits for the disk with every group of writes.
 
     ```python
@@ -267,18 +266,18 @@ class SqliteStorage(LedgerReads):
             limits=Limits(changes=history_changes, bytes=history_bytes, age=history_age),
         )
         self._clock = clock
-        self._writer = Writer(connection, name=f"levelset storage {self.path.name}")
-        self._log = Log(self.path, is_synced=durability == "full")
+        self._writer = WriterThread(connection, name=f"levelset storage {self.path.name}")
+        self._log = WriteAheadLog(self.path, is_synced=durability == "full")
         if durability == "full":
             self._writer.submit(self._log.reserve, lambda _: None)
         self._swept = contents.swept
         self._head = self.revision
         # The newest accepted version of each key that is not in the file yet, and the group it is in.
-        self._pending: dict[str, tuple[Change, Group]] = {}
-        self._gathering = Group()
-        self._flying: Group | None = None
-        self._solitary = 1  # groups of one, one after the other
-        self._wrote_this_turn = False
+        self._pending: dict[str, tuple[Change, CommitGroup]] = {}
+        self._open_group = CommitGroup()
+        self._committing: CommitGroup | None = None
+        self._single_writes = 1  # groups of one, one after the other
+        self._wrote_this_iteration = False
         self._stopped: asyncio.Future[None] | None = None
 
     @classmethod
@@ -291,7 +290,7 @@ class SqliteStorage(LedgerReads):
         history_bytes: int = 64 * 1024 * 1024,
         history_age: float | None = None,
     ) -> Self:
-        """The storage, its file opened and read in a thread, so that the loop does not wait for it."""
+        """Opens the storage, reading its file in a thread so that the event loop does not block."""
         opened = partial(
             cls,
             path,
@@ -304,188 +303,188 @@ class SqliteStorage(LedgerReads):
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `Storage.put`; returns when the value is in the file."""
-        landing: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
-        self._write(key, partial(planned_put, key=key, value=value, expected=expected), landing)
-        change = await landing
+        result: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
+        self._write(key, partial(planned_put, key=key, value=value, expected=expected), result)
+        change = await result
         assert change.after is not None  # a put's change always has one
         return change.after
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
         """As `Storage.delete`; returns when the deletion is in the file."""
-        landing: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
-        self._write(key, partial(planned_delete, key=key, expected=expected), landing)
-        return await landing
+        result: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
+        self._write(key, partial(planned_delete, key=key, expected=expected), result)
+        return await result
 
-    def put_landing(self, key: str, value: bytes, *, expected: int | None) -> Landing:
-        """As `LandingWriter.put_landing`."""
-        landing = Landing()
-        self._write(key, partial(planned_put, key=key, value=value, expected=expected), landing)
-        return landing
+    def put_pending(self, key: str, value: bytes, *, expected: int | None) -> PendingWrite:
+        """As `PendingWriter.put_pending`."""
+        result = PendingWrite()
+        self._write(key, partial(planned_put, key=key, value=value, expected=expected), result)
+        return result
 
-    def delete_landing(self, key: str, *, expected: int | None) -> Landing:
-        """As `LandingWriter.delete_landing`."""
-        landing = Landing()
-        self._write(key, partial(planned_delete, key=key, expected=expected), landing)
-        return landing
+    def delete_pending(self, key: str, *, expected: int | None) -> PendingWrite:
+        """As `PendingWriter.delete_pending`."""
+        result = PendingWrite()
+        self._write(key, partial(planned_delete, key=key, expected=expected), result)
+        return result
 
     async def compact(self, revision: int) -> None:
-        """As `Storage.compact`; returns when the file knows it, the rows go little by little."""
+        """As `Storage.compact`; returns when it is in the file; the rows are removed in steps."""
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
         if revision <= self.compacted:
             return
         if self._closed:
             raise self._refusal(f"history up to {revision} was not compacted")
-        group = self._gathering
+        group = self._open_group
         group.compacted = max(group.compacted, revision)
-        landing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._join(group, landing, None)
-        await landing
+        result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._join(group, result, None)
+        await result
 
     async def close(self) -> None:
-        """Finishes the writes under way, ends all watches, and releases the file."""
+        """Finishes pending writes, ends all watches, and releases the file."""
         self._closed = True
-        while self._flying is not None or self._gathering.landings:
-            await (self._flying or self._gathering).wait_over()
+        while self._committing is not None or self._open_group.pending_writes:
+            await (self._committing or self._open_group).wait_committed()
         await super().close()
         if self._stopped is None:
             self._stopped = asyncio.get_running_loop().create_future()
             self._writer.stop(self._reporter(lambda _: _resolve(self._stopped)))
         await asyncio.shield(self._stopped)
 
-    def _write(self, key: str, plan: Callable[..., Change], landing: asyncio.Future[Change]) -> None:
-        """Begins a write; cancelling the wait for its landing does not take it back. Raises `Mismatch`, `NotFound`."""
+    def _write(self, key: str, plan: Callable[..., Change], result: asyncio.Future[Change]) -> None:
+        """Starts a write, which cancelling its future does not undo. Raises `Mismatch`, `NotFound`."""
         if self._closed:
             raise self._refusal(f"{key!r} was not written")
         pending = self._pending.get(key)
-        current = self._ledger.items.get(key) if pending is None else pending[0].after
+        current = self._mvcc.items.get(key) if pending is None else pending[0].after
         try:
             change = plan(current, revision=self._head + 1)
         except (Mismatch, NotFound):
             if pending is None:
                 raise
-            # What this write lost against is not visible yet, and may still fail. Answering now would send the
-            # loser to read the old version and lose again, for ever if it never lets go of the loop.
-            pending[1].when_over(partial(self._write_again, key, plan, landing))
+            # The write that won is not visible yet and may still fail. Raising now would make the caller read the old
+            # version and lose again, for ever if it never yields to the event loop.
+            pending[1].when_committed(partial(self._write_again, key, plan, result))
             return
         self._head = change.revision
-        group = self._gathering
+        group = self._open_group
         group.changes.append(change)
         self._pending[key] = (change, group)
-        self._join(group, landing, change)
+        self._join(group, result, change)
 
-    def _write_again(self, key: str, plan: Callable[..., Change], landing: asyncio.Future[Change]) -> None:
-        if landing.done():  # nobody waits for it any more
+    def _write_again(self, key: str, plan: Callable[..., Change], result: asyncio.Future[Change]) -> None:
+        if result.done():  # the caller was cancelled
             return
         try:
-            self._write(key, plan, landing)
-        except Exception as error:  # noqa: BLE001 - it is for whoever waits
-            landing.set_exception(error)
+            self._write(key, plan, result)
+        except Exception as error:  # noqa: BLE001 - it is for the waiting caller
+            result.set_exception(error)
 
-    def _join(self, group: Group, landing: asyncio.Future[T], outcome: T) -> None:
-        group.landings.append((landing, outcome))
-        if len(group.landings) > 1:
+    def _join(self, group: CommitGroup, result: asyncio.Future[T], outcome: T) -> None:
+        group.pending_writes.append((result, outcome))
+        if len(group.pending_writes) > 1:
             return
-        if self._solitary < _ALONE or self._wrote_this_turn or self._way(group) is Way.THERE:
+        if self._single_writes < _ALONE or self._wrote_this_iteration or self._commit_path(group) is CommitPath.THREAD:
             self._launch_soon()
         else:
             self._launch_now()
 
-    def _way(self, group: Group) -> Way:
+    def _commit_path(self, group: CommitGroup) -> CommitPath:
         """How a group can be written now; only the thread can while it is busy, or has rows to remove."""
-        if self._flying is not None or self.compacted > self._swept or group.compacted or not self._writer.is_idle:
-            return Way.THERE
-        return self._log.way(group.changes)
+        if self._committing is not None or self.compacted > self._swept or group.compacted or not self._writer.is_idle:
+            return CommitPath.THREAD
+        return self._log.commit_path(group.changes)
 
     def _launch_now(self) -> None:
-        """Writes for somebody who has been alone for a while, without waiting for others until the turn ends.
+        """Commits at once for a single writer, without waiting for others until the loop iteration ends.
 
-        But once in a turn: who writes again and again without a pause must let the loop go on in between.
+        At most once per loop iteration: a caller that writes without a pause must not starve the event loop.
         """
-        self._wrote_this_turn = True
-        asyncio.get_running_loop().call_soon(self._end_turn)
+        self._wrote_this_iteration = True
+        asyncio.get_running_loop().call_soon(self._end_iteration)
         self._launch()
 
-    def _end_turn(self) -> None:
-        self._wrote_this_turn = False
+    def _end_iteration(self) -> None:
+        self._wrote_this_iteration = False
 
     def _launch_soon(self) -> None:
-        # At the end of this turn of the loop, so that all who write in it share one commit.
+        # At the end of this loop iteration, so that all its writes share one commit.
         asyncio.get_running_loop().call_soon(self._gather, 0)
 
     def _gather(self, seen: int) -> None:
-        """Launches the group when a turn of the loop brings no more to it; who writes alone need not wait for that."""
-        size = len(self._gathering.landings)
-        if seen < size < _ENOUGH and (size > 1 or not self._solitary):
+        """Launches the group when a loop iteration adds nothing to it; a single writer does not wait for that."""
+        size = len(self._open_group.pending_writes)
+        if seen < size < _ENOUGH and (size > 1 or not self._single_writes):
             asyncio.get_running_loop().call_soon(self._gather, size)
         else:
             self._launch()
 
     def _launch(self) -> None:
-        """Has the gathered group written, unless another one still is; that one's landing launches the next."""
-        compacted = max(self.compacted, self._gathering.compacted)
+        """Commits the gathered group, unless another one is being written; its completion launches the next."""
+        compacted = max(self.compacted, self._open_group.compacted)
         sweeping = compacted > self._swept
-        if self._flying is not None or not (self._gathering.landings or (sweeping and not self._closed)):
+        if self._committing is not None or not (self._open_group.pending_writes or (sweeping and not self._closed)):
             return
-        group, self._gathering = self._gathering, Group()
-        way = self._way(group)
-        self._solitary = 0 if len(group.landings) > 1 else self._solitary + 1
+        group, self._open_group = self._open_group, CommitGroup()
+        commit_path = self._commit_path(group)
+        self._single_writes = 0 if len(group.pending_writes) > 1 else self._single_writes + 1
         group.compacted = compacted
         group.swept = min(compacted, self._swept + _SWEEP) if sweeping else self._swept
         work = partial(write_group, changes=group.changes, compacted=compacted, sweep_to=group.swept if sweeping else 0)
-        self._flying = group
-        match way:
-            case Way.HERE:
-                self._write_here(work, group)
-            case Way.WAITING:
-                self._write_waiting(work, group)
-            case Way.THERE:
-                there = partial(self._write_there, work, group.changes)
-                self._writer.submit(there, self._reporter(partial(self._land, group)))
+        self._committing = group
+        match commit_path:
+            case CommitPath.LOOP:
+                self._write_on_loop(work, group)
+            case CommitPath.THREAD_AND_WAIT:
+                self._write_and_wait(work, group)
+            case CommitPath.THREAD:
+                there = partial(self._write_on_thread, work, group.changes)
+                self._writer.submit(there, self._reporter(partial(self._finish_commit, group)))
 
-    def _write_here(self, work: Work, group: Group) -> None:
-        """Writes at once: it takes less time than telling the thread to."""
+    def _write_on_loop(self, work: Work, group: CommitGroup) -> None:
+        """Writes on the event loop, which takes less time than a handover to the thread."""
         began = time.perf_counter()
         error = self._writer.run_here(work)
         self._log.grow(group.changes, time.perf_counter() - began)
-        self._land(group, error)
+        self._finish_commit(group, error)
 
-    def _write_waiting(self, work: Work, group: Group) -> None:
-        """Has the thread write and waits for it, but not for long."""
+    def _write_and_wait(self, work: Work, group: CommitGroup) -> None:
+        """Writes on the thread and waits for it, for a bounded time."""
         began = time.perf_counter()
-        report = self._reporter(partial(self._land, group))
+        report = self._reporter(partial(self._finish_commit, group))
         job = self._writer.submit_waiting(work, report, patience=self._log.patience(group.changes))
         self._log.grow(group.changes, time.perf_counter() - began)
         if job is not None:
-            self._land(group, job.error)
+            self._finish_commit(group, job.error)
 
-    def _write_there(self, work: Work, changes: Sequence[Change], connection: sqlite3.Connection) -> None:
+    def _write_on_thread(self, work: Work, changes: Sequence[Change], connection: sqlite3.Connection) -> None:
         work(connection)
         self._log.tend(connection, changes)
 
-    def _land(self, group: Group, error: BaseException | None) -> None:
-        self._flying = None
+    def _finish_commit(self, group: CommitGroup, error: BaseException | None) -> None:
+        self._committing = None
         if error is None:
-            self._reveal(group)
-            if self._gathering.landings or self.compacted > self._swept:
+            self._make_visible(group)
+            if self._open_group.pending_writes or self.compacted > self._swept:
                 self._launch_soon()
         else:
-            self._take_back(group, error)
+            self._roll_back(group, error)
 
-    def _reveal(self, group: Group) -> None:
+    def _make_visible(self, group: CommitGroup) -> None:
         for change in group.changes:
-            self._ledger.commit(change)
+            self._mvcc.commit(change)
             if self._pending[change.key][0] is change:
                 del self._pending[change.key]
         self._swept = group.swept
-        history = self._ledger.history
+        history = self._mvcc.history
         history.compact(group.compacted)
         history.forget_older(self._clock())
         group.finish(None, self.path)
 
-    def _take_back(self, group: Group, error: BaseException) -> None:
-        """Fails a group and the one that gathered behind it, whose writes were checked against it."""
-        behind, self._gathering = self._gathering, Group()
+    def _roll_back(self, group: CommitGroup, error: BaseException) -> None:
+        """Fails a group and the one behind it, whose writes were checked against it."""
+        behind, self._open_group = self._open_group, CommitGroup()
         self._pending.clear()
         self._head = self.revision
         for one in (group, behind):
@@ -495,7 +494,7 @@ class SqliteStorage(LedgerReads):
         return ServerFailed(f"the storage {self.path} is closed: {consequence}")
 
     def _reporter(self, land: Callable[[BaseException | None], None]) -> Callable[[BaseException | None], None]:
-        """What the writer thread calls: brings the outcome to the loop, if that is still there."""
+        """The callback of the writer thread: hands the outcome to the event loop, if that is still open."""
         loop = asyncio.get_running_loop()
 
         def report(error: BaseException | None) -> None:

@@ -1,8 +1,8 @@
-"""The log beside the SQLite file: about how long it is, and who had best write into it next.
+"""The write-ahead log of the SQLite backend: its estimated length, and which thread should write the next commit.
 
-The log is a ring: when it is long enough, it is copied back into the file, and the next commit begins it anew on the
-same blocks of the disk. A sync of what lies where something lay before takes about half as long as one of what makes
-the file longer, because only the latter changes what the file system has to remember.
+The log is reused: when it is long enough, a checkpoint copies it into the file, and the next commit starts again at the
+log's beginning, on the same disk blocks. A sync of overwritten blocks takes about half as long as one that grows the
+file, because only the latter changes file system metadata.
 """
 
 import io
@@ -16,90 +16,90 @@ from typing import NamedTuple
 
 from levelset.storage.interface import Change
 
-__all__ = ["Log", "Way"]
+__all__ = ["CommitPath", "WriteAheadLog"]
 
 _PAGE = 4096
 _FRAME = _PAGE + 24
-# What a commit writes about besides values: the last pages of both tables and of the index, and at times their parents.
+# What a commit writes apart from values: the last pages of both tables and of the index, and at times their parents.
 _PAGES_PER_COMMIT = 4
 _CHANGES_PER_PAGE = 2
 _MOST_CHANGES = 64
 _MOST_BYTES = 256 * 1024
 _PATIENCE_PER_CHANGE = 0.000_02
 _MOST = 10_000
-# What the loop loses without anybody's noticing.
+# A pause of the event loop that is short enough not to matter.
 _UNNOTICED = 0.005
 
 
-class Way(Enum):
-    """How a group gets into the log."""
+class CommitPath(Enum):
+    """Which thread writes a group into the log."""
 
-    HERE = auto()
-    """The loop writes it."""
-    WAITING = auto()
-    """The thread writes it, and the loop waits for that as long as its patience lasts."""
-    THERE = auto()
-    """The thread writes it, and the loop goes on."""
+    LOOP = auto()
+    """The event loop writes it."""
+    THREAD_AND_WAIT = auto()
+    """The writer thread writes it, and the event loop waits up to `patience` seconds."""
+    THREAD = auto()
+    """The writer thread writes it, and the event loop continues."""
 
 
-class _Manner(NamedTuple):
+class _Policy(NamedTuple):
     longest: int
-    """In pages. Copied back more often, a log costs more; less often, it holds up those who write then for longer."""
+    """In pages. More frequent checkpoints cost more; rarer ones delay the writes behind them for longer."""
     patience: float
-    """How many seconds the loop can spend on a commit that it makes or waits for."""
+    """How many seconds the event loop may spend on a commit that it makes or waits for."""
     detours: int
-    """How many the loop leaves to the thread after one that took longer."""
+    """How many commits are left to the thread after one that took longer."""
     trial: int
-    """How many must have been quick in a row before the loop makes them itself."""
+    """How many commits in a row must have been quick before the event loop makes them itself."""
 
 
-# A commit that the loop makes cannot be interrupted, so that a slow one must be rare. One that it waits for can: little
-# is lost, and it is tried again soon.
-_UNSYNCED = _Manner(longest=10_000, patience=0.02, detours=1_000, trial=0)
-_SYNCED = _Manner(longest=4_000, patience=0.000_5, detours=4, trial=50)
+# A commit on the event loop cannot be interrupted, so slow ones must be rare. Waiting for the thread can be: little is
+# lost, and it is tried again soon.
+_UNSYNCED = _Policy(longest=10_000, patience=0.02, detours=1_000, trial=0)
+_SYNCED = _Policy(longest=4_000, patience=0.000_5, detours=4, trial=50)
 
 
-class Log:
-    """Where commits go first.
+class WriteAheadLog:
+    """Decides where the next commit is written, and when the log is checkpointed.
 
     Appending to it without a sync is a copy into the memory of the operating system and takes some ten microseconds,
-    less than handing it to another thread. With a sync it takes some hundred on a good disk, for which the loop has the
-    time, and many thousand on a bad one, for which it has not. Always left to the thread: copying the log back into the
-    file, the first commit after that, and large groups.
+    less than a handover to another thread. With a sync it takes some hundred on a fast disk, which the event loop can
+    afford, and many thousand on a slow one, which it cannot. Always left to the thread: checkpoints, the first commit
+    after one, and large groups.
 
-    Whether the disk is good is tried, and the loop waits for the thread meanwhile. Every commit that took longer than
-    `patience` allows is followed by some that the thread makes alone, twice as many if the next one is no better, and
-    by a new trial. That takes twice as long if the loop made that commit itself, and so long that somebody noticed.
+    The speed of the disk is measured while the event loop waits for the thread. A commit that takes longer than
+    `patience` is followed by some that the thread makes alone, twice as many if the next one is slow again, and by
+    another trial, which is twice as long if the slow commit was made by the event loop itself.
     """
 
-    __slots__ = ("_detour", "_detours", "_found", "_longest", "_manner", "_pages", "_path", "_quick", "_trial")
+    __slots__ = ("_detour", "_detours", "_found", "_longest", "_pages", "_path", "_policy", "_quick", "_trial")
 
     def __init__(self, path: Path, *, is_synced: bool, longest: int | None = None) -> None:
         self._path = Path(f"{path.absolute()}-wal")
-        self._manner = _SYNCED if is_synced else _UNSYNCED
-        self._longest = longest or self._manner.longest
-        # About so many; 0 means that nothing is known, or that the next commit begins the log and syncs it.
+        self._policy = _SYNCED if is_synced else _UNSYNCED
+        self._longest = longest or self._policy.longest
+        # An estimate; 0 means unknown, or that the next commit starts the log and syncs it.
         self._pages = 0
-        # What is there already, and counts when the first commit is over.
+        # The length found on disk, added after the first commit.
         self._found = self._measure()
         self._detours = self._detour = 0
         self._quick = 0  # in a row
-        self._trial = self._manner.trial
+        self._trial = self._policy.trial
 
-    def way(self, changes: Sequence[Change]) -> Way:
-        """How these changes had best be written."""
+    def commit_path(self, changes: Sequence[Change]) -> CommitPath:
+        """The best way to write these changes."""
         if self._detours or not 0 < self._pages < self._longest or len(changes) > _MOST_CHANGES:
-            return Way.THERE
+            return CommitPath.THREAD
         if sum(map(_weight, changes)) > _MOST_BYTES:
-            return Way.THERE
-        return Way.HERE if self._quick >= self._trial else Way.WAITING
+            return CommitPath.THREAD
+        return CommitPath.LOOP if self._quick >= self._trial else CommitPath.THREAD_AND_WAIT
 
     def patience(self, changes: Sequence[Change]) -> float:
-        """How many seconds the loop can spend on writing them."""
-        return self._manner.patience + _PATIENCE_PER_CHANGE * len(changes)
+        """How many seconds the event loop may spend on writing them."""
+        return self._policy.patience + _PATIENCE_PER_CHANGE * len(changes)
 
     def grow(self, changes: Sequence[Change], seconds: float) -> None:
-        """Takes note of a commit that the loop made or waited for, and how long it took."""
+        """Records a commit that the event loop made or waited for, and its duration."""
         self._lengthen(changes)
         if seconds <= self.patience(changes):
             self._quick += 1
@@ -108,25 +108,25 @@ class Log:
         if seconds > _UNNOTICED and self._quick >= self._trial:
             self._trial = min(2 * self._trial, _MOST)
         self._quick = 0
-        self._detours = self._detour = min(2 * self._detour or self._manner.detours, _MOST)
+        self._detours = self._detour = min(2 * self._detour or self._policy.detours, _MOST)
 
     def tend(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
-        """Takes note of a commit of the writer thread, and copies a log that is too long back into the file there."""
+        """Records a commit of the writer thread, and checkpoints a log that is too long."""
         if self._detours:
             self._detours -= 1
         self._lengthen(changes)
         if self._pages < self._longest:
             return
-        # What is in the log is safe there; if there is no room in the file now, there may be later.
+        # The log is durable; if the disk is full now, a later checkpoint may succeed.
         with suppress(sqlite3.Error):
             connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
             self._pages = 0
 
     def reserve(self, _: object = None) -> None:
-        """Gives the log its length on the disk before there is anything in it; for the writer thread, before all else.
+        """Preallocates the log on disk; called on the writer thread, before anything else.
 
-        What follows the last commit in a log is not looked at, and zeros could not be taken for one. Where there is not
-        enough room for that, it grows with what is written.
+        SQLite ignores what follows the last commit in a log, and zeros cannot be mistaken for one. Without enough disk
+        space the log grows as it is written.
         """
         with suppress(OSError), self._path.open("r+b", buffering=0) as file:
             length = file.seek(0, os.SEEK_END)

@@ -1,7 +1,8 @@
-"""What tests need: shipped, because whoever builds on levelset writes tests too.
+"""Tools for testing controllers: an in-process cluster, virtual time, fault injection and conformance checks.
 
-A cluster inside the test (`Cluster`), time that jumps (`VirtualLoop`, `run`, `virtual`), faults as values (`faults`),
-contracts for those who write parts of their own, and a guard against changes of what is shared.
+`Cluster` is an API server and client inside the test, `VirtualLoop` an event loop in virtual time, `faults` the faults
+that can be injected. The contracts check implementations of storage backends and transports, and `mutation_guard` finds
+code that changes objects of a shared cache.
 """
 
 from importlib import import_module
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from levelset.testing.failure_report import Version
     from levelset.testing.faults import Fault
     from levelset.testing.mutation_guard import Mutated, Mutation, MutationGuard, mutation_guard
-    from levelset.testing.timeline import Looked
+    from levelset.testing.timeline import ReconcileRecord
 
 __all__ = [
     "START",
@@ -27,13 +28,13 @@ __all__ = [
     "Check",
     "Cluster",
     "Fault",
-    "Looked",
     "Mutated",
     "Mutation",
     "MutationGuard",
     "Process",
     "RealTime",
     "RealWork",
+    "ReconcileRecord",
     "Stuck",
     "Version",
     "VirtualLoop",
@@ -45,9 +46,9 @@ __all__ = [
     "virtual",
 ]
 
-# The rest is loaded when it is first asked for: pytest loads our plugin, and with it this room, also for those whose
-# tests need no cluster.
-_ROOMS: Final = {
+# Everything else is imported on first use: pytest imports the plugin, and with it this package, in every project that
+# has levelset installed, also for tests that need no cluster.
+_MODULES: Final = {
     "levelset.testing.cluster": "Cluster open_cluster",
     "levelset.testing.contracts.storage": "STORAGE_CONTRACT Check check_storage",
     "levelset.testing.faults": "Fault",
@@ -55,17 +56,17 @@ _ROOMS: Final = {
     "levelset.testing.embedded_server": "START",
     "levelset.testing.mutation_guard": "Mutated Mutation MutationGuard mutation_guard",
     "levelset.testing.environment": "Process",
-    "levelset.testing.timeline": "Looked",
+    "levelset.testing.timeline": "ReconcileRecord",
     "levelset.testing.contracts.transport": "TRANSPORT_CONTRACT check_transport",
 }
-_LATE: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_LATE: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    room = _LATE.get(name)
-    if room is None:
+    module = _LATE.get(name)
+    if module is None:
         raise AttributeError(f"module 'levelset.testing' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(room), name)
+    found = globals()[name] = getattr(import_module(module), name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""A cluster for tests: a server of its own, a client with all verbs, controllers at work, and time that jumps.
+"""The test cluster: an in-process API server (or a real one), a client with all verbs, and running controllers.
 
 ```python
 async with open_cluster() as cluster:
@@ -8,7 +8,7 @@ async with open_cluster() as cluster:
         await cluster.advance(600)
 ```
 
-Opens a cluster for tests: inside the test by default, or a real one that a kubeconfig names.
+With a kubeconfig the same test runs against a real cluster, in real time.
 """
 
 import asyncio
@@ -33,15 +33,22 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.observers import Observer
 from levelset.runtime.manager.crd_install import kinds_of
 from levelset.runtime.manager.leader_election import LeaderElection
-from levelset.runtime.webhook.webhook_set import Several, Webhooks
+from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 from levelset.storage import MemoryStorage
 from levelset.testing import faults as the_faults
-from levelset.testing.embedded_server import START, Inside, clock_from
-from levelset.testing.environment import IntroducingClient, Process, Stage
-from levelset.testing.failure_report import Version, condition_words, describe, looks_at, object_words, versions_of
+from levelset.testing.embedded_server import START, EmbeddedServer, clock_from
+from levelset.testing.environment import CrdInstallingClient, Environment, Process
+from levelset.testing.failure_report import (
+    Version,
+    describe,
+    describe_condition,
+    describe_object,
+    reconciles_of,
+    versions_of,
+)
 from levelset.testing.faults import Fault
 from levelset.testing.quiescence import wait_settled
-from levelset.testing.timeline import Looked, Timelines
+from levelset.testing.timeline import ReconcileRecord, Timeline
 from levelset.testing.virtual_time import VirtualLoop
 
 __all__ = ["Cluster", "Condition", "Namespace", "ProcessOptions", "open_cluster"]
@@ -49,11 +56,11 @@ __all__ = ["Cluster", "Condition", "Namespace", "ProcessOptions", "open_cluster"
 K = TypeVar("K")
 
 Condition = Callable[[K], object]
-"""What should be so of an object: a function that is given it."""
+"""A condition on an object: a function that takes the object and returns whether it holds."""
 
 
 class ProcessOptions(TypedDict, total=False):
-    """How controllers run in a test; `Cluster.process` says what each means, and what it is unless given."""
+    """The keyword arguments of `Cluster.process` and `Cluster.running`."""
 
     faults: Sequence[Fault | Hook]
     leader: LeaderElection | None
@@ -61,38 +68,40 @@ class ProcessOptions(TypedDict, total=False):
     observers: Sequence[Observer]
     everywhere: bool
     grace: float | None
-    webhooks: Webhooks | Several
+    webhooks: Webhooks | NestedWebhooks
 
 
-class Cluster(IntroducingClient):
-    """A client of a cluster for tests, with the verbs that only a test needs.
+class Cluster(CrdInstallingClient):
+    """A client of a test cluster, with the methods that only a test needs.
 
-    What has no namespace is meant to be in the test's own. A kind that the server does not know is made known to it
-    when it is first used. Made by `open_cluster`, and by the fixture of the same name.
+    References without a namespace mean the namespace of the test. The CRD of a kind that the server does not serve is
+    installed when the kind is first used. Opened by `open_cluster` and by the `cluster` fixture.
     """
 
-    def __init__(self, transport: Transport, stage: Stage, **options: Any) -> None:
-        super().__init__(transport, stage, manager="people", **options)
+    def __init__(self, transport: Transport, environment: Environment, **options: Any) -> None:
+        super().__init__(transport, environment, manager="user", **options)
 
     @property
     def storage(self) -> MemoryStorage:
-        """What the server stores: its revision and its history; ConfigError for a real cluster."""
-        if self.stage.inside is None:
-            raise ConfigError("the storage of a real cluster is out of reach; read its objects instead")
-        return self.stage.inside.storage
+        """The storage of the in-process server, with its revision and history; ConfigError for a real cluster."""
+        if self.environment.embedded is None:
+            raise ConfigError(
+                "a real cluster gives no access to its storage; read its objects with get and list instead"
+            )
+        return self.environment.embedded.storage
 
     @property
     def processes(self) -> Sequence[Process]:
-        """All processes that were started in this test, also those that have ended."""
-        return tuple(self.stage.processes)
+        """All processes that were started in this test, including those that have ended."""
+        return tuple(self.environment.processes)
 
     def now(self) -> datetime:
-        """What time of day it is, for the server and for controllers."""
-        return self.stage.now()
+        """The current time of the server and the controllers."""
+        return self.environment.now()
 
     async def define(self, *kinds: Kind[Any]) -> None:
-        """Has the server serve these kinds, as far as it does not yet; several versions of a kind, all at once."""
-        await self.stage.define(map(view_of, kinds))
+        """Installs the CRDs of kinds that are not served yet; pass all versions of a kind in one call."""
+        await self.environment.define(map(view_of, kinds))
 
     def process(
         self,
@@ -103,88 +112,88 @@ class Cluster(IntroducingClient):
         observers: Sequence[Observer] = (),
         everywhere: bool = False,
         grace: float | None = 30.0,
-        webhooks: Webhooks | Several = (),
+        webhooks: Webhooks | NestedWebhooks = (),
     ) -> Process:
-        """A process that runs these controllers, not started yet; see `running`."""
+        """Returns a process that runs these controllers and is not started yet; see `running`."""
         hooked = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
         options: dict[str, Any] = {
             "leader": leader,
-            "observers": [self.stage.timelines, *observers],
-            "now": self.stage.now,
+            "observers": [self.environment.timeline, *observers],
+            "now": self.environment.now,
             "grace": grace,
             "webhooks": hooked,
         }
-        confined = None if everywhere or self.stage.inside is not None else self.namespace
+        confined = None if everywhere or self.environment.embedded is not None else self.namespace
 
         @asynccontextmanager
         async def connect(hooks: Sequence[Hook]) -> AsyncGenerator[Client, None]:
-            # Those of the webhooks first: of several versions the hub is the one that is stored.
-            await self.stage.define([*map(view_of, hooked.kinds), *kinds_of(controllers)])
-            transport, namespace = await open_transport(self.stage.where)
+            # Kinds of webhooks come first: of several versions the hub is the stored one.
+            await self.environment.define([*map(view_of, hooked.kinds), *kinds_of(controllers)])
+            transport, namespace = await open_transport(self.environment.target)
             usual = namespace or "default"
-            async with IntroducingClient(transport, self.stage, namespace=usual, wire_hooks=hooks) as client:
+            async with CrdInstallingClient(transport, self.environment, namespace=usual, wire_hooks=hooks) as client:
                 yield client if confined is None else client.in_namespace(confined)
 
-        wanted = the_faults.wrapped(controllers, faults)
+        wanted = the_faults.wrap_controllers(controllers, faults)
         made = Process(name, wanted, connect, options, hooks=the_faults.hooks_of(faults))
-        self.stage.processes.append(made)
+        self.environment.processes.append(made)
         return made
 
     @asynccontextmanager
     async def running(
         self, *controllers: Controller[Any], **options: Unpack[ProcessOptions]
     ) -> AsyncGenerator[Process, None]:
-        """These controllers at work for the length of a block, in a process of their own.
+        """Runs these controllers in a process of their own for the duration of the block.
 
-        `faults` go wrong between this process and the server, and hurt nobody else. A controller that fails for good
-        interrupts the block with Crashed. `webhooks` are asked before every write, whoever writes. On a real cluster
-        controllers see only the namespace of the test, unless they are told to look `everywhere`.
+        `faults` are injected between this process and the server only. A controller that fails permanently interrupts
+        the block with Crashed. `webhooks` are called for the writes of every client. On a real cluster controllers
+        watch only the namespace of the test, unless `everywhere` is set.
         """
         made = self.process(*controllers, **options)
-        async with made.living():
+        async with made.running():
             yield made
 
     async def settled(self, *, within: float = 60.0, soon: float = 1.0) -> None:
-        """Returns when everything has come to rest; AssertionError, with what goes on, if it does not `within` seconds.
+        """Waits until nothing is pending; AssertionError that lists the pending work after `within` seconds.
 
-        Every controller has filled its caches, its queue is empty, it looks at nothing and has nothing in the
-        background; every cache shows what the server has. Looks that a reconciler wishes for later are no unrest. Those
-        that wait because something went wrong are, if they come `soon`: so many seconds from now.
+        Every controller is synced, its queue is empty, no reconcile and no background work is running, and every cache
+        shows what the server stores. Requeues that a reconciler requested for later do not count. Retries after an
+        error count if they are due within `soon` seconds.
         """
-        found = await wait_settled(self.stage, within=within, soon=soon)
+        found = await wait_settled(self.environment, within=within, soon=soon)
         if found:
-            raise AssertionError("\n".join([f"this has not settled within {within:g} seconds:", *map(_item, found)]))
+            raise AssertionError("\n".join([f"not settled within {within:g} seconds:", *map(_item, found)]))
 
     async def until(self, ref: Ref[K], condition: Condition[K] | None = None, /, *, within: float = 60.0) -> K:
-        """The object, as soon as it is there and the condition holds for it.
+        """Waits until the object exists and the condition holds for it; returns the object.
 
-        AssertionError if that does not happen `within` seconds, with the object, its history and the timeline of the
-        controllers. What the condition raises is raised here.
+        AssertionError after `within` seconds, with the object, its history and the reconciles of the controllers.
+        Exceptions of the condition propagate.
         """
         full = await self._full(ref)
         try:
-            return await self.stage.control.wait(full, partial(_meets, condition), within=within)
+            return await self.environment.control.wait(full, partial(_meets, condition), within=within)
         except Deadline:
             raise await self._failure(full, "{} within {:g} seconds", condition, within) from None
 
     async def until_gone(self, ref: Ref[Any], /, *, within: float = 60.0) -> None:
-        """Returns when there is no such object any more; AssertionError, as `until`, if it stays."""
+        """Waits until the object does not exist; AssertionError, as `until`, after `within` seconds."""
         full = await self._full(ref)
         try:
-            await self.stage.control.wait_gone(full, within=within)
+            await self.environment.control.wait_gone(full, within=within)
         except Deadline:
-            raise await self._failure(full, f"it is still there after {within:g} seconds") from None
+            raise await self._failure(full, f"it still exists after {within:g} seconds") from None
 
     async def expect(self, ref: Ref[K], condition: Condition[K] | None = None, /) -> K:
-        """The object, which is there now, and for which the condition holds now; AssertionError, as `until`, if not."""
+        """Returns the object; AssertionError, as `until`, if it does not exist or the condition does not hold now."""
         full = await self._full(ref)
-        found = await self.stage.control.find(full)
+        found = await self.environment.control.find(full)
         if found is None or not _meets(condition, found):
             raise await self._failure(full, "{}", None if found is None else condition)
         return found
 
     async def always(self, ref: Ref[K], condition: Condition[K], /, *, during: float) -> K:
-        """The object, for which the condition has held in every version for so many seconds, and which is still there.
+        """Returns the object after the condition has held for every version of it during so many seconds.
 
         AssertionError, as `until`, as soon as it does not hold. In virtual time the seconds pass at once.
         """
@@ -192,61 +201,61 @@ class Cluster(IntroducingClient):
         self._allow(during)
         await self.expect(ref, condition)
         try:
-            await self.stage.control.wait(full, lambda it: not condition(it), within=during)
+            await self.environment.control.wait(full, lambda it: not condition(it), within=during)
         except Deadline:
             return await self.expect(ref, condition)
-        raise await self._failure(full, "this did not stay so for {1:g} seconds; {0}", condition, during)
+        raise await self._failure(full, "the condition did not hold for {1:g} seconds; {0}", condition, during)
 
     async def never(self, ref: Ref[Any], /, *, during: float) -> None:
-        """Returns when there was no such object for so many seconds; AssertionError, as `until`, if one came."""
+        """Returns if the object did not exist for so many seconds; AssertionError, as `until`, if it was created."""
         full = await self._full(ref)
         self._allow(during)
         try:
-            await self.stage.control.wait(full, partial(_meets, None), within=during)
+            await self.environment.control.wait(full, partial(_meets, None), within=during)
         except Deadline:
             return
-        raise await self._failure(full, f"it came within {during:g} seconds, and should not have")
+        raise await self._failure(full, f"it was created within {during:g} seconds, and should not have been")
 
     async def advance(self, seconds: float) -> None:
-        """Lets time pass: all that is due on the way happens, in order, and what it leads to.
+        """Advances virtual time; every timer that becomes due fires in order, with everything it causes.
 
         RealTime, a ConfigError, where time is real.
         """
-        loop = self.stage.virtual(f"advance({seconds:g})")
+        loop = self.environment.virtual(f"advance({seconds:g})")
         self._allow(seconds)
         await asyncio.sleep(seconds)
         await loop.idle()
 
     def history(self, ref: Ref[Any], /) -> Sequence[Version]:
-        """All versions of an object that the server has stored, the oldest first; none for a real cluster."""
-        return versions_of(self.stage, ref)
+        """All stored versions of an object, the oldest first; empty for a real cluster."""
+        return versions_of(self.environment, ref)
 
-    def looks(self, ref: Ref[Any] | None = None, /) -> Sequence[Looked]:
-        """What the controllers of this test have looked at, the oldest first: one object, or all of them."""
-        return looks_at(self.stage, ref)
+    def reconciles(self, ref: Ref[Any] | None = None, /) -> Sequence[ReconcileRecord]:
+        """The finished reconciles of the controllers of this test, the oldest first: of one object, or of all."""
+        return reconciles_of(self.environment, ref)
 
     def story(self, ref: Ref[Any], /) -> str:
-        """The history of an object and the looks of all controllers at it, to be read by people."""
-        return describe(self.stage, ref)
+        """The history of an object and its reconciles as readable text."""
+        return describe(self.environment, ref)
 
     async def _failure(
-        self, ref: Ref[Any], said: str, condition: Condition[Any] | None = None, seconds: float = 0.0
+        self, ref: Ref[Any], message: str, condition: Condition[Any] | None = None, seconds: float = 0.0
     ) -> AssertionError:
-        found: Any = await self.stage.control.find(ref)
-        # Its text is in a file, and a loop waits for no file.
-        what = said.format(await asyncio.to_thread(condition_words, condition), seconds)
-        return AssertionError("\n".join([f"{ref}: {what}", object_words(found), describe(self.stage, ref)]))
+        found: Any = await self.environment.control.find(ref)
+        # Reads the source of the condition from a file, which must not block the loop.
+        what = message.format(await asyncio.to_thread(describe_condition, condition), seconds)
+        return AssertionError("\n".join([f"{ref}: {what}", describe_object(found), describe(self.environment, ref)]))
 
     async def _full(self, ref: Ref[K]) -> Ref[K]:
-        """The reference with its namespace, to an object of a kind that is served."""
+        """The reference with its namespace; installs the CRD of the kind if necessary."""
         of: Any = ref.class_ or ref.gvk
-        served = await self._served(view_of(of))
+        served = await self._resource(view_of(of))
         return Ref(of, ref.name, ref.namespace or self.namespace) if served.namespaced else ref
 
     def _allow(self, seconds: float) -> None:
-        """Somebody wants so much time to pass: it does not count as waiting for what does not happen."""
-        if self.stage.loop is not None:
-            self.stage.loop.limit += seconds
+        """Extends the limit of the virtual loop: time that a test lets pass on purpose is not a hang."""
+        if self.environment.loop is not None:
+            self.environment.loop.limit += seconds
 
 
 def _meets(condition: Condition[Any] | None, found: Any) -> bool:
@@ -259,11 +268,11 @@ def _item(text: str) -> str:
 
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _LONGEST: Final = 86400.0
-"""The virtual seconds after which somebody has waited for too long, apart from those that are let pass on purpose."""
+"""The virtual seconds after which a test counts as hanging, without those it lets pass on purpose."""
 
 
 class Namespace(Object, api="v1", scope="Cluster"):
-    """Where the objects of a test are."""
+    """The namespace of a test."""
 
 
 @asynccontextmanager
@@ -276,81 +285,81 @@ async def open_cluster(
     storage: MemoryStorage | None = None,
     kubeconfig: str | Path | None = None,
 ) -> AsyncGenerator[Cluster, None]:
-    """A cluster for the length of a block: a server in this process, or the one that `kubeconfig` names.
+    """Opens a cluster for the duration of the block: an in-process server, or the cluster of `kubeconfig`.
 
-    Inside, everything repeats itself: names and uids come from the seed, as does Python's own `random`, and the day
-    begins at `now`. `hooks` stand between the people of the test and the server. A `storage` that is given keeps its
-    objects. A real cluster gets a namespace with a name of its own, which is deleted at the end with all that is in
-    it, as are the definitions that were made for the test.
+    The in-process server is deterministic: names, uids and Python's `random` derive from the seed, and the clock starts
+    at `now`. `hooks` are wire hooks of the client of the test. A given `storage` keeps its objects. On a real cluster a
+    namespace with a unique name is created; it is deleted at the end with everything in it, as are the CRDs that were
+    installed for the test.
     """
     if kubeconfig is not None:
-        async with _outside(kubeconfig, namespace, hooks) as cluster:
+        async with _real_cluster(kubeconfig, namespace, hooks) as cluster:
             yield cluster
         return
-    clock, chance = clock_from(now), stdlib_random.getstate()
+    clock, random_state = clock_from(now), stdlib_random.getstate()
     stdlib_random.seed(seed)
-    inside = Inside(seed=seed, now=clock, storage=storage)
-    await inside.start()
+    embedded = EmbeddedServer(seed=seed, now=clock, storage=storage)
+    await embedded.start()
     try:
-        stage = Stage(
-            inside.server,
-            await Client.connect(inside.server, namespace=namespace or "test", manager="levelset-testing"),
+        environment = Environment(
+            embedded.server,
+            await Client.connect(embedded.server, namespace=namespace or "test", manager="levelset-testing"),
             clock,
             _virtual_loop(),
-            inside,
-            timelines=Timelines(lambda: inside.storage.revision),
+            embedded,
+            timeline=Timeline(lambda: embedded.storage.revision),
         )
-        with _limited(stage.loop):
-            async with _playing(stage, hooks) as cluster:
+        with _limited(environment.loop):
+            async with _opened(environment, hooks) as cluster:
                 yield cluster
     finally:
-        await inside.stop()
-        stdlib_random.setstate(chance)
+        await embedded.stop()
+        stdlib_random.setstate(random_state)
 
 
 @asynccontextmanager
-async def _outside(
+async def _real_cluster(
     kubeconfig: str | Path, namespace: str | None, hooks: Sequence[Hook]
 ) -> AsyncGenerator[Cluster, None]:
     if _virtual_loop() is not None:
-        raise ConfigError(f"{kubeconfig}: a real cluster needs real time; run this on an ordinary event loop")
+        raise ConfigError(f"{kubeconfig}: a real cluster needs real time; use an ordinary event loop")
     name = namespace or f"levelset-{secrets.token_hex(6)}"
     control = await Client.connect(kubeconfig, namespace=name, manager="levelset-testing")
-    stage = Stage(kubeconfig, control, _real_now)
-    async with _playing(stage, hooks) as cluster:
+    environment = Environment(kubeconfig, control, _real_now)
+    async with _opened(environment, hooks) as cluster:
         yield cluster
 
 
 @asynccontextmanager
-async def _playing(stage: Stage, hooks: Sequence[Hook]) -> AsyncGenerator[Cluster, None]:
-    """The cluster on its stage, with a namespace; ends what still runs, and leaves nothing behind in a real cluster."""
-    control = stage.control
+async def _opened(environment: Environment, hooks: Sequence[Hook]) -> AsyncGenerator[Cluster, None]:
+    """The cluster with its namespace; kills processes that still run, and cleans up a real cluster."""
+    control = environment.control
     async with control:
         if await control.find(Namespace, control.namespace) is None:
             await control.create(Namespace(metadata=ObjectMeta(name=control.namespace)))
-        transport, _ = await open_transport(stage.where)
+        transport, _ = await open_transport(environment.target)
         try:
-            async with Cluster(transport, stage, namespace=control.namespace, wire_hooks=hooks) as cluster:
+            async with Cluster(transport, environment, namespace=control.namespace, wire_hooks=hooks) as cluster:
                 try:
                     yield cluster
                 finally:
-                    for one in stage.alive:
+                    for one in environment.alive:
                         await one.kill()
         finally:
-            if stage.inside is None:
-                await _tidy_up(stage)
+            if environment.embedded is None:
+                await _clean_up(environment)
 
 
-async def _tidy_up(stage: Stage) -> None:
-    await stage.control.delete(Namespace, stage.control.namespace, missing_ok=True)
-    for name in stage.installed:
+async def _clean_up(environment: Environment) -> None:
+    await environment.control.delete(Namespace, environment.control.namespace, missing_ok=True)
+    for name in environment.installed:
         ref: Ref[Any] = Ref(_DEFINITION, name)
-        await stage.control.delete(ref, missing_ok=True)
+        await environment.control.delete(ref, missing_ok=True)
 
 
 @contextmanager
 def _limited(loop: VirtualLoop | None) -> Generator[None, None, None]:
-    """Sees to it that nobody waits for ever: watches and retries go on for as long as time does."""
+    """Limits virtual time: watches and retries would keep a hanging test running indefinitely."""
     if loop is None or loop.limit < math.inf:
         yield
         return

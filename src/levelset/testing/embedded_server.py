@@ -1,6 +1,6 @@
-"""An API server inside the test: everything in memory, a clock of its own, and chance that repeats itself.
+"""The in-process API server of a test: in-memory storage, its own clock, and seeded randomness.
 
-Makes kinds known to a server inside a test, without asking it for anything: what it serves can be seen.
+`install_kinds` creates the CRDs of missing kinds; what is served is read from the server's catalog, without requests.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
-from levelset.apiserver.package_data import wait_data
+from levelset.apiserver.package_data import wait_package_data
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
 from levelset.apiserver.server import ApiServer
@@ -20,33 +20,33 @@ from levelset.errors import ConfigError
 from levelset.objects import codec
 from levelset.objects.kind_definition import definition_of
 from levelset.objects.resource import Object
-from levelset.runtime.manager.crd_install import definitions_for
+from levelset.runtime.manager.crd_install import crds_for
 from levelset.storage import MemoryStorage
 
-__all__ = ["START", "CustomResourceDefinition", "Inside", "clock_from", "define_inside"]
+__all__ = ["START", "CustomResourceDefinition", "EmbeddedServer", "clock_from", "install_kinds"]
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
-"""What time of day it is when a test begins."""
+"""The time at which a test begins, unless it says otherwise."""
 
 
-class Inside:
-    """A server and its storage, from `start` until `stop`."""
+class EmbeddedServer:
+    """An in-process API server and its storage, between `start` and `stop`."""
 
     def __init__(self, *, seed: int, now: Callable[[], datetime], storage: MemoryStorage | None = None) -> None:
         self.storage = MemoryStorage() if storage is None else storage
         random = Random(seed)  # noqa: S311 -- it has to be the same each time
         self.server = ApiServer(self.storage, tls=False, token="of-a-test", now=now, random=random)  # noqa: S106
         self.times: dict[int, float] = {}
-        """When each revision was written, on the loop's clock."""
-        self.server.world.listeners.append(self._note)
+        """The loop time at which each revision was written."""
+        self.server.state.listeners.append(self._note)
 
     async def start(self) -> None:
-        """Brings the server to life; there is no socket."""
-        await wait_data()
+        """Starts the server, without a socket."""
+        await wait_package_data()
         await self.server.start(listen=False)
 
     async def stop(self) -> None:
-        """Ends it."""
+        """Stops the server and closes the storage."""
         await self.server.stop()
         await self.storage.close()
 
@@ -55,37 +55,39 @@ class Inside:
 
 
 def clock_from(start: datetime) -> Callable[[], datetime]:
-    """The time of day, which goes on from `start` as the event loop's clock does."""
+    """A clock that starts at `start` and advances with the event loop's time."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     return lambda: start + timedelta(seconds=loop.time() - began)
 
 
 class CustomResourceDefinition(Object, api="apiextensions.k8s.io/v1", scope="Cluster"):
-    """What makes a server know a kind."""
+    """The fields of a CustomResourceDefinition that the installation needs."""
 
     spec: dict[str, Any] = {}
 
 
-async def define_inside(inside: Inside, control: Client, views: Iterable[View[Any]]) -> Sequence[str]:
-    """Has the server serve these kinds, as far as it does not yet; gives the names of what was made.
+async def install_kinds(embedded: EmbeddedServer, control: Client, views: Iterable[View[Any]]) -> Sequence[str]:
+    """Installs the CRDs of these kinds that are not served yet; returns the names of the created CRDs.
 
-    ConfigError if it does not serve one although it has a definition for it: another kind may have taken its names.
+    ConfigError if a kind is not served although its CRD exists: another CRD may have taken its names.
     """
-    catalog = inside.server.world.catalog
+    catalog = embedded.server.state.catalog
     missing = tuple(one.class_ for one in views if one.definition is not None and catalog.by_gvk(*one.gvk) is None)
     made = _definitions(missing)
     for tree in made.values():
         await control.create(codec.decode(CustomResourceDefinition, tree))
     if made:
-        await inside.server.idle()
+        await embedded.server.idle()
     for one in missing:
         gvk = definition_of(one).gvk
         if catalog.by_gvk(*gvk) is None:
-            raise ConfigError(f"{gvk} is not served although there is a definition for it; look at its status")
+            raise ConfigError(
+                f"{gvk} is not served although its CRD exists; check the conditions in the status of the CRD"
+            )
     return tuple(made)
 
 
-@lru_cache(maxsize=256)  # every test defines the same kinds anew
+@lru_cache(maxsize=256)  # every test installs the same kinds
 def _definitions(classes: tuple[type[Any], ...]) -> Mapping[str, bytes]:
-    return {name: codec.encode_tree(tree) for name, tree in definitions_for(map(view_of, classes)).items()}
+    return {name: codec.encode_tree(tree) for name, tree in crds_for(map(view_of, classes)).items()}

@@ -1,8 +1,8 @@
-"""What a cluster for tests stands on: a server inside the test or a real one, its clock, and the processes at work.
+"""The environment of a test cluster: its server, clock and operator processes.
 
-A process of an operator inside a test: a client, a cache and a manager of its own, which can die like a real one.
-
-A client that makes a kind known to the server when it is first used: for people in a test, and for controllers.
+- `Process` is an operator process inside the test: its own client, cache and manager. It can be stopped or killed.
+- `Environment` is what the cluster and its processes share.
+- `CrdInstallingClient` installs the CRD of a kind when the kind is first used.
 """
 
 import asyncio
@@ -17,93 +17,93 @@ from levelset.aio import Crashed
 from levelset.client.client import Client
 from levelset.client.object_types import View
 from levelset.client.requests import ResourceInfo
-from levelset.client.transport.interface import Answer, Call, Hook, Send, Transport
+from levelset.client.transport.interface import Call, Hook, Response, Send, Transport
 from levelset.errors import NotReady, Unreachable
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.cluster import Cluster as Cache
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.running_controller import RunningController
-from levelset.runtime.manager.crd_install import install_definitions
+from levelset.runtime.manager.crd_install import install_crds
 from levelset.runtime.manager.manager import Manager
-from levelset.testing.embedded_server import Inside, define_inside
-from levelset.testing.timeline import Timelines
+from levelset.testing.embedded_server import EmbeddedServer, install_kinds
+from levelset.testing.timeline import Timeline
 from levelset.testing.virtual_time import RealTime, VirtualLoop
 
-__all__ = ["IntroducingClient", "Process", "Stage", "Wire"]
+__all__ = ["CrdInstallingClient", "Environment", "Process", "Wire"]
 
 
 class Wire:
-    """The network of one process, which can be cut: then nothing reaches the server any more."""
+    """The network of one process as a wire hook; once `is_cut` is set, no call reaches the server."""
 
     def __init__(self) -> None:
         self.is_cut = False
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """Lets a call pass, or not; an answer that comes after the cut is never seen."""
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """Sends a call; raises Unreachable if the network is cut before the call or before its response."""
         self._check(call, is_sent=False)
-        answer = await send(call)
+        response = await send(call)
         self._check(call, is_sent=True)
-        return answer
+        return response
 
     def _check(self, call: Call, *, is_sent: bool) -> None:
         if self.is_cut:
-            raise Unreachable(f"{call.words}: this process is dead, its network is gone", is_sent=is_sent)
+            raise Unreachable(f"{call.words}: the process was killed, its network is cut", is_sent=is_sent)
 
 
 @dataclass(eq=False)
 class Process:
-    """Controllers at work. `manager`, `client` and `cache` are there while it lives."""
+    """An operator process; `manager`, `client` and `cache` exist once it has started."""
 
     name: str
     wanted: Sequence[Controller[Any]]
     """The controllers that it runs."""
     connect: Callable[[Sequence[Hook]], AbstractAsyncContextManager[Client]]
-    """Opens its client; the hooks are those of its wire."""
+    """Opens the client of the process with these wire hooks."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """More options of its Manager."""
+    """Options of the Manager."""
     hooks: Sequence[Hook] = ()
     wire: Wire = field(default_factory=Wire)
     error: BaseException | None = None
-    """What it failed with, if it did so by itself."""
+    """The error that ended the process, if it was not stopped or killed."""
     is_alive: bool = False
     _manager: Manager | None = None
     _task: "asyncio.Task[None] | None" = None
 
     @property
     def manager(self) -> Manager:
-        """What runs the controllers; NotReady before it has begun."""
+        """The manager of the process; NotReady before the process has started."""
         if self._manager is None:
             raise NotReady(f"{self.name} has not been started")
         return self._manager
 
     @property
     def client(self) -> Client:
-        """The client that its controllers write with."""
+        """The client of its controllers."""
         return self.manager.client
 
     @property
     def cache(self) -> Cache:
-        """The cache that its controllers read from."""
+        """The cache of its controllers."""
         return self.manager.cluster
 
     @property
     def controllers(self) -> Mapping[str, RunningController[Any]]:
-        """The controllers that run, by name."""
+        """The running controllers, by name."""
         return self.manager.controllers
 
     @property
     def is_elected(self) -> bool:
-        """Whether it takes part in an election."""
+        """Whether it takes part in leader election."""
         return self.options.get("leader") is not None
 
     @property
     def is_standby(self) -> bool:
-        """Whether it only waits to lead."""
+        """Whether it takes part in leader election and is not the leader."""
         return self.is_elected and not self.manager.is_leader
 
     @asynccontextmanager
-    async def living(self) -> AsyncGenerator["Process", None]:
-        """Runs for the length of a block; a controller that fails for good interrupts the block with Crashed."""
+    async def running(self) -> AsyncGenerator["Process", None]:
+        """Runs for the duration of the block; a controller that fails permanently interrupts it with Crashed."""
         try:
             async with (
                 self.connect([self.wire, *self.hooks]) as client,
@@ -114,35 +114,35 @@ class Process:
                     self._manager.add(one)
                 yield self
         except Crashed:
-            if not self.wire.is_cut:  # who was killed may complain as much as they like
+            if not self.wire.is_cut:  # errors of a killed process are expected
                 raise
         finally:
             self.is_alive = False
 
     async def start(self) -> None:
-        """Runs until `stop` or `kill`, in a task of its own; what it fails with is found in `error`."""
+        """Runs until `stop` or `kill`, in its own task; an error that ends it is in `error`."""
         up = asyncio.Event()
-        self._task = asyncio.get_running_loop().create_task(self._live(up), name=f"process {self.name}")
+        self._task = asyncio.get_running_loop().create_task(self._run(up), name=f"process {self.name}")
         await up.wait()
 
     async def stop(self) -> None:
-        """Ends as a program ends that is asked to: work under way is finished, the Lease given up."""
+        """Shuts down gracefully, as on SIGTERM: running reconciles finish, the Lease is released."""
         if self._manager is not None and self.is_alive:
             await self._manager.stop()
         await self._wait_end()
 
     async def kill(self) -> None:
-        """Ends as a program ends that is killed: from this moment on nothing it does reaches the server."""
+        """Kills the process, as SIGKILL does: from now on none of its calls reaches the server."""
         self.wire.is_cut = True
         if self._manager is not None and self.is_alive:
-            self._manager.hurry()
+            self._manager.stop_now()
             await self._manager.stop()
         elif self._task is not None:
             self._task.cancel()
         await self._wait_end()
 
     async def wait_ended(self) -> None:
-        """Returns when it has ended, in whichever way; for a process that was started with `start`."""
+        """Waits until a process that was started with `start` has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -150,78 +150,78 @@ class Process:
         if self._task is not None and self._task is not asyncio.current_task():
             await asyncio.wait([self._task])
 
-    async def _live(self, up: asyncio.Event) -> None:
+    async def _run(self, up: asyncio.Event) -> None:
         try:
-            async with self.living():
+            async with self.running():
                 up.set()
                 await self.manager.wait_stopped()
-        except Exception as error:  # noqa: BLE001 -- it is the end of this process, and whoever started it is told
+        except Exception as error:  # noqa: BLE001 -- it ends this process, and the test reads it from `error`
             self.error = error
         finally:
             up.set()
 
 
 @dataclass(eq=False)
-class Stage:
-    """Shared by everybody who takes part in a test."""
+class Environment:
+    """What the cluster of a test and its processes share."""
 
-    where: Any
-    """What processes connect to: the server inside, or the path of a kubeconfig."""
+    target: Any
+    """What processes connect to: the in-process server, or the path of a kubeconfig."""
     control: Client
-    """A client for the framework's own business: no fault hits it."""
+    """The client of the test framework itself; no fault is injected into it."""
     now: Callable[[], datetime]
     loop: VirtualLoop | None = None
-    """The loop whose time jumps; None if time is real."""
-    inside: Inside | None = None
-    """The server of this test; None for a real cluster."""
+    """The loop in virtual time; None if time is real."""
+    embedded: EmbeddedServer | None = None
+    """The in-process server of this test; None for a real cluster."""
     processes: list[Process] = field(default_factory=list[Process])
-    timelines: Timelines = field(default_factory=Timelines)
+    timeline: Timeline = field(default_factory=Timeline)
     defined: dict[GroupVersionKind, None] = field(default_factory=dict[GroupVersionKind, None])
-    """The kinds that are known to be served."""
+    """The kinds that are known to be served, as an ordered set."""
     installed: list[str] = field(default_factory=list[str])
-    """The definitions that were made for this test."""
+    """The names of the CRDs that were installed for this test."""
 
     @property
     def alive(self) -> list[Process]:
-        """The processes that run now."""
+        """The running processes."""
         return [one for one in self.processes if one.is_alive]
 
     async def define(self, views: Iterable[View[Any]]) -> None:
-        """Has the server serve these kinds, as far as it does not yet."""
+        """Installs the CRDs of these kinds that are not served yet."""
         several = {one.gvk: one for one in reversed(tuple(views)) if one.definition is not None}
         missing = [one for gvk, one in reversed(several.items()) if gvk not in self.defined]
         if not missing:
             return
-        if self.inside is not None:
-            self.installed += await define_inside(self.inside, self.control, missing)
+        if self.embedded is not None:
+            self.installed += await install_kinds(self.embedded, self.control, missing)
         else:
-            self.installed += await install_definitions(self.control, missing)
+            self.installed += await install_crds(self.control, missing)
         self.defined.update((one.gvk, None) for one in missing)
 
     def virtual(self, what: str) -> VirtualLoop:
-        """The loop whose time jumps; RealTime says that there is none."""
+        """The loop in virtual time; raises RealTime if time is real."""
         if self.loop is None:
-            where = "on a real cluster" if isinstance(self.where, str | Path) else "here"
+            where = "on a real cluster" if isinstance(self.target, str | Path) else "here"
             raise RealTime(f"{what} needs virtual time, and time is real {where}; wait with until(...) instead")
         return self.loop
 
 
-class IntroducingClient(Client):
-    """All verbs of a client; a class that the server does not know is introduced to it, whoever uses it first."""
+class CrdInstallingClient(Client):
+    """A client that installs the CRD of a kind before the first request for it."""
 
-    def __init__(self, transport: Transport, stage: Stage, **options: Any) -> None:
+    def __init__(self, transport: Transport, environment: Environment, **options: Any) -> None:
         super().__init__(transport, **options)
-        self.stage = stage
+        self.environment = environment
 
-    def _served_nowait(self, view: View[Any]) -> ResourceInfo | None:
-        return super()._served_nowait(view) if view.gvk in self.stage.defined else None
+    def _resource_nowait(self, view: View[Any]) -> ResourceInfo | None:
+        return super()._resource_nowait(view) if view.gvk in self.environment.defined else None
 
-    async def _served(self, view: View[Any]) -> ResourceInfo:
-        if view.definition is not None and view.gvk not in self.stage.defined:
-            await self.stage.define([view])
-        return await super()._served(view)
+    async def _resource(self, view: View[Any]) -> ResourceInfo:
+        if view.definition is not None and view.gvk not in self.environment.defined:
+            await self.environment.define([view])
+        return await super()._resource(view)
 
-    def _with(self, changes: dict[str, Any]) -> Self:
-        made = super()._with(changes)
-        made.stage = self.stage
+    def _derive(self, changes: dict[str, Any]) -> Self:
+        made = super()._derive(changes)
+        made.environment = self.environment
         return made

@@ -1,24 +1,17 @@
-"""Faults as values: what goes wrong between a controller and its server, for which calls, how often, by what chance.
+"""Fault injection: which calls between a controller and its server fail, how often, and in which way.
 
 ```python
 async with cluster.running(websites, faults=[faults.conflict(share=0.2, verbs=("update", "patch"), seed=5)]):
     ...
 ```
 
-Each says in its `repr` what it is, can be written down, compared and used again: `hook()` makes it happen to one
-client, from the beginning. All of them choose their calls by the keywords of `Choice`, as they go over the wire: one
-that the client repeats by itself counts again. With several faults, the first that strikes a call is the one that is
-seen.
+A `Fault` is a value: it can be compared and reused, and its `repr` is the call that creates it. `hook()` returns a wire
+hook that injects it into one client. Faults select calls by the keywords of `CallSelection`. They act on the wire, so a
+call that the client retries by itself counts again. With several faults, the first that fires for a call wins.
 
-Which calls a fault strikes: by verb, kind and name, a share of them, so many, from then on, for so long; pure.
-
-What can go wrong with one call, each as a hook: refused, never sent, sent but never answered, slow, out of date.
-
-A hook is an async function `(call, send) -> Answer`; give it to a client as one of its `wire_hooks`, or call it from a
-hook of your own that chooses when. Those here ask nobody and happen every time: choosing is what `faults` are for.
-What goes wrong with watches is in `watches`.
-
-Watches that do not last: each breaks, or expires, some seconds after it was opened; the next may begin too early.
+The functions with a verb (`respond_status`, `drop_request`, `lose_response`, `break_watch`, ...) are the effects
+without the selection: hooks `(call, send) -> Response` that act on every call, for use in `wire_hooks` or in your own
+hooks.
 """
 
 import asyncio
@@ -32,53 +25,53 @@ import msgspec
 
 from levelset.aio import timing
 from levelset.client.object_types import view_of
-from levelset.client.transport.interface import Answer, Call, Hook, Send
+from levelset.client.transport.interface import Call, Hook, Response, Send
 from levelset.errors import ConfigError, TimedOut, Unreachable
 from levelset.http.messages import Headers
 from levelset.runtime.controller import Action, Context, Controller, ControllerOptions
-from levelset.testing.call_info import About, about
-from levelset.testing.watch_control import LateWatches, Watches
+from levelset.testing.call_info import CallInfo, call_info
+from levelset.testing.watch_control import DelayedWatches, WatchControl
 
 __all__ = [
     "CONFLICT",
     "READS",
     "VERBS",
     "WRITES",
-    "Choice",
-    "Chooser",
+    "CallSelection",
+    "CallSelector",
     "Fault",
-    "Striking",
-    "Which",
-    "answer_conflict",
-    "answer_status",
-    "breaking",
+    "FaultHook",
+    "FaultTrigger",
+    "break_watch",
     "compaction",
     "conflict",
     "delay_call",
     "delayed_watch",
+    "drop_request",
     "dropped_watch",
-    "expire_token",
+    "expire_watch",
     "expired_token",
-    "expiring",
+    "hang",
     "hooks_of",
-    "lose_answer",
-    "lost_answer",
+    "list_older_revision",
+    "lose_response",
     "lost_leadership",
-    "never_answered",
-    "never_sent",
-    "older_list",
+    "lost_response",
+    "repeat_events",
     "repeated_events",
-    "repeating",
-    "restarted_watch",
+    "respond_conflict",
+    "respond_expired_token",
+    "respond_status",
+    "select_calls",
     "server_error",
     "slow",
     "slow_handler",
-    "timed_out",
+    "time_out",
     "timeout",
     "too_many",
     "unreachable",
-    "which",
-    "wrapped",
+    "watch_from_older_revision",
+    "wrap_controllers",
 ]
 
 READS: Final = ("get", "list", "watch")
@@ -86,14 +79,14 @@ WRITES: Final = ("create", "update", "patch", "apply", "delete", "deletecollecti
 VERBS: Final = (*READS, *WRITES)
 
 
-class Choice(TypedDict, total=False):
-    """How a fault chooses its calls; what is left out chooses all.
+class CallSelection(TypedDict, total=False):
+    """The keywords by which a fault selects calls; by default it selects all calls of its default verbs.
 
     - `verbs`, `kinds` and `names` of the objects; a kind is a class, a GroupVersionKind or its name. `patch` is every
       patch but an apply, which is `apply`. Leases and Events are left alone unless `kinds` names them.
-    - `share` of those calls, by the chance that `seed` makes the same each time.
-    - `skip` lets so many pass first; `count` is how many are struck at most.
-    - `after` so many seconds from the first call on, and `during` so many seconds.
+    - `share`: the probability with which a selected call fails, drawn from a generator seeded with `seed`.
+    - `skip`: the number of selected calls that pass first; `count`: the maximum number of injected faults.
+    - `after`: seconds after the first call before the fault is active; `during`: how many seconds it stays active.
     """
 
     verbs: Collection[str]
@@ -108,8 +101,8 @@ class Choice(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
-    """A choice as a value; see `Choice`."""
+class CallSelector:
+    """A validated selection of calls; see `CallSelection`."""
 
     verbs: tuple[str, ...] = VERBS
     kinds: tuple[str, ...] = ()
@@ -125,7 +118,7 @@ class Which:
         unknown = [verb for verb in self.verbs if verb not in VERBS]
         if unknown or not self.verbs:
             raise ConfigError(f"verbs={self.verbs!r}: choose from {', '.join(VERBS)}")
-        for is_right, said, rule in (
+        for is_right, values, rule in (
             (0 < self.share <= 1, f"share={self.share!r}", "above 0 and at most 1"),
             (self.skip >= 0, f"skip={self.skip!r}", "0 or more"),
             (self.count is None or self.count >= 1, f"count={self.count!r}", "1 or more, or None for all"),
@@ -133,79 +126,81 @@ class Which:
             (self.during is None or self.during > 0, f"during={self.during!r}", "a number of seconds above 0, or None"),
         ):
             if not is_right:
-                raise ConfigError(f"{said}, but it must be {rule}")
+                raise ConfigError(f"{values}, but it must be {rule}")
 
-    def fits(self, call: About) -> bool:
-        """Whether a call is one of those that are chosen from; calls about no objects never are."""
+    def matches(self, call: CallInfo) -> bool:
+        """Whether verb, kind and name of a call match; calls without objects never match."""
         if not call.kind or call.verb not in self.verbs:
             return False
-        if call.kind not in self.kinds if self.kinds else call.is_own:
+        if call.kind not in self.kinds if self.kinds else call.is_bookkeeping:
             return False
         return not self.names or call.name in self.names
 
-    def words(self, usual: tuple[str, ...] = VERBS) -> str:
-        """What is chosen otherwise than usual, as it is written in a call."""
-        plain = Which(verbs=usual)
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
-        return ", ".join(f"{name}={value!r}" for name, value in said.items() if value != getattr(plain, name))
+    def arguments(self, default_verbs: tuple[str, ...] = VERBS) -> str:
+        """The keywords that differ from the defaults, as they are written in a call."""
+        plain = CallSelector(verbs=default_verbs)
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return ", ".join(f"{name}={value!r}" for name, value in values.items() if value != getattr(plain, name))
 
 
-def which(usual: tuple[str, ...], choice: Choice) -> Which:
-    """The value of what somebody chose, where `usual` are the verbs if he chose none."""
-    unknown = choice.keys() - Choice.__annotations__.keys()
+def select_calls(default_verbs: tuple[str, ...], choice: CallSelection) -> CallSelector:
+    """Validates the keywords of a fault; `default_verbs` are the verbs if none are given. Raises ConfigError."""
+    unknown = choice.keys() - CallSelection.__annotations__.keys()
     if unknown:
-        raise ConfigError(f"a fault cannot be chosen by {', '.join(sorted(unknown))}; by {', '.join(_CHOICES)}")
-    said: dict[str, Any] = {"verbs": usual, **choice}
+        raise ConfigError(
+            f"unknown keywords {', '.join(sorted(unknown))}; a fault selects calls by {', '.join(_CHOICES)}"
+        )
+    values: dict[str, Any] = {"verbs": default_verbs, **choice}
     for name in ("verbs", "kinds", "names"):
-        if isinstance(said.get(name), str | type):
-            raise ConfigError(f"{name}={said[name]!r}: give several, such as ({said[name]!r},)")
-        said[name] = tuple(said.get(name, ()))
-    said["kinds"] = tuple(map(_kind_name, said["kinds"]))
-    return Which(**said)
+        if isinstance(values.get(name), str | type):
+            raise ConfigError(f"{name}={values[name]!r}: give several, such as ({values[name]!r},)")
+        values[name] = tuple(values.get(name, ()))
+    values["kinds"] = tuple(map(_kind_name, values["kinds"]))
+    return CallSelector(**values)
 
 
-_CHOICES: Final = tuple(Choice.__annotations__)
+_CHOICES: Final = tuple(CallSelection.__annotations__)
 
 
 def _kind_name(kind: Any) -> str:
     return kind if isinstance(kind, str) else view_of(kind).gvk.kind
 
 
-class Chooser:
-    """Chooses among the calls that come, one after the other."""
+class FaultTrigger:
+    """Decides call by call whether a fault is injected; counts calls and time."""
 
-    __slots__ = ("_begun", "_passed", "_random", "struck", "which")
+    __slots__ = ("_passed", "_random", "_started", "injected", "selector")
 
-    def __init__(self, which: Which) -> None:
-        self.which = which
-        self.struck = 0
-        self._random = Random(which.seed)  # noqa: S311  # a chance that can be repeated is what is wanted
+    def __init__(self, selector: CallSelector) -> None:
+        self.selector = selector
+        self.injected = 0
+        self._random = Random(selector.seed)  # noqa: S311  # must be repeatable
         self._passed = 0
-        self._begun: float | None = None
+        self._started: float | None = None
 
-    def chooses(self, call: About, *, now: float) -> bool:
-        """Whether this one is struck."""
-        self._begun = now if self._begun is None else self._begun
-        which = self.which
-        if not which.fits(call) or not self._is_time(now - self._begun):
+    def fires(self, call: CallInfo, *, now: float) -> bool:
+        """Whether the fault is injected into this call; counts the call."""
+        self._started = now if self._started is None else self._started
+        selector = self.selector
+        if not selector.matches(call) or not self._is_time(now - self._started):
             return False
-        if self._passed < which.skip:
+        if self._passed < selector.skip:
             self._passed += 1
             return False
-        if which.count is not None and self.struck >= which.count:
+        if selector.count is not None and self.injected >= selector.count:
             return False
-        if which.share < 1 and self._random.random() >= which.share:
+        if selector.share < 1 and self._random.random() >= selector.share:
             return False
-        self.struck += 1
+        self.injected += 1
         return True
 
     def _is_time(self, seconds: float) -> bool:
-        which = self.which
-        return which.after <= seconds and (which.during is None or seconds < which.after + which.during)
+        selector = self.selector
+        return selector.after <= seconds and (selector.during is None or seconds < selector.after + selector.during)
 
 
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
-"""What a server says when somebody else was first."""
+"""The message of kube-apiserver for a conflict."""
 
 _REASONS: Final = {
     400: "BadRequest",
@@ -222,141 +217,146 @@ _REASONS: Final = {
 }
 
 
-def answer_status(code: int, message: str = "", *, reason: str = "", retry_after: float | None = None) -> Hook:
-    """Answers in the server's place with a Status; the server is not asked, and nothing happens there."""
+def respond_status(code: int, message: str = "", *, reason: str = "", retry_after: float | None = None) -> Hook:
+    """Responds with a Status instead of sending the call to the server."""
     tree: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
         "status": "Failure",
         "code": code,
         "reason": reason or _REASONS.get(code, "InternalError"),
-        "message": message or f"this call was made to fail with {code}",
+        "message": message or f"injected fault: {code}",
     }
     headers = {"content-type": "application/json"}
     if retry_after is not None:
         headers["retry-after"] = f"{retry_after:g}"
         tree["details"] = {"retryAfterSeconds": int(retry_after)}
-    answer = Answer(status=code, headers=Headers(headers), body=msgspec.json.encode(tree))
+    response = Response(status=code, headers=Headers(headers), body=msgspec.json.encode(tree))
 
-    async def hook(call: Call, send: Send) -> Answer:  # noqa: ARG001  # the shape of a hook
-        return answer
+    async def hook(call: Call, send: Send) -> Response:  # noqa: ARG001  # the shape of a hook
+        return response
 
     return hook
 
 
-answer_conflict: Final = answer_status(409, CONFLICT)
-"""Answers 409, as a server does when somebody else was first."""
+respond_conflict: Final = respond_status(409, CONFLICT)
+"""Responds 409 Conflict, as after a concurrent write of another client."""
 
-expire_token: Final = answer_status(401, "the token has expired")
-"""Answers 401, as a server does when it does not know who asks."""
-
-
-async def never_sent(call: Call, send: Send) -> Answer:  # noqa: ARG001  # the shape of a hook
-    """Raises Unreachable: the call has not left this process, and may be sent again."""
-    raise Unreachable(f"{call.words}: the network is gone", is_sent=False)
+respond_expired_token: Final = respond_status(401, "the token has expired")
+"""Responds 401 Unauthorized, as for an expired token."""
 
 
-async def lose_answer(call: Call, send: Send) -> Answer:
-    """Sends the call, which takes effect, and raises Unreachable: nobody here knows how it ended."""
+async def drop_request(call: Call, send: Send) -> Response:  # noqa: ARG001  # the shape of a hook
+    """Raises Unreachable without sending the call, so that it is safe to retry."""
+    raise Unreachable(f"{call.words}: the network is unreachable", is_sent=False)
+
+
+async def lose_response(call: Call, send: Send) -> Response:
+    """Sends the call and raises Unreachable instead of returning the response: the outcome is unknown."""
     await _send_whole(call, send)
-    raise Unreachable(f"{call.words}: the connection broke before the answer", is_sent=True)
+    raise Unreachable(f"{call.words}: the connection was lost before the response", is_sent=True)
 
 
-def timed_out(*, took_effect: bool) -> Hook:
-    """Raises TimedOut when the time of the call is over, after it did or did not take effect."""
+def time_out(*, took_effect: bool) -> Hook:
+    """Raises TimedOut after the timeout of the call, which did or did not take effect."""
 
-    async def hook(call: Call, send: Send) -> Answer:
+    async def hook(call: Call, send: Send) -> Response:
         if took_effect:
             await _send_whole(call, send)
         await timing.sleep(call.timeout)
-        raise TimedOut(f"{call.words}: no answer within {call.timeout:g} seconds")
+        raise TimedOut(f"{call.words}: no response within {call.timeout:g} seconds")
 
     return hook
 
 
-async def never_answered(call: Call, send: Send) -> Answer:  # noqa: ARG001  # the shape of a hook
-    """Waits until it is cancelled; the call is not sent."""
-    never: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+async def hang(call: Call, send: Send) -> Response:  # noqa: ARG001  # the shape of a hook
+    """Hangs until the call is cancelled; it is not sent."""
+    never: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
     return await never
 
 
 def delay_call(*, before: float = 0.0, after: float = 0.0) -> Hook:
-    """Waits so many seconds before the call is sent, and before its answer is handed on."""
+    """Waits `before` seconds before sending the call and `after` seconds before returning its response."""
 
-    async def hook(call: Call, send: Send) -> Answer:
+    async def hook(call: Call, send: Send) -> Response:
         if before > 0:
             await timing.sleep(before)
-        answer = await send(call)
+        response = await send(call)
         if after > 0:
             await timing.sleep(after)
-        return answer
+        return response
 
     return hook
 
 
-def older_list(revision: int) -> Hook:
-    """Lists are of an older revision, and what comes by watching them begins there.
+def list_older_revision(revision: int) -> Hook:
+    """Serves lists at an older revision, so that the watches that follow start there.
 
-    A watch that would bring the newest state first is refused, as by a server that does not know such watches, so that
-    a list is asked for. Whatever is about one object passes.
+    A streaming list (`sendInitialEvents`) is rejected with 400, as by a server without that feature, so that the client
+    falls back to a list. Calls for single objects pass.
     """
-    refuse = answer_status(400, "sendInitialEvents is not known here")
+    refuse = respond_status(400, "sendInitialEvents is not supported")
 
-    async def hook(call: Call, send: Send) -> Answer:
+    async def hook(call: Call, send: Send) -> Response:
         query = dict(parse_qsl(call.query))
         if call.verb == "watch" and "sendInitialEvents" in query:
             return await refuse(call, send)
         if call.verb != "list" or "continue" in query:
             return await send(call)
-        return await send(_asking(call, query, resourceVersion=str(revision), resourceVersionMatch="Exact"))
+        return await send(_with_query(call, query, resourceVersion=str(revision), resourceVersionMatch="Exact"))
 
     return hook
 
 
-def restarted_watch(revision: int) -> Hook:
-    """Watches begin at an older revision than was asked for, so that events come again that have come before."""
+def watch_from_older_revision(revision: int) -> Hook:
+    """Starts watches at an older revision than requested, so that events are delivered again."""
 
-    async def hook(call: Call, send: Send) -> Answer:
+    async def hook(call: Call, send: Send) -> Response:
         query = dict(parse_qsl(call.query))
-        asked = query.get("resourceVersion", "")
-        if call.verb != "watch" or "sendInitialEvents" in query or not asked.isdigit() or int(asked) <= revision:
+        requested = query.get("resourceVersion", "")
+        if (
+            call.verb != "watch"
+            or "sendInitialEvents" in query
+            or not requested.isdigit()
+            or int(requested) <= revision
+        ):
             return await send(call)
-        return await send(_asking(call, query, resourceVersion=str(revision)))
+        return await send(_with_query(call, query, resourceVersion=str(revision)))
 
     return hook
 
 
-def _asking(call: Call, query: dict[str, str], **changes: str) -> Call:
+def _with_query(call: Call, query: dict[str, str], **changes: str) -> Call:
     return msgspec.structs.replace(call, query=urlencode({**query, **changes}, quote_via=quote, safe=":,()!"))
 
 
 async def _send_whole(call: Call, send: Send) -> None:
-    answer = await send(call)
-    if answer.pieces is not None:
-        await answer.pieces.aclose()
+    response = await send(call)
+    if response.stream is not None:
+        await response.stream.aclose()
 
 
-def breaking(seconds: float) -> Hook:
+def break_watch(seconds: float) -> Hook:
     """Breaks a watch so many seconds after it was opened, as a lost connection does."""
-    return _ending(seconds, Watches.cut)
+    return _end_watch(seconds, WatchControl.cut)
 
 
-def expiring(seconds: float) -> Hook:
-    """Ends a watch with 410 so many seconds after it was opened, as a compaction does; what it shows is listed anew."""
-    return _ending(seconds, Watches.expire)
+def expire_watch(seconds: float) -> Hook:
+    """Ends a watch with 410 Gone so many seconds after it was opened, as a compaction does; clients relist."""
+    return _end_watch(seconds, WatchControl.expire)
 
 
-def repeating(seconds: float, back: int) -> Hook:
-    """Breaks a watch after so many seconds, and one that follows begins so many revisions too early."""
-    break_it = breaking(seconds)
+def repeat_events(seconds: float, back: int) -> Hook:
+    """Breaks a watch after so many seconds; the next one starts `back` revisions too early."""
+    break_it = break_watch(seconds)
 
-    async def hook(call: Call, send: Send) -> Answer:
+    async def hook(call: Call, send: Send) -> Response:
         version = dict(parse_qsl(call.query)).get("resourceVersion", "")
         if not version.isdigit() or int(version) <= back:
             return await break_it(call, send)
-        earlier = restarted_watch(int(version) - back)
+        earlier = watch_from_older_revision(int(version) - back)
 
-        async def send_earlier(call: Call) -> Answer:
+        async def send_earlier(call: Call) -> Response:
             return await earlier(call, send)
 
         return await break_it(call, send_earlier)
@@ -364,13 +364,13 @@ def repeating(seconds: float, back: int) -> Hook:
     return hook
 
 
-def _ending(seconds: float, end: Callable[[Watches], int]) -> Hook:
-    async def hook(call: Call, send: Send) -> Answer:
-        watches = Watches()
-        answer = await watches(call, send)
-        if answer.pieces is not None:
+def _end_watch(seconds: float, end: Callable[[WatchControl], int]) -> Hook:
+    async def hook(call: Call, send: Send) -> Response:
+        watches = WatchControl()
+        response = await watches(call, send)
+        if response.stream is not None:
             asyncio.get_running_loop().call_later(seconds, end, watches)
-        return answer
+        return response
 
     return hook
 
@@ -381,142 +381,142 @@ _CONFLICTS: Final = tuple(verb for verb in WRITES if verb not in {"create", "del
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: `word` says what, `which` for whom; made by the functions of this module."""
+    """A fault to inject: its name, options and selected calls; created by the functions of this module."""
 
-    word: str
-    which: Which
+    name: str
+    selector: CallSelector
     options: tuple[tuple[str, Any], ...] = ()
-    usual: tuple[str, ...] = field(default=VERBS, compare=False)
+    default_verbs: tuple[str, ...] = field(default=VERBS, compare=False)
     effect: Hook | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         own = ", ".join(f"{name}={value!r}" for name, value in self.options)
-        return f"{self.word}({', '.join(part for part in (own, self.which.words(self.usual)) if part)})"
+        return f"{self.name}({', '.join(part for part in (own, self.selector.arguments(self.default_verbs)) if part)})"
 
-    def hook(self) -> "Striking":
-        """A wire hook for one client, for which it all begins anew; `struck` counts."""
-        return Striking(self)
+    def hook(self) -> "FaultHook":
+        """A wire hook for one client, with its own counters and random generator."""
+        return FaultHook(self)
 
 
-class Striking:
-    """A fault at work, as a hook: what it does not strike passes."""
+class FaultHook:
+    """The wire hook of a fault; calls that are not selected pass."""
 
-    __slots__ = ("_chooser", "fault")
+    __slots__ = ("_trigger", "fault")
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
-        self._chooser = Chooser(fault.which)
+        self._trigger = FaultTrigger(fault.selector)
 
     @property
-    def struck(self) -> int:
-        """How many calls it has struck."""
-        return self._chooser.struck
+    def injected(self) -> int:
+        """The number of calls the fault was injected into."""
+        return self._trigger.injected
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """Strikes the call, or sends it."""
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """Injects the fault into the call, or sends it."""
         effect = self.fault.effect
-        if effect is None or not self._chooser.chooses(about(call), now=timing.now()):
+        if effect is None or not self._trigger.fires(call_info(call), now=timing.now()):
             return await send(call)
         return await effect(call, send)
 
     def __repr__(self) -> str:
-        return f"<{self.fault!r}, struck {self.struck}>"
+        return f"<{self.fault!r}, injected {self.injected}>"
 
 
 def hooks_of(faults: Iterable[Fault | Hook]) -> tuple[Hook, ...]:
-    """The wire hooks that have these faults happen to one client; hooks of your own are left as they are."""
+    """The wire hooks of these faults for one client; hooks are returned unchanged."""
     return tuple(one.hook() if isinstance(one, Fault) else one for one in faults)
 
 
-def wrapped(controllers: Iterable[Controller[Any]], faults: Iterable[Fault | Hook]) -> list[Controller[Any]]:
-    """The controllers, with those faults around them that do not happen on the wire."""
+def wrap_controllers(controllers: Iterable[Controller[Any]], faults: Iterable[Fault | Hook]) -> list[Controller[Any]]:
+    """The controllers, wrapped by those faults that do not act on the wire (`slow_handler`)."""
     made = list(controllers)
     for fault in faults:
-        if isinstance(fault, Fault) and fault.word == "slow_handler":
+        if isinstance(fault, Fault) and fault.name == "slow_handler":
             made = [_slowed(one, fault) for one in made]
     return made
 
 
-def conflict(**choice: Unpack[Choice]) -> Fault:
-    """409: somebody else wrote first. Updates, patches, applies and deletes, unless it is told which."""
-    return _fault("conflict", answer_conflict, _CONFLICTS, choice)
+def conflict(**choice: Unpack[CallSelection]) -> Fault:
+    """409 Conflict, for updates, patches, applies and deletes by default."""
+    return _fault("conflict", respond_conflict, _CONFLICTS, choice)
 
 
-def too_many(retry_after: float = 1.0, **choice: Unpack[Choice]) -> Fault:
-    """429 with a Retry-After: the server has too much to do, and did nothing. The client asks again by itself."""
+def too_many(retry_after: float = 1.0, **choice: Unpack[CallSelection]) -> Fault:
+    """429 with Retry-After: the server is overloaded and did nothing. The client retries by itself."""
     return _fault(
         "too_many",
-        answer_status(429, retry_after=retry_after),
+        respond_status(429, retry_after=retry_after),
         VERBS,
         choice,
         retry_after=_seconds("retry_after", retry_after),
     )
 
 
-def server_error(code: int = 500, **choice: Unpack[Choice]) -> Fault:
-    """500, or another code from 500 on: nothing was done, but the client cannot know."""
+def server_error(code: int = 500, **choice: Unpack[CallSelection]) -> Fault:
+    """500, or another 5xx: the call had no effect, which the client cannot know."""
     if not 500 <= code <= 599:
         raise ConfigError(f"server_error(code={code}): give a code from 500 to 599")
-    return _fault("server_error", answer_status(code), VERBS, choice, code=code)
+    return _fault("server_error", respond_status(code), VERBS, choice, code=code)
 
 
-def timeout(*, took_effect: bool = False, **choice: Unpack[Choice]) -> Fault:
-    """No answer within the time of the call, which did or did not take effect before."""
-    return _fault("timeout", timed_out(took_effect=took_effect), VERBS, choice, took_effect=took_effect)
+def timeout(*, took_effect: bool = False, **choice: Unpack[CallSelection]) -> Fault:
+    """No response within the timeout of the call, which did or did not take effect."""
+    return _fault("timeout", time_out(took_effect=took_effect), VERBS, choice, took_effect=took_effect)
 
 
-def unreachable(**choice: Unpack[Choice]) -> Fault:
-    """The network is gone: nothing is sent. With `after` and `during`, an outage."""
-    return _fault("unreachable", never_sent, VERBS, choice)
+def unreachable(**choice: Unpack[CallSelection]) -> Fault:
+    """The server is unreachable: nothing is sent. With `after` and `during`, an outage."""
+    return _fault("unreachable", drop_request, VERBS, choice)
 
 
-def lost_answer(**choice: Unpack[Choice]) -> Fault:
-    """The write takes effect, and the connection breaks before its answer."""
-    return _fault("lost_answer", lose_answer, WRITES, choice)
+def lost_response(**choice: Unpack[CallSelection]) -> Fault:
+    """The write takes effect, and the connection breaks before its response."""
+    return _fault("lost_answer", lose_response, WRITES, choice)
 
 
-def slow(seconds: float, *, answer: bool = False, **choice: Unpack[Choice]) -> Fault:
-    """The call is sent so many seconds later, or with `answer`, at once, and its answer comes later."""
+def slow(seconds: float, *, response: bool = False, **choice: Unpack[CallSelection]) -> Fault:
+    """The call is sent so many seconds later; with `response`, it is sent at once and its response is delayed."""
     return _fault(
         "slow",
-        delay_call(after=seconds) if answer else delay_call(before=seconds),
+        delay_call(after=seconds) if response else delay_call(before=seconds),
         VERBS,
         choice,
         seconds=_seconds("seconds", seconds),
-        answer=answer,
+        response=response,
     )
 
 
-def expired_token(**choice: Unpack[Choice]) -> Fault:
-    """401: the server does not know any more who asks."""
-    return _fault("expired_token", expire_token, VERBS, choice)
+def expired_token(**choice: Unpack[CallSelection]) -> Fault:
+    """401 Unauthorized: the token has expired."""
+    return _fault("expired_token", respond_expired_token, VERBS, choice)
 
 
-def delayed_watch(seconds: float, **choice: Unpack[Choice]) -> Fault:
-    """Everything that comes on a watch is handed on so many seconds later: caches are behind by that."""
-    return _fault("delayed_watch", LateWatches(seconds), _WATCHES, choice, seconds=_seconds("seconds", seconds))
+def delayed_watch(seconds: float, **choice: Unpack[CallSelection]) -> Fault:
+    """Watch events are delivered so many seconds late, so that caches are stale."""
+    return _fault("delayed_watch", DelayedWatches(seconds), _WATCHES, choice, seconds=_seconds("seconds", seconds))
 
 
-def dropped_watch(seconds: float, **choice: Unpack[Choice]) -> Fault:
-    """A watch breaks so many seconds after it was opened, each time."""
-    return _fault("dropped_watch", breaking(seconds), _WATCHES, choice, seconds=_seconds("seconds", seconds))
+def dropped_watch(seconds: float, **choice: Unpack[CallSelection]) -> Fault:
+    """Every watch breaks so many seconds after it was opened."""
+    return _fault("dropped_watch", break_watch(seconds), _WATCHES, choice, seconds=_seconds("seconds", seconds))
 
 
-def compaction(seconds: float, **choice: Unpack[Choice]) -> Fault:
-    """A watch ends with 410 so many seconds after it was opened: its history is gone, and all is listed anew."""
-    return _fault("compaction", expiring(seconds), _WATCHES, choice, seconds=_seconds("seconds", seconds))
+def compaction(seconds: float, **choice: Unpack[CallSelection]) -> Fault:
+    """A watch ends with 410 Gone so many seconds after it was opened, as after a compaction: clients relist."""
+    return _fault("compaction", expire_watch(seconds), _WATCHES, choice, seconds=_seconds("seconds", seconds))
 
 
-def repeated_events(seconds: float, *, back: int = 3, **choice: Unpack[Choice]) -> Fault:
-    """A watch breaks so many seconds after it was opened, and the next begins some revisions too early.
+def repeated_events(seconds: float, *, back: int = 3, **choice: Unpack[CallSelection]) -> Fault:
+    """A watch breaks so many seconds after it was opened, and the next starts some revisions too early.
 
-    What those brought comes once more, as a server may do that does not know where a client was.
+    The events of those revisions are delivered again.
     """
     if back < 1:
         raise ConfigError(f"repeated_events(back={back}): give the number of revisions, 1 or more")
     return _fault(
         "repeated_events",
-        repeating(seconds, back),
+        repeat_events(seconds, back),
         _WATCHES,
         choice,
         seconds=_seconds("seconds", seconds),
@@ -525,23 +525,25 @@ def repeated_events(seconds: float, *, back: int = 3, **choice: Unpack[Choice]) 
 
 
 def lost_leadership(*, after: float, during: float = 60.0) -> Fault:
-    """Nothing about Leases is sent for a while: who leads loses that, and another may lead."""
-    return _fault("lost_leadership", never_sent, VERBS, {"kinds": ("Lease",), "after": after, "during": during})
+    """No call for a Lease is sent for a while, so that the leader loses its Lease and another may lead."""
+    return _fault("lost_leadership", drop_request, VERBS, {"kinds": ("Lease",), "after": after, "during": during})
 
 
-def slow_handler(seconds: float, **choice: Unpack[Choice]) -> Fault:
-    """The reconciler, and the cleanup, begin their work so many seconds after they were called.
+def slow_handler(seconds: float, **choice: Unpack[CallSelection]) -> Fault:
+    """Delays the reconcile and cleanup functions by so many seconds.
 
-    It is chosen by the kind and the name of the object, share, number and time; `verbs` mean nothing.
+    Selects by the kind and name of the object, share, count and time; `verbs` have no effect.
     """
     return _fault("slow_handler", None, VERBS, {**choice, "verbs": VERBS}, seconds=_seconds("seconds", seconds))
 
 
-def _fault(word: str, effect: Hook | None, usual: tuple[str, ...], choice: Choice, **options: Any) -> Fault:
+def _fault(
+    name: str, effect: Hook | None, default_verbs: tuple[str, ...], choice: CallSelection, **options: Any
+) -> Fault:
     try:
-        return Fault(word, which(usual, choice), tuple(options.items()), usual, effect)
+        return Fault(name, select_calls(default_verbs, choice), tuple(options.items()), default_verbs, effect)
     except ConfigError as error:
-        raise ConfigError(f"{word}: {error}") from None
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def _seconds(name: str, value: float) -> float:
@@ -551,25 +553,27 @@ def _seconds(name: str, value: float) -> float:
 
 
 def _slowed(controller: Controller[Any], fault: Fault) -> Controller[Any]:
-    """The same controller, whose functions begin later."""
-    if not fault.which.fits(About("get", view_of(controller.kind).gvk.kind, name=next(iter(fault.which.names), None))):
+    """A copy of the controller with delayed functions; the controller itself if the fault does not match its kind."""
+    if not fault.selector.matches(
+        CallInfo("get", view_of(controller.kind).gvk.kind, name=next(iter(fault.selector.names), None))
+    ):
         return controller
-    chooser, seconds = Chooser(fault.which), dict(fault.options)["seconds"]
+    trigger, seconds = FaultTrigger(fault.selector), dict(fault.options)["seconds"]
     options = {name: getattr(controller, name) for name in ControllerOptions.__annotations__}
     if controller.cleanup is not None:
-        options["cleanup"] = _later(controller.cleanup, chooser, seconds)
+        options["cleanup"] = _delayed(controller.cleanup, trigger, seconds)
     made: Any = Controller
-    reconcile = _later(controller.reconcile, chooser, seconds)
+    reconcile = _delayed(controller.reconcile, trigger, seconds)
     slowed: Controller[Any] = made(controller.kind, reconcile, *controller.relations, **options)
     return slowed
 
 
-def _later(
-    function: Callable[[Any, Context], Awaitable[Action | None]], chooser: Chooser, seconds: float
+def _delayed(
+    function: Callable[[Any, Context], Awaitable[Action | None]], trigger: FaultTrigger, seconds: float
 ) -> Callable[[Any, Context], Awaitable[Action | None]]:
     async def handler(obj: Any, ctx: Context) -> Action | None:
         ref = ctx.ref
-        if chooser.chooses(About("get", ref.gvk.kind, ref.namespace, ref.name), now=timing.now()):
+        if trigger.fires(CallInfo("get", ref.gvk.kind, ref.namespace, ref.name), now=timing.now()):
             await timing.sleep(seconds)
         return await function(obj, ctx)
 

@@ -1,11 +1,9 @@
 """The pytest plugin: the fixtures `cluster`, `module_cluster` and `session_cluster`, and async tests that use them.
 
-A test that uses one of them, directly or through another fixture, runs in virtual time, on the loop that its cluster
-lives on; so do its async fixtures. No other plugin is needed for that, and those that run async tests, too
-(pytest-asyncio in either mode, anyio) leave these tests alone. With a kubeconfig, given as `--levelset-kubeconfig` or
-LEVELSET_TEST_KUBECONFIG, the same tests run against a real cluster, in real time.
-
-Async tests and fixtures of pytest, made into ordinary ones that run on a loop of ours.
+A test that uses one of them, directly or through another fixture, runs in virtual time on the loop of its cluster, as
+do its async fixtures. No other plugin is needed, and other plugins for async tests (pytest-asyncio in either mode,
+anyio) skip these tests. With a kubeconfig, given as `--levelset-kubeconfig` or LEVELSET_TEST_KUBECONFIG, the same tests
+run against a real cluster, in real time.
 """
 
 import asyncio
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from levelset.testing.timeline import describe_looks
+from levelset.testing.timeline import describe_reconciles
 from levelset.testing.virtual_time import RealTime, VirtualLoop
 
 __all__ = [
@@ -27,7 +25,6 @@ __all__ = [
     "levelset_loop",
     "levelset_module_loop",
     "levelset_session_loop",
-    "make_ordinary",
     "module_cluster",
     "plain_fixture",
     "pytest_addoption",
@@ -36,10 +33,11 @@ __all__ = [
     "pytest_pycollect_makeitem",
     "pytest_runtest_makereport",
     "session_cluster",
+    "wrap_async_test",
 ]
 
 _OTHERS: Final = frozenset({"anyio", "asyncio", "trio"})
-"""Marks by which others take a test for theirs."""
+"""Marks by which other plugins claim an async test."""
 
 
 def is_async(func: Any) -> bool:
@@ -47,24 +45,24 @@ def is_async(func: Any) -> bool:
     return inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func)
 
 
-def make_ordinary(item: pytest.Function, find_runner: Callable[[], asyncio.Runner], *, skips: bool) -> None:
-    """Has an async test run where the runner says; other tests stay as they are.
+def wrap_async_test(item: pytest.Function, find_runner: Callable[[], asyncio.Runner], *, skips: bool) -> None:
+    """Wraps an async test into a plain function that runs it on a runner; other tests are unchanged.
 
     With `skips`, a test that needs virtual time is skipped.
     """
     test: Any = item.obj
     inner = getattr(getattr(test, "hypothesis", None), "inner_test", None)
     if inspect.iscoroutinefunction(test):
-        item.obj = _ordinary(test, find_runner, skips=skips)
+        item.obj = _plain_test(test, find_runner, skips=skips)
     elif inspect.iscoroutinefunction(inner):
-        test.hypothesis.inner_test = _ordinary(inner, find_runner, skips=skips)
+        test.hypothesis.inner_test = _plain_test(inner, find_runner, skips=skips)
     else:
         return
     _hide_marks(item)
 
 
 def plain_fixture(func: Any, runner: asyncio.Runner, request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """An ordinary fixture function that does what an async one does, on the runner's loop."""
+    """A plain fixture function that runs an async one on the runner's loop."""
     bound = _rebound(func, request)
     if inspect.iscoroutinefunction(func):
 
@@ -86,7 +84,7 @@ _END: Final = object()
 
 
 async def _next(values: Any, *, default: Any = None) -> Any:
-    """The next value; the default at the end, if there is one."""
+    """The next value; the default, if given, at the end."""
     try:
         return await values.__anext__()
     except StopAsyncIteration:
@@ -95,7 +93,7 @@ async def _next(values: Any, *, default: Any = None) -> Any:
         return default
 
 
-def _ordinary(test: Any, find_runner: Callable[[], asyncio.Runner], *, skips: bool) -> Callable[..., None]:
+def _plain_test(test: Any, find_runner: Callable[[], asyncio.Runner], *, skips: bool) -> Callable[..., None]:
     @functools.wraps(test)
     def running(*args: Any, **kwargs: Any) -> None:
         try:
@@ -109,7 +107,7 @@ def _ordinary(test: Any, find_runner: Callable[[], asyncio.Runner], *, skips: bo
 
 
 def _hide_marks(item: pytest.Function) -> None:
-    """Keeps those who look for their mark on an async test from finding it here, wherever it stands."""
+    """Hides the marks of other async plugins from them, on the test and on its module and class."""
     found = item.iter_markers_with_node
 
     def without(name: str | None = None) -> Iterator[tuple[Any, pytest.Mark]]:
@@ -119,7 +117,7 @@ def _hide_marks(item: pytest.Function) -> None:
 
 
 def _rebound(func: Any, request: pytest.FixtureRequest) -> Any:
-    """The method of the very object that the test is a method of; a function stays what it is."""
+    """A fixture method bound to the instance of the test; a function is returned unchanged."""
     instance = request.instance
     if inspect.ismethod(func) and isinstance(instance, type(func.__self__)):
         return func.__func__.__get__(instance)
@@ -131,12 +129,12 @@ if TYPE_CHECKING:
 
 
 _LOOPS: Final = ("levelset_session_loop", "levelset_module_loop", "levelset_loop")
-"""The fixtures that hold a loop, the widest first: a test runs on the widest that it uses."""
+"""The fixtures that own a loop, the widest scope first: a test runs on the widest that it uses."""
 _LONGEST: Final = 86400.0
-"""The virtual seconds that a test may wait, apart from those that it lets pass itself."""
+"""The virtual seconds after which a test counts as hanging, without those it lets pass itself."""
 _MARKERS: Final = (
     "cluster(seed, now, namespace): options of open_cluster for the fixture `cluster` of this test",
-    "real_time: time does not jump in this test",
+    "real_time: run this test in real time",
 )
 
 _CLUSTERS: Final = frozenset({"cluster", "module_cluster", "session_cluster"})
@@ -145,14 +143,14 @@ _RUNNERS: Final = pytest.StashKey[dict[str, asyncio.Runner]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Lets the tests run against a real cluster."""
+    """Adds `--levelset-kubeconfig`."""
     group = parser.getgroup("levelset")
-    help_ = "run tests with a cluster against the one of this kubeconfig (LEVELSET_TEST_KUBECONFIG says the same)"
+    help_ = "run tests that use a cluster against the one of this kubeconfig (or set LEVELSET_TEST_KUBECONFIG)"
     group.addoption("--levelset-kubeconfig", metavar="FILE", default=None, help=help_)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the markers known."""
+    """Registers the markers."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     config.stash[_RUNNERS] = {}
@@ -166,13 +164,13 @@ def levelset_session_loop(pytestconfig: pytest.Config) -> Iterator[asyncio.Runne
 
 @pytest.fixture(scope="module")
 def levelset_module_loop(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
-    """The loop of the tests of a module that use `module_cluster`; that of the session, if it is used there."""
+    """The loop of the tests of a module that use `module_cluster`."""
     yield from _hold(request.config, "levelset_module_loop")
 
 
 @pytest.fixture
 def levelset_loop(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
-    """The loop on which this test runs, in virtual time."""
+    """The loop of this test, in virtual time unless it is marked `real_time`."""
     wider = _widest(request.fixturenames)
     if wider is not None and wider != "levelset_loop":
         yield request.getfixturevalue(wider)
@@ -182,32 +180,32 @@ def levelset_loop(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
 
 @pytest.fixture
 def cluster(levelset_loop: asyncio.Runner, request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """A cluster of this test alone, with nothing in it; in virtual time, unless it is a real one."""
+    """An empty cluster for this test alone; in virtual time, unless it is a real one."""
     marker = _mark(request, "cluster")
     yield from _open(levelset_loop, request.config, **({} if marker is None else marker.kwargs))
 
 
 @pytest.fixture(scope="module")
 def module_cluster(levelset_module_loop: asyncio.Runner, pytestconfig: pytest.Config) -> "Iterator[Cluster]":
-    """A cluster that all tests of a module share, with everything that they leave in it."""
+    """A cluster that all tests of a module share, including the objects they leave."""
     yield from _open(levelset_module_loop, pytestconfig)
 
 
 @pytest.fixture(scope="session")
 def session_cluster(levelset_session_loop: asyncio.Runner, pytestconfig: pytest.Config) -> "Iterator[Cluster]":
-    """A cluster that all tests share, with everything that they leave in it."""
+    """A cluster that all tests of the session share, including the objects they leave."""
     yield from _open(levelset_session_loop, pytestconfig)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
-    """Makes async tests that use a loop of ours into ordinary ones, before anybody else takes them for their own."""
+    """Wraps async tests that use a levelset loop, before other async plugins claim them."""
     made: Any = yield
     for item in _each(made):
         name = _widest(item.fixturenames) if isinstance(item, pytest.Function) else None
         if name is not None:
             find = functools.partial(item.config.stash[_RUNNERS].__getitem__, name)
-            make_ordinary(item, find, skips=_kubeconfig(item.config) is not None)
+            wrap_async_test(item, find, skips=_kubeconfig(item.config) is not None)
     return made
 
 
@@ -215,7 +213,7 @@ def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, Any, Any]:
-    """Runs the async fixtures of such a test on its loop."""
+    """Runs the async fixtures of such a test on the loop of the test."""
     func: Any = fixturedef.func
     name = _loop_for(fixturedef, request) if is_async(func) else None
     if name is None:
@@ -227,18 +225,18 @@ def pytest_fixture_setup(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows what the controllers did in a test that has failed."""
+    """Adds the reconciles of the controllers to the report of a failed test."""
     report = yield
     if report.when == "call" and report.failed and isinstance(item, pytest.Function) and _widest(item.fixturenames):
         for name in sorted(_CLUSTERS & item.funcargs.keys()):
             opened: Any = item.funcargs[name]
-            if told := describe_looks(opened.stage):
-                report.sections.append((f"what the controllers of `{name}` did", told))
+            if text := describe_reconciles(opened.environment):
+                report.sections.append((f"reconciles of `{name}`", text))
     return report
 
 
 def _hold(config: pytest.Config, name: str, *, is_real: bool = False) -> Iterator[asyncio.Runner]:
-    """A runner for a loop, known by its name as long as it is there."""
+    """A runner for a loop, registered by the name of its fixture while it is open."""
     runners = config.stash[_RUNNERS]
     factory = None if is_real or _kubeconfig(config) else functools.partial(VirtualLoop, limit=_LONGEST)
     with asyncio.Runner(loop_factory=factory or asyncio.new_event_loop) as runner:
@@ -250,11 +248,11 @@ def _hold(config: pytest.Config, name: str, *, is_real: bool = False) -> Iterato
 
 
 def _open(runner: asyncio.Runner, config: pytest.Config, **options: Any) -> "Iterator[Cluster]":
-    # Late: a server takes a while to load, and most of those whose pytest loads this have no need of one.
-    from levelset.apiserver.package_data import read_data  # noqa: PLC0415
+    # Imported late: the server is slow to import, and pytest loads this plugin in projects that never use it.
+    from levelset.apiserver.package_data import load_package_data  # noqa: PLC0415
     from levelset.testing.cluster import open_cluster  # noqa: PLC0415
 
-    read_data()  # not on the loop
+    load_package_data()  # reads files, so before the loop runs
     kubeconfig = _kubeconfig(config)
     if kubeconfig is not None:
         options = {"kubeconfig": kubeconfig}
@@ -267,7 +265,7 @@ def _open(runner: asyncio.Runner, config: pytest.Config, **options: Any) -> "Ite
 
 
 def _each(made: Any) -> Iterable[Any]:
-    """The items that were made of a function, one or several."""
+    """The collected items of a function, one or several."""
     return (made,) if made is None or isinstance(made, pytest.Item | pytest.Collector) else made
 
 
@@ -282,12 +280,12 @@ def _kubeconfig(config: pytest.Config) -> str | None:
 
 
 def _widest(fixtures: Container[str]) -> str | None:
-    """The widest of our loops among some fixtures; None if there is none."""
+    """The widest levelset loop among some fixtures; None if there is none."""
     return next((name for name in _LOOPS if name in fixtures), None)
 
 
 def _loop_for(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> str | None:
-    """The loop on which an async fixture runs: that of its test, or the one that it needs itself if it is shared."""
+    """The loop of an async fixture: that of its test, or for a shared fixture the one it requires itself."""
     if fixturedef.scope == "function":
         return _widest(request.fixturenames)
     session: Any = request.session

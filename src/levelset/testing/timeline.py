@@ -1,7 +1,4 @@
-"""What all controllers of a test did, and when: written down as it happens, to be shown when a test fails.
-
-What the controllers of a test did, in words: shown beside the failure of a test.
-"""
+"""The reconciles of all controllers of a test, recorded as they happen and shown when the test fails."""
 
 import asyncio
 from collections import deque
@@ -13,56 +10,56 @@ from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.request import Reason
 
-__all__ = ["Looked", "Timelines", "describe_looks"]
+__all__ = ["ReconcileRecord", "Timeline", "describe_reconciles"]
 
 _MOST_RECORDED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """One look of a controller at an object: when it ended, and what came of it."""
+class ReconcileRecord:
+    """One finished reconcile: when it ended, of which controller, and its outcome."""
 
     at: float
     controller: str
     outcome: Outcome[Any]
     revision: int = 0
-    """How far the server had come by then, if that is known."""
+    """The revision of the storage at that time; 0 if unknown."""
 
     def __str__(self) -> str:
-        reasons = "; ".join(map(str, self.outcome.reasons)) or "for no reason"
-        said = self.outcome.error or self.outcome.action
+        reasons = "; ".join(map(str, self.outcome.reasons)) or "no reason"
+        then = self.outcome.error or self.outcome.action
         result = self.outcome.result.replace("_", " ")
-        return f"{self.controller} looked ({reasons}): {result}, {said}"
+        return f"{self.controller} reconciled ({reasons}): {result}, {then}"
 
 
-class Timelines:
-    """An observer of controllers that remembers the last looks of all of them, the oldest first."""
+class Timeline:
+    """An observer that records the last reconciles of all controllers, the oldest first."""
 
     def __init__(self, revision: Callable[[], int] = lambda: 0) -> None:
         self._revision = revision
-        self.looks: deque[Looked] = deque(maxlen=_MOST_RECORDED)
+        self.reconciles: deque[ReconcileRecord] = deque(maxlen=_MOST_RECORDED)
         self.running: dict[tuple[str, Ref[Any]], float] = {}
-        """The looks that are under way, and since when."""
+        """The running reconciles and the loop time at which each started."""
 
     def queued(self, _: str, _depth: int, /) -> None:
-        """Nothing: what counts is what comes of it."""
+        """Ignored: only reconciles are recorded."""
 
     def started(self, name: str, ref: Ref[Any], _: tuple[Reason, ...], /) -> None:
-        """Notes that a look is under way."""
+        """Records that a reconcile has started."""
         self.running[name, ref] = asyncio.get_running_loop().time()
 
     def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], _: float, /) -> None:
-        """Notes how it ended."""
+        """Records its outcome."""
         self.running.pop((name, ref), None)
-        self.looks.append(Looked(asyncio.get_running_loop().time(), name, outcome, self._revision()))
+        self.reconciles.append(ReconcileRecord(asyncio.get_running_loop().time(), name, outcome, self._revision()))
 
-    def of(self, ref: Ref[Any]) -> list[Looked]:
-        """The looks at one object, whichever version of its kind the controller knows."""
-        return [one for one in self.looks if _is_same(one.outcome.ref, ref)]
+    def of(self, ref: Ref[Any]) -> list[ReconcileRecord]:
+        """The reconciles of one object, in any version of its kind."""
+        return [one for one in self.reconciles if _is_same(one.outcome.ref, ref)]
 
 
 def _is_same(one: Ref[Any], other: Ref[Any]) -> bool:
-    """Whether two references mean the same object."""
+    """Whether two references name the same object, in any version."""
     return (one.name, one.namespace, one.kind, one.gvk.group) == (
         other.name,
         other.namespace,
@@ -72,20 +69,20 @@ def _is_same(one: Ref[Any], other: Ref[Any]) -> bool:
 
 
 if TYPE_CHECKING:
-    from levelset.testing.environment import Stage
+    from levelset.testing.environment import Environment
 
 
 _MOST_SHOWN: Final = 50
 
 
-def describe_looks(stage: "Stage") -> str:
-    """The last looks of all controllers, the oldest first, and what was under way at the end."""
-    looks = list(stage.timelines.looks)
-    lines = [f"{one.at:10.3f} s  {one.outcome.ref}: {one}" for one in looks[-_MOST_SHOWN:]]
-    if len(looks) > _MOST_SHOWN:
-        lines.insert(0, f"... {len(looks) - _MOST_SHOWN} more before")
+def describe_reconciles(environment: "Environment") -> str:
+    """The last reconciles of all controllers, the oldest first, and those that are still running."""
+    reconciles = list(environment.timeline.reconciles)
+    lines = [f"{one.at:10.3f} s  {one.outcome.ref}: {one}" for one in reconciles[-_MOST_SHOWN:]]
+    if len(reconciles) > _MOST_SHOWN:
+        lines.insert(0, f"... {len(reconciles) - _MOST_SHOWN} earlier reconciles")
     lines += [
-        f"{since:10.3f} s  {ref}: {name} has looked since then"
-        for (name, ref), since in stage.timelines.running.items()
+        f"{since:10.3f} s  {ref}: {name} is still reconciling since then"
+        for (name, ref), since in environment.timeline.running.items()
     ]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""An event loop whose time is virtual: when nothing can run, the clock jumps to the next timer instead of waiting.
+"""An event loop in virtual time: when no task can run, the clock jumps to the next timer instead of waiting.
 
 ```python
 async def nap() -> float:
@@ -9,11 +9,9 @@ async def nap() -> float:
 assert run(nap()) == 3600.0  # at once
 ```
 
-Who waits, and where: what is said of the tasks of a loop that will never go on.
-
-Threads under virtual time: the loop stands still while one works, and their results come in the order of asking.
-
-What a loop in virtual time refuses, and what it says to whoever tries.
+The loop stops while a thread works, and results of threads arrive in the order of submission, so that runs are
+deterministic. Sockets, pipes and subprocesses are refused (`REFUSED`). A loop that can never continue raises `Stuck`,
+with the place in which each task waits.
 """
 
 import asyncio
@@ -36,10 +34,10 @@ from levelset.errors import ConfigError
 
 __all__ = [
     "REFUSED",
-    "Jobs",
     "RealTime",
     "RealWork",
     "Stuck",
+    "ThreadJobs",
     "VirtualLoop",
     "describe_tasks",
     "refusal",
@@ -51,11 +49,11 @@ _MOST: Final = 20
 
 
 class Stuck(RuntimeError):
-    """Nothing can happen any more, and yet somebody waits; the message says who, and where."""
+    """All tasks wait for something that cannot happen; the message names each task and where it waits."""
 
 
 def describe_tasks(loop: asyncio.AbstractEventLoop) -> str:
-    """A line for each task that is not done, with the innermost line of ours or the user's in which it waits."""
+    """A line for each pending task, with the innermost frame outside of asyncio in which it waits."""
     tasks = sorted(asyncio.all_tasks(loop), key=_order)
     if not tasks:
         return ""
@@ -66,7 +64,7 @@ def describe_tasks(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _order(task: "asyncio.Task[Any]") -> tuple[int, str]:
-    """The tasks in the order in which they were made, as far as their names tell."""
+    """A sort key: the order of creation for default names (`Task-7`), then by name."""
     name = task.get_name()
     number = name.removeprefix("Task-")
     return (int(number), "") if number.isdigit() else (1_000_000_000, name)
@@ -75,9 +73,9 @@ def _order(task: "asyncio.Task[Any]") -> tuple[int, str]:
 def _place(task: "asyncio.Task[Any]") -> str:
     frames = list(_frames(task.get_coro()))
     if not frames:
-        return "a place that cannot be seen"
-    told = [one for one in frames if not _is_library(one)] or frames
-    inner = told[-1]
+        return "an unknown place"
+    shown = [one for one in frames if not _is_library(one)] or frames
+    inner = shown[-1]
     return f"{inner.f_code.co_qualname} ({Path(inner.f_code.co_filename).name}:{inner.f_lineno})"
 
 
@@ -103,20 +101,20 @@ def _is_library(frame: FrameType) -> bool:
 T = TypeVar("T")
 
 _PATIENCE: Final = 10.0
-"""Real seconds after which a thread is taken to wait for the very loop that waits for it."""
+"""Real seconds after which a thread is assumed to wait for the loop, which waits for the thread."""
 
 
-class Jobs:
-    """Functions that were handed to threads, one thread for all of them unless somebody brings an executor."""
+class ThreadJobs:
+    """Functions that run in threads: one shared thread, unless the caller passes an executor."""
 
     def __init__(self) -> None:
         self._pool: futures.ThreadPoolExecutor | None = None
         self._waiting: list[tuple[asyncio.Future[Any], futures.Future[Any], Callable[..., Any]]] = []
-        self._bell: tuple[socket.socket, socket.socket] | None = None
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
 
     @property
-    def are_waiting(self) -> bool:
-        """Whether results have yet to be given to those who wait for them."""
+    def is_pending(self) -> bool:
+        """Whether results have not been delivered yet."""
         return bool(self._waiting)
 
     def add(
@@ -126,54 +124,54 @@ class Jobs:
         func: Callable[..., T],
         *args: Any,
     ) -> "asyncio.Future[T]":
-        """What the function gives; it begins at once."""
-        if self._bell is None:
-            self._bell = socket.socketpair()
-            for end in self._bell:
+        """Starts the function at once; returns a future for its result."""
+        if self._wakeup is None:
+            self._wakeup = socket.socketpair()
+            for end in self._wakeup:
                 end.setblocking(False)
         if executor is None:
             executor = self._pool = self._pool or futures.ThreadPoolExecutor(1, "virtual-time")
         given: asyncio.Future[T] = loop.create_future()
         job = executor.submit(func, *args)
         self._waiting.append((given, job, func))
-        job.add_done_callback(self._ring)
+        job.add_done_callback(self._notify)
         return given
 
     def finish(self) -> None:
-        """Waits for all of them, and hands out what they gave; Stuck if one does not come to its end."""
+        """Waits for all functions and delivers their results in order; Stuck if one does not finish."""
         until = time.monotonic() + _PATIENCE
         while not all(job.done() for _, job, _ in self._waiting):
-            self._listen(until)
+            self._wait_notified(until)
         waiting, self._waiting = self._waiting, []
         for given, job, _ in waiting:
             if not given.done():
-                _pass_on(job, given)
+                _deliver(job, given)
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Stops the thread."""
         for _, job, _ in self._waiting:
             job.cancel()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        for end in self._bell or ():
+        for end in self._wakeup or ():
             end.close()
-        self._bell = None
+        self._wakeup = None
 
-    def _ring(self, _: "futures.Future[Any]") -> None:
-        # Closed, or full of rings that nobody has heard yet: either way there is nothing to add.
+    def _notify(self, _: "futures.Future[Any]") -> None:
+        # The socket is closed, or its buffer is full of unread notifications: nothing to add in either case.
         with contextlib.suppress(OSError):
-            if self._bell is not None:
-                self._bell[1].send(b".")
+            if self._wakeup is not None:
+                self._wakeup[1].send(b".")
 
-    def _listen(self, until: float) -> None:
-        assert self._bell is not None, "who waits has been added"
-        if not select.select([self._bell[0]], [], [], max(0.0, until - time.monotonic()))[0]:
+    def _wait_notified(self, until: float) -> None:
+        assert self._wakeup is not None, "add() creates the sockets"
+        if not select.select([self._wakeup[0]], [], [], max(0.0, until - time.monotonic()))[0]:
             names = ", ".join(_name(func) for _, job, func in self._waiting if not job.done())
             raise Stuck(
-                f"a thread has worked for {_PATIENCE:g} real seconds at {names}: in virtual time the loop stands still "
-                "meanwhile, and the thread must not wait for it"
+                f"a thread has been running {names} for {_PATIENCE:g} real seconds: in virtual time the loop stops "
+                "while a thread runs, so a thread must not wait for the loop"
             )
-        self._bell[0].recv(4096)
+        self._wakeup[0].recv(4096)
 
 
 def _name(func: Any) -> str:
@@ -181,7 +179,7 @@ def _name(func: Any) -> str:
     return str(getattr(wrapped[0] if wrapped else func, "__qualname__", func))
 
 
-def _pass_on(job: "futures.Future[Any]", given: "asyncio.Future[Any]") -> None:
+def _deliver(job: "futures.Future[Any]", given: "asyncio.Future[Any]") -> None:
     if job.cancelled():
         given.cancel()
     elif (error := job.exception()) is not None:
@@ -190,10 +188,8 @@ def _pass_on(job: "futures.Future[Any]", given: "asyncio.Future[Any]") -> None:
         given.set_result(job.result())
 
 
-_INSIDE: Final = "give an object of this process to whoever needs it (`Client.connect(server)` needs no socket)"
-_PROCESS: Final = (
-    "hand the part that starts it to your code as a function or an object, and give another one in the test"
-)
+_INSIDE: Final = "pass an in-process object instead (`Client.connect(server)` needs no socket)"
+_PROCESS: Final = "pass the part that starts it to your code as a function or an object, and replace it in the test"
 
 REFUSED: Final = {
     "add_reader": ("a file descriptor", _INSIDE),
@@ -222,34 +218,34 @@ REFUSED: Final = {
     "subprocess_exec": ("a process", _PROCESS),
     "subprocess_shell": ("a process", _PROCESS),
 }
-"""Methods of an event loop that wait for the world outside: what they open, and what to do instead."""
+"""Methods of an event loop that need real I/O: what they open, and what to do instead."""
 
 
 class RealTime(ConfigError):
-    """Something was asked that only virtual time can do."""
+    """An operation needs virtual time, but time is real."""
 
 
 class RealWork(ConfigError):
-    """Something was asked of the world outside while time was virtual."""
+    """An operation needs real I/O, but time is virtual."""
 
 
 def refusal(name: str) -> Callable[..., NoReturn]:
-    """A method that refuses to do what the one of this name does, and says why."""
+    """A replacement for a method of the loop that raises RealWork."""
     what, instead = REFUSED[name]
 
     def refuse(*args: Any, **_: Any) -> NoReturn:
         raise RealWork(
-            f"{name}({_shown(args)}): {what} needs real time, and time is virtual here: the clock jumps on before any "
-            f"answer can come. Either {instead}, or take real time for this test: @pytest.mark.real_time"
+            f"{name}({_shown(args)}): {what} needs real time, and time is virtual here: the clock would jump ahead "
+            f"before a response arrives. Either {instead}, or run this test in real time: @pytest.mark.real_time"
         )
 
     return refuse
 
 
 def _shown(args: tuple[Any, ...]) -> str:
-    """The arguments that say something to a person."""
-    told = [repr(one) for one in args if isinstance(one, str | bytes | int)]
-    return ", ".join(told)[:200]
+    """The readable arguments of a call."""
+    shown = [repr(one) for one in args if isinstance(one, str | bytes | int)]
+    return ", ".join(shown)[:200]
 
 
 P = ParamSpec("P")
@@ -261,23 +257,22 @@ _DAY: Final = 86400.0
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Starts at 0.0 seconds, and never waits.
+    """An event loop that starts at 0.0 seconds and never waits.
 
-    Whatever needs the world outside (sockets, pipes, processes, name lookups) is refused with an explanation: the clock
-    would run away from it. Threads are allowed: while one works, everything here stands still, so that the order of
-    events is the same each time. Code that would wait for ever fails at once with Stuck, which says who waits where;
-    so does code that lets more time pass than `limit`.
+    Real I/O (sockets, pipes, processes, name lookups) raises RealWork: the clock would jump ahead of it. Threads are
+    allowed: the loop stops while one works, so that the order of events is deterministic. Code that would wait for ever
+    fails at once with Stuck, and so does code that lets more time pass than `limit`.
 
-    With `sockets` the world outside is let in, for tests of transports: then the clock jumps while bytes are on their
-    way, and what must arrive before a timer has to be awaited without one.
+    `sockets` allows real I/O, for tests of transports: then the clock jumps while bytes are in flight, so await data
+    without a timeout.
     """
 
     def __init__(self, *, limit: float = math.inf, sockets: bool = False) -> None:
         self._jumping = _JumpingSelector(self)
         super().__init__(self._jumping)
         self.limit = limit
-        """The time at which somebody has waited too long; `advance` of a cluster moves it."""
-        self._jobs = Jobs()
+        """The time at which the loop raises Stuck; `advance` of a cluster extends it."""
+        self._jobs = ThreadJobs()
         for name in () if sockets else REFUSED:
             setattr(self, name, refusal(name))
 
@@ -286,51 +281,51 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     async def idle(self) -> None:
-        """Returns when nothing can run any more without time passing."""
+        """Waits until no task can run before time advances."""
         waiter: asyncio.Future[None] = self.create_future()
         self._jumping.idlers.append(waiter)
         await waiter
 
     async def jump(self, until: float) -> None:
-        """Returns when the clock has jumped once: to the next timer, or to `until` if that comes first."""
-        bell = self.call_at(until, _nothing)
+        """Waits for one jump of the clock: to the next timer, or to `until` if that comes first."""
+        timer = self.call_at(until, _nothing)
         waiter: asyncio.Future[None] = self.create_future()
         self._jumping.jumpers.append(waiter)
         try:
             await waiter
         finally:
-            bell.cancel()
+            timer.cancel()
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> "asyncio.Future[T]":
-        """What the function gives, worked out in a thread; nothing else happens here meanwhile."""
+        """Runs the function in a thread; the loop stops until it returns."""
         return self._jobs.add(self, executor, func, *args)
 
     def close(self) -> None:
-        """Ends the loop, and its threads."""
+        """Closes the loop and stops its thread."""
         self._jobs.close()
         super().close()
 
     def settle_jobs(self) -> bool:
-        """Returns when all threads are done; whether there were any, so that their results are on their way now."""
-        if not self._jobs.are_waiting:
+        """Waits for all threads; returns whether there were any, so that their results are being delivered."""
+        if not self._jobs.is_pending:
             return False
         self._jobs.finish()
         return True
 
     @property
     def _clock_resolution(self) -> float:
-        """How early a timer may ring: not at all. Whoever waits for the exact time would else be rung for ever."""
+        """How early a timer may fire: one ulp. With more, code that waits for an exact time would spin for ever."""
         return math.ulp(self._jumping.now)
 
     @_clock_resolution.setter
     def _clock_resolution(self, value: float) -> None:
-        """Takes no notice of what asyncio says of the real clock."""
+        """Ignores the resolution of the real clock, which asyncio sets."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Says that time has passed, where another selector would wait for it to pass."""
+    """A selector that advances the virtual clock where others would wait."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -349,18 +344,18 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def _jump(self, timeout: float | None) -> None:
         if timeout is None:
-            raise Stuck(f"every task waits for something that cannot happen any more{describe_tasks(self._loop)}")
+            raise Stuck(f"every task waits for something that cannot happen{describe_tasks(self._loop)}")
         if self.now + timeout > self._loop.limit:
             raise Stuck(
-                f"{_words(self._loop.limit)} of virtual time have passed, and the end is not in sight: somebody waits "
-                "for what does not happen, or means to let time pass, which `advance` of a cluster does"
+                f"{_words(self._loop.limit)} of virtual time have passed: a task waits for something that does not "
+                "happen; to let time pass on purpose, use `advance` of a cluster"
                 f"{describe_tasks(self._loop)}"
             )
         self.now += timeout
 
 
 def _wake(waiting: "list[asyncio.Future[None]]") -> bool:
-    """Wakes those who wait; whether there was anybody."""
+    """Wakes all waiters; returns whether there were any."""
     woken = [one for one in waiting if not one.done()]
     waiting.clear()
     for one in woken:
@@ -369,7 +364,7 @@ def _wake(waiting: "list[asyncio.Future[None]]") -> bool:
 
 
 def _nothing() -> None:
-    """A timer that only stands for a time."""
+    """The callback of a timer that only bounds a jump."""
 
 
 def _words(seconds: float) -> str:
@@ -377,13 +372,13 @@ def _words(seconds: float) -> str:
 
 
 def run(main: Coroutine[Any, Any, T], /, *, limit: float = math.inf, sockets: bool = False) -> T:
-    """Runs a coroutine to its end in virtual time, on a loop of its own; see VirtualLoop for the options."""
+    """Runs a coroutine in virtual time on its own loop; see VirtualLoop for the options."""
     with asyncio.Runner(loop_factory=functools.partial(VirtualLoop, limit=limit, sockets=sockets)) as runner:
         return runner.run(main)
 
 
 def virtual(test: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
-    """Makes an async test run in virtual time, on a loop of its own; no task may be left behind."""
+    """Decorates an async test to run in virtual time on its own loop; it must not leave tasks behind."""
 
     @functools.wraps(test)
     def running(*args: P.args, **kwargs: P.kwargs) -> R:

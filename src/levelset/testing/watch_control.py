@@ -1,7 +1,7 @@
-"""The watches of one client in the hand of a test: what comes on them can be held, cut off and expired.
+"""Test control over the watches of a client: events can be held back, streams cut off or expired.
 
 ```python
-watches = Watches()
+watches = WatchControl()
 client = await Client.connect(server, wire_hooks=[watches])
 held = watches.hold(lambda event: event.kind == "Secret" and event.revision > 7)
 ...
@@ -19,11 +19,11 @@ import msgspec
 
 from levelset.aio import timing
 from levelset.aio.supervisor import Interruption
-from levelset.client.transport.interface import Answer, Call, Hook, Pieces, Send
+from levelset.client.transport.interface import BodyStream, Call, Hook, Response, Send
 from levelset.errors import Unreachable
-from levelset.testing.call_info import About, about
+from levelset.testing.call_info import CallInfo, call_info
 
-__all__ = ["Held", "LateWatches", "WatchedEvent", "Watches"]
+__all__ = ["DelayedWatches", "HeldEvents", "WatchControl", "WatchedEvent"]
 
 _GONE: Final = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
@@ -51,7 +51,7 @@ _lines: Final = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True, slots=True)
 class WatchedEvent:
-    """One event on a watch: what happened to which object, and the revision that it came with (0 if it has none)."""
+    """One watch event: its type, object and revision (0 if it has none)."""
 
     type: str
     kind: str
@@ -65,72 +65,72 @@ class WatchedEvent:
         return f"{self.type} {where} at {self.revision}"
 
 
-class Held:
-    """Some events that are kept back; whatever comes after one of them on the same watch waits as well."""
+class HeldEvents:
+    """Events that are held back; later events of the same watch wait behind them."""
 
-    __slots__ = ("_watches", "fits")
+    __slots__ = ("_watches", "matches")
 
-    def __init__(self, fits: Callable[[WatchedEvent], bool], watches: "Watches") -> None:
-        self.fits = fits
+    def __init__(self, matches: Callable[[WatchedEvent], bool], watches: "WatchControl") -> None:
+        self.matches = matches
         self._watches = watches
 
     def release(self) -> None:
-        """Lets them come; may be repeated."""
+        """Delivers the held events; idempotent."""
         self._watches.release(self)
 
 
 @dataclass(eq=False)
-class Watches:
-    """A hook that passes watches through a hand.
+class WatchControl:
+    """A wire hook that controls the watches of a client.
 
-    `on_event` is told of each event at the moment it is handed to the client. Bookmarks have no name; they are held
-    like all others.
+    `on_event` is called for each event when it is delivered to the client. Bookmarks have no name; they can be held
+    like other events.
     """
 
     on_event: Callable[[WatchedEvent], None] | None = None
-    _held: list[Held] = field(default_factory=list[Held])
+    _held: list[HeldEvents] = field(default_factory=list[HeldEvents])
     _open: "dict[_Stream, None]" = field(default_factory=dict["_Stream", None])
-    """In the order in which they were opened: a set would have another order in each run."""
+    """An ordered set: iteration in the order of opening keeps runs deterministic."""
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """Sends the call; the pieces of a watch go through the hand."""
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """Sends the call; the response of a watch becomes a controlled stream."""
         return await self._send(call, send, self.on_event)
 
-    def telling(self, on_event: Callable[[WatchedEvent], None]) -> Hook:
-        """A hook for one of several clients: the same hand, but somebody else is told of the events."""
+    def observed_by(self, on_event: Callable[[WatchedEvent], None]) -> Hook:
+        """A hook for one of several clients with its own `on_event`, under the same control."""
 
-        async def hook(call: Call, send: Send) -> Answer:
+        async def hook(call: Call, send: Send) -> Response:
             return await self._send(call, send, on_event)
 
         return hook
 
-    async def _send(self, call: Call, send: Send, on_event: Callable[[WatchedEvent], None] | None) -> Answer:
-        answer = await send(call)
-        if answer.pieces is None or call.verb != "watch":
-            return answer
-        stream = _Stream(answer.pieces, about(call), self, on_event)
+    async def _send(self, call: Call, send: Send, on_event: Callable[[WatchedEvent], None] | None) -> Response:
+        response = await send(call)
+        if response.stream is None or call.verb != "watch":
+            return response
+        stream = _Stream(response.stream, call_info(call), self, on_event)
         self._open[stream] = None
-        return Answer(status=answer.status, headers=answer.headers, pieces=stream)
+        return Response(status=response.status, headers=response.headers, stream=stream)
 
-    def hold(self, fits: Callable[[WatchedEvent], bool]) -> Held:
-        """Keeps these events back until they are released."""
-        held = Held(fits, self)
+    def hold(self, matches: Callable[[WatchedEvent], bool]) -> HeldEvents:
+        """Holds back the matching events until they are released."""
+        held = HeldEvents(matches, self)
         self._held.append(held)
         return held
 
-    def release(self, held: Held) -> None:
-        """Lets the events come that this kept back."""
+    def release(self, held: HeldEvents) -> None:
+        """Delivers the events of a hold."""
         if held in self._held:
             self._held.remove(held)
             for stream in tuple(self._open):
                 stream.wake()
 
     def cut(self, kind: str | None = None) -> int:
-        """Breaks the open watches (of one kind); how many these were. What was kept back on them is lost with them."""
+        """Breaks the open watches (of one kind); returns their number. Held events on them are lost."""
         return self._end(kind, None)
 
     def expire(self, kind: str | None = None) -> int:
-        """Ends the open watches (of one kind) with 410: what they show now has to be listed again."""
+        """Ends the open watches (of one kind) with 410 Gone, so that clients relist; returns their number."""
         return self._end(kind, _GONE)
 
     def _end(self, kind: str | None, last: bytes | None) -> int:
@@ -140,21 +140,21 @@ class Watches:
         return len(ended)
 
     def may_pass(self, event: WatchedEvent) -> bool:
-        """Whether nobody keeps this event back."""
-        return not any(held.fits(event) for held in self._held)
+        """Whether no hold matches this event."""
+        return not any(held.matches(event) for held in self._held)
 
     def forget(self, stream: "_Stream") -> None:
-        """The watch has been closed."""
+        """Removes a closed watch."""
         self._open.pop(stream, None)
 
     @property
     def is_holding(self) -> bool:
-        """Whether something may be kept back."""
+        """Whether any hold is active."""
         return bool(self._held)
 
 
 class _Stream:
-    """The pieces of one watch; given on line by line while somebody wants to know the events."""
+    """The body of one watch; split into lines while a hold or an `on_event` needs single events."""
 
     __slots__ = (
         "_is_over",
@@ -171,7 +171,7 @@ class _Stream:
     )
 
     def __init__(
-        self, pieces: Pieces, what: About, watches: Watches, on_event: Callable[[WatchedEvent], None] | None
+        self, pieces: BodyStream, what: CallInfo, watches: WatchControl, on_event: Callable[[WatchedEvent], None] | None
     ) -> None:
         self.group, self.kind = what.group, what.kind
         self._on_event = on_event
@@ -190,7 +190,7 @@ class _Stream:
     async def __anext__(self) -> bytes:
         while True:
             if self._is_over:
-                return self._say_last()
+                return self._last_line()
             if not self._waiting:
                 await self._fill()
                 continue
@@ -200,17 +200,17 @@ class _Stream:
             await self._wait()
 
     async def aclose(self) -> None:
-        """Ends the watch; who waits for a piece of it gets Unreachable."""
+        """Closes the watch; a pending read raises Unreachable."""
         self.end(None)
         await self._pieces.aclose()
 
     def wake(self) -> None:
-        """Looks again whether the next event may pass."""
+        """Checks again whether the next event may pass."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def end(self, last: bytes | None) -> None:
-        """Ends the watch under its reader's hands, with a last line or with Unreachable."""
+        """Ends the watch while it is read, with a last line or with Unreachable."""
         self._watches.forget(self)
         self._is_over, self._last = True, last
         self._waiting.clear()
@@ -218,7 +218,7 @@ class _Stream:
         self._reading.interrupt()
 
     async def _fill(self) -> None:
-        """Waits for the next piece; an end from outside interrupts that."""
+        """Reads the next piece of the body; `end` interrupts it."""
         self._reading.enter()
         try:
             piece = await anext(self._iterator)
@@ -234,7 +234,7 @@ class _Stream:
             self._reading.leave()
 
     def _take(self) -> bytes:
-        """The lines that may pass now, together; nothing if the first of them is kept back."""
+        """The lines that may be delivered now; empty if the first of them is held back."""
         watches, waiting = self._watches, self._waiting
         if not watches.is_holding and self._on_event is None:
             passed = b"".join(waiting)
@@ -250,7 +250,7 @@ class _Stream:
                 self._on_event(event)
         return b"".join(lines)
 
-    def _say_last(self) -> bytes:
+    def _last_line(self) -> bytes:
         last, self._last = self._last, None
         if last is None:
             raise Unreachable("the watch was cut off")
@@ -271,29 +271,31 @@ class _Stream:
             self._waiter = None
 
 
-class LateWatches:
-    """A hook: everything that comes on a watch is handed on so many seconds later than it came."""
+class DelayedWatches:
+    """A wire hook that delivers watch events so many seconds late."""
 
-    def __init__(self, seconds: float, fits: Callable[[Call], bool] = lambda _: True) -> None:
+    def __init__(self, seconds: float, matches: Callable[[Call], bool] = lambda _: True) -> None:
         self._seconds = seconds
-        self._fits = fits
+        self._matches = matches
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """Sends the call; the pieces of a watch come later."""
-        answer = await send(call)
-        if answer.pieces is None or call.verb != "watch" or not self._fits(call):
-            return answer
-        return Answer(status=answer.status, headers=answer.headers, pieces=_Late(answer.pieces, self._seconds))
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """Sends the call; the body of a watch is delayed."""
+        response = await send(call)
+        if response.stream is None or call.verb != "watch" or not self._matches(call):
+            return response
+        return Response(
+            status=response.status, headers=response.headers, stream=_DelayedBody(response.stream, self._seconds)
+        )
 
 
-class _Late:
-    """Pieces that come later than they do; a task of its own takes them as they come."""
+class _DelayedBody:
+    """A delayed body stream; its own task reads the pieces as they arrive."""
 
-    def __init__(self, pieces: Pieces, seconds: float) -> None:
+    def __init__(self, pieces: BodyStream, seconds: float) -> None:
         self._pieces = pieces
         self._seconds = seconds
         self._waiting: deque[tuple[float, bytes | Exception | None]] = deque()
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._taking = asyncio.create_task(self._take(), name="late watch")
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -301,8 +303,8 @@ class _Late:
 
     async def __anext__(self) -> bytes:
         while not self._waiting:
-            self._came.clear()
-            await self._came.wait()
+            self._arrived.clear()
+            await self._arrived.wait()
         due, piece = self._waiting[0]
         await timing.sleep_until(due)
         if piece is None:
@@ -330,4 +332,4 @@ class _Late:
 
     def _put(self, piece: bytes | Exception | None) -> None:
         self._waiting.append((timing.now() + self._seconds, piece))
-        self._came.set()
+        self._arrived.set()

@@ -1,4 +1,4 @@
-"""Objects that tests of workloads begin with."""
+"""Sample objects for tests of workload controllers."""
 
 from datetime import datetime
 from typing import Any, cast
@@ -84,7 +84,7 @@ def pod(
     ended: datetime | None = None,
     **metadata: Any,
 ) -> Pod:
-    """A Pod as a server would show it."""
+    """A Pod as the server returns it."""
     condition = PodCondition(type="Ready", status="True" if ready else "False", last_transition_time=ready or START)
     state = ContainerState()
     if ended is not None:

@@ -1,10 +1,10 @@
 import pytest
 
-from levelset.apiserver.authn.authenticator import ANONYMOUS, MASTERS, OWNER, Access, Caller
+from levelset.apiserver.authn.authenticator import ADMIN, ANONYMOUS, MASTERS, Authenticator, User
 from levelset.errors import Forbidden, Unauthorized
 from levelset.http import Headers, Peer, Request
 
-BOB = Caller("bob", ("team", "system:authenticated"))
+BOB = User("bob", ("team", "system:authenticated"))
 
 
 def request(path: str = "/api", peer: Peer | None = None, **headers: str) -> Request:
@@ -13,42 +13,42 @@ def request(path: str = "/api", peer: Peer | None = None, **headers: str) -> Req
     )
 
 
-def test_a_token_tells_who_asks() -> None:
-    access = Access({"one": OWNER, "two": BOB})
-    assert access.caller(request(authorization="Bearer one")) == OWNER
-    assert access.caller(request(authorization="bearer two")) == BOB
+def test_a_bearer_token_authenticates_its_user() -> None:
+    authenticator = Authenticator({"one": ADMIN, "two": BOB})
+    assert authenticator.authenticate(request(authorization="Bearer one")) == ADMIN
+    assert authenticator.authenticate(request(authorization="bearer two")) == BOB
 
 
 @pytest.mark.parametrize("given", ["Bearer no", "Bearer ", "Basic one", "one", "Bearer one two", "Bearer \udcff"])
-def test_what_is_no_known_token_is_refused(given: str) -> None:
+def test_an_unknown_credential_is_unauthorized(given: str) -> None:
     with pytest.raises(Unauthorized):
-        Access(["one"]).caller(request(authorization=given))
+        Authenticator(["one"]).authenticate(request(authorization=given))
 
 
-def test_a_wrong_token_is_refused_even_with_a_good_certificate() -> None:
+def test_a_wrong_token_is_unauthorized_even_with_a_valid_certificate() -> None:
     with pytest.raises(Unauthorized):
-        Access(["one"]).caller(request(peer=Peer("root", (MASTERS,)), authorization="Bearer no"))
+        Authenticator(["one"]).authenticate(request(peer=Peer("root", (MASTERS,)), authorization="Bearer no"))
 
 
-def test_a_certificate_names_a_user_and_its_groups() -> None:
-    found = Access().caller(request(peer=Peer("jane", ("team",))))
+def test_a_certificate_authenticates_a_user_with_its_groups() -> None:
+    found = Authenticator().authenticate(request(peer=Peer("jane", ("team",))))
     assert (found.name, found.groups, found.is_master) == ("jane", ("team", "system:authenticated"), False)
-    assert Access().caller(request(peer=Peer("root", (MASTERS,)))).is_master
+    assert Authenticator().authenticate(request(peer=Peer("root", (MASTERS,)))).is_master
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/livez/ping", "/readyz", "/version", "/version/"])
-def test_anybody_may_ask_for_health_and_version(path: str) -> None:
-    assert Access(["one"]).caller(request(path)) == ANONYMOUS
-    assert Access(["one"]).caller(request(path, authorization="Bearer no")) == ANONYMOUS
+def test_health_and_version_need_no_credentials(path: str) -> None:
+    assert Authenticator(["one"]).authenticate(request(path)) == ANONYMOUS
+    assert Authenticator(["one"]).authenticate(request(path, authorization="Bearer no")) == ANONYMOUS
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/apis", "/openapi/v3", "/metrics", "/healthzz", "/levelset/compact"])
-def test_nobody_may_ask_for_anything_else(path: str) -> None:
+def test_all_other_paths_need_credentials(path: str) -> None:
     with pytest.raises(Unauthorized):
-        Access(["one"]).caller(request(path))
+        Authenticator(["one"]).authenticate(request(path))
 
 
-def test_the_owner_may_speak_for_others() -> None:
+def test_the_admin_can_impersonate() -> None:
     headers = Headers(
         [
             ("authorization", "Bearer one"),
@@ -58,53 +58,53 @@ def test_the_owner_may_speak_for_others() -> None:
         ]
     )
     sent = Request("GET", "/api", headers=headers)
-    assert Access(["one"]).caller(sent) == Caller("bob", ("a", "b", "system:authenticated"))
+    assert Authenticator(["one"]).authenticate(sent) == User("bob", ("a", "b", "system:authenticated"))
 
 
-def test_others_may_not_speak_for_anybody() -> None:
+def test_other_users_cannot_impersonate_without_permission() -> None:
     with pytest.raises(Forbidden, match="impersonate"):
-        Access({"two": BOB}).caller(request(authorization="Bearer two", impersonate_user="root"))
+        Authenticator({"two": BOB}).authenticate(request(authorization="Bearer two", impersonate_user="root"))
 
 
-def test_a_group_alone_is_nobody() -> None:
+def test_impersonating_a_group_without_a_user_is_forbidden() -> None:
     with pytest.raises(Forbidden, match="Impersonate-User"):
-        Access(["one"]).caller(request(authorization="Bearer one", impersonate_group=MASTERS))
+        Authenticator(["one"]).authenticate(request(authorization="Bearer one", impersonate_group=MASTERS))
 
 
-def test_somebody_without_credentials_is_let_in_as_nobody_if_the_server_says_so() -> None:
-    access = Access(["one"])
-    access.admits_anonymous = True
-    assert access.caller(request("/api")) == ANONYMOUS
+def test_a_request_without_credentials_is_anonymous_if_that_is_allowed() -> None:
+    authenticator = Authenticator(["one"])
+    authenticator.allow_anonymous = True
+    assert authenticator.authenticate(request("/api")) == ANONYMOUS
     with pytest.raises(Unauthorized):
-        access.caller(request("/api", authorization="Bearer no"))
+        authenticator.authenticate(request("/api", authorization="Bearer no"))
 
 
-def test_a_token_of_an_account_is_asked_for_every_time() -> None:
-    access, known = Access(["one"]), {"theirs": BOB}
-    access.accounts = known.get
+def test_a_service_account_token_is_verified_at_every_request() -> None:
+    authenticator, known = Authenticator(["one"]), {"theirs": BOB}
+    authenticator.service_account_user = known.get
     sent = request(authorization="Bearer theirs")
-    assert (access.caller(sent), access.token_caller("theirs")) == (BOB, BOB)
+    assert (authenticator.authenticate(sent), authenticator.authenticate_token("theirs")) == (BOB, BOB)
     known.clear()
     with pytest.raises(Unauthorized):
-        access.caller(sent)
+        authenticator.authenticate(sent)
 
 
-def test_a_certificate_without_a_name_is_nobodys() -> None:
+def test_a_certificate_without_a_common_name_is_unauthorized() -> None:
     with pytest.raises(Unauthorized):
-        Access().caller(request(peer=Peer("", (MASTERS,))))
+        Authenticator().authenticate(request(peer=Peer("", (MASTERS,))))
 
 
-def test_whose_credentials_came_is_known_whomever_they_speak_for() -> None:
-    access = Access({"two": BOB})
-    assert access.sender(request(authorization="Bearer two", impersonate_user="root")) == BOB
-    assert access.sender(request(authorization="Bearer no")) is None
+def test_the_user_of_the_credentials_is_known_before_impersonation() -> None:
+    authenticator = Authenticator({"two": BOB})
+    assert authenticator.credentials_user(request(authorization="Bearer two", impersonate_user="root")) == BOB
+    assert authenticator.credentials_user(request(authorization="Bearer no")) is None
 
 
-def test_a_token_can_be_asked_about() -> None:
-    access = Access({"two": BOB})
-    assert (access.token_caller("two"), access.token_caller("three")) == (BOB, None)
+def test_a_token_can_be_authenticated_without_a_request() -> None:
+    authenticator = Authenticator({"two": BOB})
+    assert (authenticator.authenticate_token("two"), authenticator.authenticate_token("three")) == (BOB, None)
 
 
-def test_an_open_door_lets_everybody_in_as_the_owner() -> None:
-    assert Access(is_open=True).caller(request()) == OWNER
-    assert Access(is_open=True).caller(request(authorization="Bearer any")) == OWNER
+def test_an_open_server_authenticates_every_request_as_the_admin() -> None:
+    assert Authenticator(is_open=True).authenticate(request()) == ADMIN
+    assert Authenticator(is_open=True).authenticate(request(authorization="Bearer any")) == ADMIN

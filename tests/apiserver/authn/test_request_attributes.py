@@ -1,53 +1,65 @@
 import pytest
 
 from levelset.apiserver.authn.request_attributes import (
-    Attempt,
-    attempt_at,
-    attempt_path,
-    forbidden_attempt,
+    RequestAttributes,
+    forbidden_error,
+    non_resource_attributes,
     quoted,
     quoted_list,
+    resource_attributes,
 )
-from levelset.apiserver.authn.users import Caller
+from levelset.apiserver.authn.users import User
 from levelset.apiserver.routes import verb_of
-from levelset.apiserver.wire.request_paths import read_address
+from levelset.apiserver.wire.request_paths import parse_request_path
 from levelset.http import Request
 
-JANE = Caller("jane")
+JANE = User("jane")
 SCALE = 'deployments.apps "b" is forbidden: User "jane" cannot get resource "deployments/scale"'
 SCALE += ' in API group "apps" in the namespace "a"'
 
 
-def attempt(method: str, path: str, query: str = "") -> Attempt:
+def attributes_of(method: str, path: str, query: str = "") -> RequestAttributes:
     request = Request(method, path, query)
-    address = read_address(request.segments)
-    assert address is not None
-    return attempt_at(address, request, verb_of(address, request))
+    path_of_resource = parse_request_path(request.segments)
+    assert path_of_resource is not None
+    return resource_attributes(path_of_resource, request, verb_of(path_of_resource, request))
 
 
 @pytest.mark.parametrize(
     ("method", "path", "query", "expected"),
     [
-        ("GET", "/api/v1/pods", "", Attempt("list", "", "pods")),
-        ("GET", "/api/v1/pods", "watch=1", Attempt("watch", "", "pods")),
-        ("GET", "/api/v1/pods", "watch=false", Attempt("list", "", "pods")),
-        ("GET", "/api/v1/namespaces/a", "", Attempt("get", "", "namespaces", "", "a", "a")),
-        ("PUT", "/api/v1/namespaces/a/finalize", "", Attempt("update", "", "namespaces", "finalize", "a", "a")),
-        ("POST", "/api/v1/namespaces", "", Attempt("create", "", "namespaces")),
+        ("GET", "/api/v1/pods", "", RequestAttributes("list", "", "pods")),
+        ("GET", "/api/v1/pods", "watch=1", RequestAttributes("watch", "", "pods")),
+        ("GET", "/api/v1/pods", "watch=false", RequestAttributes("list", "", "pods")),
+        ("GET", "/api/v1/namespaces/a", "", RequestAttributes("get", "", "namespaces", "", "a", "a")),
+        (
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            "",
+            RequestAttributes("update", "", "namespaces", "finalize", "a", "a"),
+        ),
+        ("POST", "/api/v1/namespaces", "", RequestAttributes("create", "", "namespaces")),
         (
             "POST",
             "/api/v1/namespaces/a/serviceaccounts/b/token",
             "",
-            Attempt("create", "", "serviceaccounts", "token", "a", "b"),
+            RequestAttributes("create", "", "serviceaccounts", "token", "a", "b"),
         ),
-        ("GET", "/apis/apps/v1/namespaces/a/deployments/b", "", Attempt("get", "apps", "deployments", "", "a", "b")),
-        ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3Dx", Attempt("list", "", "pods", name="x")),
-        ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3D..", Attempt("list", "", "pods")),
-        ("GET", "/api/v1/pods", "fieldSelector=%3D%3D%3D", Attempt("list", "", "pods")),
+        (
+            "GET",
+            "/apis/apps/v1/namespaces/a/deployments/b",
+            "",
+            RequestAttributes("get", "apps", "deployments", "", "a", "b"),
+        ),
+        ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3Dx", RequestAttributes("list", "", "pods", name="x")),
+        ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3D..", RequestAttributes("list", "", "pods")),
+        ("GET", "/api/v1/pods", "fieldSelector=%3D%3D%3D", RequestAttributes("list", "", "pods")),
     ],
 )
-def test_a_request_is_an_attempt(method: str, path: str, query: str, expected: Attempt) -> None:
-    assert attempt(method, path, query) == expected
+def test_a_request_has_the_attributes_of_its_path_and_method(
+    method: str, path: str, query: str, expected: RequestAttributes
+) -> None:
+    assert attributes_of(method, path, query) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,33 +76,35 @@ def test_a_request_is_an_attempt(method: str, path: str, query: str, expected: A
         ("/a%252Fb", "/a%252Fb"),
     ],
 )
-def test_a_path_is_judged_as_the_pages_understand_it(path: str, expected: str) -> None:
-    assert attempt_path(Request("GET", path)).path == expected
+def test_a_non_resource_path_is_normalized_before_it_is_authorized(path: str, expected: str) -> None:
+    assert non_resource_attributes(Request("GET", path)).path == expected
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (
-            Attempt("get", "apps", "deployments", "scale", "a", "b"),
+            RequestAttributes("get", "apps", "deployments", "scale", "a", "b"),
             SCALE,
         ),
         (
-            Attempt("list", "", "nodes"),
+            RequestAttributes("list", "", "nodes"),
             'nodes is forbidden: User "jane" cannot list resource "nodes" in API group "" at the cluster scope',
         ),
-        (Attempt("get", path="/metrics"), 'forbidden: User "jane" cannot get path "/metrics"'),
-        (Attempt("get", path="/<b>&"), 'forbidden: User "jane" cannot get path "/&lt;b&gt;&amp;"'),
+        (RequestAttributes("get", path="/metrics"), 'forbidden: User "jane" cannot get path "/metrics"'),
+        (RequestAttributes("get", path="/<b>&"), 'forbidden: User "jane" cannot get path "/&lt;b&gt;&amp;"'),
     ],
 )
-def test_a_refusal_is_told_in_the_words_of_kubernetes(given: Attempt, message: str) -> None:
-    assert forbidden_attempt(JANE, given).message == message
+def test_a_forbidden_error_has_the_words_of_kubernetes(given: RequestAttributes, message: str) -> None:
+    assert forbidden_error(JANE, given).message == message
 
 
-def test_a_refusal_may_say_why() -> None:
-    assert forbidden_attempt(JANE, Attempt("get", path="/x"), "RBAC: none").message.endswith('path "/x": RBAC: none')
+def test_a_forbidden_error_can_have_a_reason() -> None:
+    assert forbidden_error(JANE, RequestAttributes("get", path="/x"), "RBAC: none").message.endswith(
+        'path "/x": RBAC: none'
+    )
 
 
-def test_what_is_quoted_cannot_be_mistaken() -> None:
+def test_quoting_escapes_ambiguous_characters() -> None:
     assert (quoted('a"b'), quoted("ä"), quoted("a\nb")) == ('"a\\"b"', '"ä"', '"a\\nb"')
     assert quoted_list(["a", "b"]) == '["a" "b"]'

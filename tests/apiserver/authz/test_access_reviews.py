@@ -2,42 +2,42 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.authn.authenticator import OWNER, Access, Caller
-from levelset.apiserver.authz.access_reviews import answer_review, is_review
+from levelset.apiserver.authn.authenticator import ADMIN, Authenticator, User
+from levelset.apiserver.authz.access_reviews import evaluate_review, is_review
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.errors import Invalid
 from levelset.storage import MemoryStorage
 
-STRANGER = Caller("somebody", ("system:authenticated",), "u-1")
+STRANGER = User("alice", ("system:authenticated",), "u-1")
 CATALOG = Catalog(builtin_kinds())
 
 
-def status(kind: str, spec: dict[str, Any], caller: Caller = OWNER, group: str = "authorization.k8s.io") -> Any:
-    world = World(MemoryStorage(), CATALOG, access=Access({"secret": STRANGER}))
+def status(kind: str, spec: dict[str, Any], caller: User = ADMIN, group: str = "authorization.k8s.io") -> Any:
+    state = ServerState(MemoryStorage(), CATALOG, authenticator=Authenticator({"secret": STRANGER}))
     served = CATALOG.by_gvk(group, "v1", kind)
     assert served is not None
-    return answer_review(world, served, {"kind": kind, "metadata": {}, "spec": spec}, caller)["status"]
+    return evaluate_review(state, served, {"kind": kind, "metadata": {}, "spec": spec}, caller)["status"]
 
 
-def test_reviews_are_answered_and_all_else_is_stored() -> None:
+def test_reviews_are_evaluated_and_all_other_kinds_stored() -> None:
     reviews = [served.kind for served in CATALOG.all() if is_review(served)]
     assert len(reviews) == 6
     assert all(kind.endswith("Review") for kind in reviews)
 
 
-@pytest.mark.parametrize(("caller", "allowed"), [(OWNER, True), (STRANGER, False)])
-def test_without_roles_a_master_may_do_everything_and_nobody_else_anything(caller: Caller, allowed: bool) -> None:
+@pytest.mark.parametrize(("caller", "allowed"), [(ADMIN, True), (STRANGER, False)])
+def test_without_rbac_masters_may_do_everything_and_others_nothing(caller: User, allowed: bool) -> None:
     assert status("SelfSubjectAccessReview", {"resourceAttributes": {}}, caller)["allowed"] is allowed
     assert bool(status("SelfSubjectRulesReview", {}, caller)["resourceRules"]) is allowed
 
 
-def test_it_can_be_asked_for_somebody_else() -> None:
-    asked: dict[str, Any] = {"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods"}}
-    assert status("SubjectAccessReview", {**asked, "groups": ["system:masters"]})["allowed"]
-    assert not status("SubjectAccessReview", asked)["allowed"]
-    assert not status("LocalSubjectAccessReview", {**asked, "groups": ["other"]})["allowed"]
+def test_access_of_another_user_can_be_reviewed() -> None:
+    spec: dict[str, Any] = {"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    assert status("SubjectAccessReview", {**spec, "groups": ["system:masters"]})["allowed"]
+    assert not status("SubjectAccessReview", spec)["allowed"]
+    assert not status("LocalSubjectAccessReview", {**spec, "groups": ["other"]})["allowed"]
 
 
 @pytest.mark.parametrize(
@@ -50,24 +50,24 @@ def test_it_can_be_asked_for_somebody_else() -> None:
         ("LocalSubjectAccessReview", {"user": "x", "resourceAttributes": {"namespace": "b"}}, "attributes.namespace"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(kind: str, spec: dict[str, Any], field: str) -> None:
+def test_a_contradictory_review_is_invalid(kind: str, spec: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         status(kind, spec)
     assert any(field.lower() in cause.field.lower() for cause in caught.value.causes)
 
 
-def test_a_caller_is_told_who_it_is() -> None:
+def test_a_self_subject_review_returns_the_user() -> None:
     user = status("SelfSubjectReview", {}, STRANGER, "authentication.k8s.io")["userInfo"]
-    assert user == {"username": "somebody", "groups": ["system:authenticated"], "uid": "u-1"}
+    assert user == {"username": "alice", "groups": ["system:authenticated"], "uid": "u-1"}
 
 
-def test_it_is_told_whose_a_token_is() -> None:
-    found = status("TokenReview", {"token": "secret"}, OWNER, "authentication.k8s.io")
-    assert (found["authenticated"], found["user"]["username"]) == (True, "somebody")
+def test_a_token_review_returns_the_user_of_the_token() -> None:
+    found = status("TokenReview", {"token": "secret"}, ADMIN, "authentication.k8s.io")
+    assert (found["authenticated"], found["user"]["username"]) == (True, "alice")
     for token in ("other", "", None):
-        assert not status("TokenReview", {"token": token}, OWNER, "authentication.k8s.io")["authenticated"]
+        assert not status("TokenReview", {"token": token}, ADMIN, "authentication.k8s.io")["authenticated"]
 
 
-def test_a_token_of_a_person_is_for_this_server_alone() -> None:
-    found = status("TokenReview", {"token": "secret", "audiences": ["vault"]}, OWNER, "authentication.k8s.io")
+def test_a_static_token_is_valid_only_for_the_audience_of_the_server() -> None:
+    found = status("TokenReview", {"token": "secret", "audiences": ["vault"]}, ADMIN, "authentication.k8s.io")
     assert found == {"authenticated": False, "error": "invalid bearer token"}

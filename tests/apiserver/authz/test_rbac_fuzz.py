@@ -1,6 +1,6 @@
-"""Whatever roles and bindings there are, the server lets in exactly whom they allow.
+"""RBAC allows exactly what the roles and bindings grant.
 
-Random writes of roles and bindings, random users, random requests; the judge is a model that knows no index.
+Random writes of roles and bindings, random users and requests; the oracle is a model without an index.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from tests.apiserver.clock import VirtualLoop
-from tests.apiserver.rbac_model import Model
-from tests.apiserver.roles import RBAC, Town, open_town
+from levelset.testing.virtual_time import VirtualLoop
+from tests.apiserver.support.rbac_model import Model
+from tests.apiserver.support.rbac_server import RBAC, RbacServer, open_rbac_server
 
 SPACES = ["one", "two"]
 USERS = ["jane", "bob", "system:serviceaccount:one:robot", "system:serviceaccount:two:robot"]
@@ -23,7 +23,7 @@ VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletec
 URLS = ["/api", "/api/*", "/metrics", "/levelset/*", "*", "/openapi*"]
 
 EVERYTHING = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-# Everybody may do everything, so that what is taken away shows.
+# All users may do everything, so that a removed permission shows.
 BEFORE: list[Any] = [
     ("roles", "one", "a", EVERYTHING),
     ("rolebindings", "one", "a", [{"kind": "User", "name": user} for user in USERS]),
@@ -77,47 +77,54 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 @settings(max_examples=60, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(writes, max_size=12),
-    asked=st.lists(st.tuples(some(USERS), few(GROUPS, empty=True), requests), min_size=5, max_size=25),
+    requests_sent=st.lists(st.tuples(some(USERS), few(GROUPS, empty=True), requests), min_size=5, max_size=25),
     role=some(["Role", "ClusterRole"]),
     before=some([[], BEFORE]),
 )
 @example(
     steps=BEFORE[:2],
-    asked=[("jane", [], (verb, resource, space, "a")) for verb in VERBS for resource in RESOURCES for space in SPACES],
+    requests_sent=[
+        ("jane", [], (verb, resource, space, "a")) for verb in VERBS for resource in RESOURCES for space in SPACES
+    ],
     role="Role",
     before=[],
 )
-def test_exactly_what_the_rules_allow_passes(steps: list[Any], asked: list[Any], role: str, before: list[Any]) -> None:
+def test_exactly_what_the_rules_allow_passes(
+    steps: list[Any], requests_sent: list[Any], role: str, before: list[Any]
+) -> None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(check([*before, *steps], asked, role))
+        runner.run(check([*before, *steps], requests_sent, role))
 
 
-async def check(steps: list[Any], asked: list[Any], role: str) -> None:
-    async with open_town() as town:
+async def check(steps: list[Any], requests_sent: list[Any], role: str) -> None:
+    async with open_rbac_server() as api:
         for space in SPACES:
-            await town.own("POST", "/api/v1/namespaces", {"metadata": {"name": space}})
+            await api.request_as_owner("POST", "/api/v1/namespaces", {"metadata": {"name": space}})
         for step in steps:
-            await write(town, step, role)
-        await town.server.idle()
-        lists = [await town.own("GET", f"{RBAC}/{plural}") for plural in ("roles", "clusterroles", "rolebindings")]
-        lists.append(await town.own("GET", f"{RBAC}/clusterrolebindings"))
+            await write(api, step, role)
+        await api.server.idle()
+        lists = [
+            await api.request_as_owner("GET", f"{RBAC}/{plural}")
+            for plural in ("roles", "clusterroles", "rolebindings")
+        ]
+        lists.append(await api.request_as_owner("GET", f"{RBAC}/clusterrolebindings"))
         model = Model(*(one["items"] for one in lists))
-        for user, groups, wanted in asked:
+        for user, groups, wanted in requests_sent:
             method, path, query, meaning = request_of(wanted)
             more: dict[str, Any] = dict(query)
             # A body would say more than the query, which keeps a deletion from happening.
             body: Any = None if method == "DELETE" else {}
-            status, tree = await town.ask(user, method, path, body, groups=groups, **more)
+            status, tree = await api.request(user, method, path, body, groups=groups, **more)
             allowed = model.allows(user, [*groups, "system:authenticated"], meaning)
             assert (status != 403) is allowed, (user, groups, method, path, status, tree)
 
 
-async def write(town: Town, step: Any, role: str) -> None:
+async def write(api: RbacServer, step: Any, role: str) -> None:
     plural, space, name, content = step
     where = f"{RBAC}/namespaces/{space}" if space else RBAC
     if plural == "delete":
         for gone in ("roles", "rolebindings") if space else ("clusterroles", "clusterrolebindings"):
-            await town.ask("root", "DELETE", f"{where}/{gone}/{name}", groups=["system:masters"])
+            await api.request("root", "DELETE", f"{where}/{gone}/{name}", groups=["system:masters"])
         return
     kind = {"roles": "Role", "rolebindings": "RoleBinding", "clusterroles": "ClusterRole"}
     tree: Any = {"apiVersion": RBAC[6:], "kind": kind.get(plural, "ClusterRoleBinding"), "metadata": {"name": name}}
@@ -126,12 +133,12 @@ async def write(town: Town, step: Any, role: str) -> None:
         tree |= {"roleRef": reference, "subjects": content}
     else:
         tree["rules"] = content
-    status, found = await town.ask("root", "PUT", f"{where}/{plural}/{name}", tree, groups=["system:masters"])
+    status, found = await api.request("root", "PUT", f"{where}/{plural}/{name}", tree, groups=["system:masters"])
     assert status in (200, 201), found
 
 
 def request_of(wanted: Any) -> tuple[str, str, dict[str, str], dict[str, str]]:
-    """Method, path and query of a request, and what it means."""
+    """Method, path and query of a request, and its attributes."""
     if len(wanted) == 2:
         method, path = wanted
         return method, path, {}, {"verb": method.lower(), "path": path}
@@ -158,6 +165,6 @@ def request_of(wanted: Any) -> tuple[str, str, dict[str, str], dict[str, str]]:
 
 
 @pytest.mark.parametrize("wanted", [("get", "pods", "one", "a"), ("GET", "/api")])
-def test_the_model_is_no_rubber_stamp(wanted: Any) -> None:
+def test_the_model_allows_and_denies(wanted: Any) -> None:
     _, _, _, meaning = request_of(wanted)
     assert not Model([], [], [], []).allows("jane", [], meaning)

@@ -1,18 +1,18 @@
 import asyncio
 
-from levelset.apiserver.controllers.key_queue import Worker
+from levelset.apiserver.controllers.key_queue import KeyQueue
 from levelset.errors import Conflict
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 
 
 @virtual
-async def test_keys_are_worked_on_in_order_and_each_waits_only_once() -> None:
+async def test_keys_are_processed_in_order_and_queued_once() -> None:
     done: list[str] = []
 
     async def act(key: str) -> None:
         done.append(key)
 
-    worker = Worker("test", act)
+    worker = KeyQueue("test", act)
     for key in ("a", "b", "a"):
         worker.add(key)
     assert not worker.is_idle
@@ -23,7 +23,7 @@ async def test_keys_are_worked_on_in_order_and_each_waits_only_once() -> None:
 
 
 @virtual
-async def test_a_key_that_is_added_while_it_is_worked_on_comes_again() -> None:
+async def test_a_key_added_during_its_processing_is_processed_again() -> None:
     done: list[str] = []
 
     async def act(key: str) -> None:
@@ -32,7 +32,7 @@ async def test_a_key_that_is_added_while_it_is_worked_on_comes_again() -> None:
             worker.add(key)
         await asyncio.sleep(1)
 
-    worker = Worker("test", act)
+    worker = KeyQueue("test", act)
     worker.start()
     worker.add("a")
     await worker.wait_idle()
@@ -41,16 +41,16 @@ async def test_a_key_that_is_added_while_it_is_worked_on_comes_again() -> None:
 
 
 @virtual
-async def test_work_that_fails_is_tried_again_after_a_growing_while() -> None:
+async def test_a_failed_key_is_retried_with_exponential_backoff() -> None:
     times: list[float] = []
     loop = asyncio.get_running_loop()
 
     async def act(_: str) -> None:
         times.append(round(loop.time(), 3))
         if len(times) < 4:
-            raise Conflict("somebody was faster")
+            raise Conflict("another writer was faster")
 
-    worker = Worker("test", act)
+    worker = KeyQueue("test", act)
     worker.start()
     worker.add("a")
     await asyncio.sleep(10)
@@ -59,7 +59,7 @@ async def test_work_that_fails_is_tried_again_after_a_growing_while() -> None:
 
 
 @virtual
-async def test_a_failure_does_not_hold_up_other_keys(caplog: object) -> None:
+async def test_a_failed_key_does_not_block_others(caplog: object) -> None:
     done: list[str] = []
 
     async def act(key: str) -> None:
@@ -67,7 +67,7 @@ async def test_a_failure_does_not_hold_up_other_keys(caplog: object) -> None:
             raise ValueError(key)
         done.append(key)
 
-    worker = Worker("test", act)
+    worker = KeyQueue("test", act)
     worker.start()
     worker.add("bad")
     worker.add("good")
@@ -77,14 +77,14 @@ async def test_a_failure_does_not_hold_up_other_keys(caplog: object) -> None:
 
 
 @virtual
-async def test_stopping_ends_what_is_under_way_and_what_would_come_again() -> None:
+async def test_stop_cancels_the_current_key_and_pending_retries() -> None:
     started = asyncio.Event()
 
     async def act(_: str) -> None:
         started.set()
         await asyncio.sleep(1000)
 
-    worker = Worker("test", act)
+    worker = KeyQueue("test", act)
     worker.start()
     worker.add("a")
     await started.wait()

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.openapi.endpoint import OpenApiPages
+from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
 from levelset.http import Headers, Request, Response
-from tests.apiserver.kinds_world import CRDS, NOW, KindsWorld, definition, load_data
+from tests.apiserver.support.kinds_harness import CRDS, NOW, KindsHarness, definition, load_data
 
 WIDGET = "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -19,8 +19,8 @@ def loaded() -> None:
 class Reader:
     """Asks for OpenAPI documents."""
 
-    def __init__(self, kinds: KindsWorld) -> None:
-        self.pages = OpenApiPages(kinds.kinds.catalog, now=lambda: NOW)
+    def __init__(self, kinds: KindsHarness) -> None:
+        self.pages = OpenApiEndpoint(kinds.kinds.catalog, now=lambda: NOW)
 
     def answer(self, url: str, **headers: str) -> Response | None:
         path, _, query = url.partition("?")
@@ -47,15 +47,15 @@ class Reader:
 
 
 async def test_the_index_names_every_version_with_a_hash() -> None:
-    kinds = await KindsWorld.make()
+    kinds = await KindsHarness.make()
     paths = Reader(kinds).read("/openapi/v3")["paths"]
     served = {(one.group, one.version) for one in kinds.kinds.catalog.all()}
     assert set(paths) == {f"apis/{group}/{version}" if group else f"api/{version}" for group, version in served}
     assert all("?hash=" in one["serverRelativeURL"] for one in paths.values())
 
 
-async def test_a_document_with_the_right_hash_may_be_kept_for_ever() -> None:
-    reader = Reader(await KindsWorld.make())
+async def test_a_document_with_the_right_hash_is_immutable_for_caches() -> None:
+    reader = Reader(await KindsHarness.make())
     response = reader.answer(reader.url("apis/apps/v1"))
     assert response is not None
     headers = dict(response.headers)
@@ -64,14 +64,14 @@ async def test_a_document_with_the_right_hash_may_be_kept_for_ever() -> None:
 
 
 async def test_a_wrong_hash_leads_to_the_right_one() -> None:
-    reader = Reader(await KindsWorld.make())
+    reader = Reader(await KindsHarness.make())
     response = reader.answer("/openapi/v3/apis/apps/v1?hash=0")
     assert response is not None
     assert (response.status, dict(response.headers)["Location"]) == (301, reader.url("apis/apps/v1"))
 
 
 async def test_a_document_is_not_sent_twice() -> None:
-    reader = Reader(await KindsWorld.make())
+    reader = Reader(await KindsHarness.make())
     first = reader.answer("/openapi/v3/api/v1")
     assert first is not None
     again = reader.answer("/openapi/v3/api/v1", if_none_match=dict(first.headers)["ETag"])
@@ -82,12 +82,12 @@ async def test_a_document_is_not_sent_twice() -> None:
 @pytest.mark.parametrize(
     "path", ["/openapi", "/openapi/v3/api/v2", "/openapi/v3/apis/no.such/v1", "/openapi/v3/x", "/x"]
 )
-async def test_what_is_not_served_has_no_document(path: str) -> None:
-    assert Reader(await KindsWorld.make()).answer(path) is None
+async def test_an_unserved_group_version_has_no_document(path: str) -> None:
+    assert Reader(await KindsHarness.make()).answer(path) is None
 
 
-async def test_the_document_of_a_definition_follows_it() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_document_of_a_crd_is_updated_with_it() -> None:
+    kinds = await KindsHarness.make()
     reader = Reader(kinds)
     assert reader.answer("/openapi/v3/apis/example.com/v1") is None
     made = await kinds.define(
@@ -100,12 +100,12 @@ async def test_the_document_of_a_definition_follows_it() -> None:
     assert reader.url("apis/example.com/v1") != first
     found = reader.read("/openapi/v3/apis/example.com/v1")["components"]["schemas"]["com.example.v1.Widget"]
     assert found["properties"]["spec"]["properties"]["n"]["default"] == 4711
-    kinds.kinds.definitions.forget("widgets.example.com")
+    kinds.kinds.definitions.remove("widgets.example.com")
     assert reader.answer("/openapi/v3/apis/example.com/v1") is None
 
 
-async def test_other_documents_stay_when_a_definition_changes() -> None:
-    kinds = await KindsWorld.make()
+async def test_other_documents_are_unchanged_when_a_crd_changes() -> None:
+    kinds = await KindsHarness.make()
     reader = Reader(kinds)
     before = reader.url("api/v1")
     await kinds.define(definition())
@@ -122,13 +122,13 @@ async def test_other_documents_stay_when_a_definition_changes() -> None:
         ("text/html", 406, None),
     ],
 )
-async def test_the_second_version_comes_in_two_forms(accept: str, status: int, content: str | None) -> None:
-    response = await Reader(await KindsWorld.make()).second(accept)
+async def test_openapi_v2_is_available_as_json_and_protobuf(accept: str, status: int, content: str | None) -> None:
+    response = await Reader(await KindsHarness.make()).second(accept)
     assert (response.status, dict(response.headers).get("Content-Type")) == (status, content)
 
 
-async def test_the_second_version_has_everything_in_one_document_that_is_made_once() -> None:
-    kinds = await KindsWorld.make()
+async def test_openapi_v2_is_one_document_that_is_generated_once() -> None:
+    kinds = await KindsHarness.make()
     reader = Reader(kinds)
     first = await reader.second("application/json")
     assert isinstance(first.body, bytes)

@@ -1,4 +1,4 @@
-"""The numbers here are those of gnostic's messages, written down anew: nothing is read with what wrote it."""
+"""The field numbers are those of gnostic's messages, repeated here so that the encoder is not tested with itself."""
 
 import struct
 from typing import Any
@@ -22,7 +22,7 @@ def only(data: bytes, *path: int) -> Any:
     return value
 
 
-def test_a_document_says_what_it_is_and_holds_its_parts() -> None:
+def test_a_document_has_its_version_info_and_parts() -> None:
     head = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1"}}
     data = write_openapi(head, b"", write_part("Definitions", {"a.B": {"type": "object"}}))
     assert only(data, 1) == b"2.0"
@@ -51,7 +51,7 @@ def test_a_schema_has_its_numbers_lists_and_members() -> None:
     )
 
 
-def test_what_kubernetes_adds_is_an_extension_with_its_name() -> None:
+def test_kubernetes_extensions_are_encoded_as_named_extensions() -> None:
     data = only(write_part("Definitions", {"S": {"x-kubernetes-list-type": "set", "unknown": 1}}), 1, 2)
     assert (only(data, 31, 1), only(data, 31, 2, 2)) == (b"x-kubernetes-list-type", b'"set"')
     assert fields(data).keys() == {31}

@@ -2,13 +2,13 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.openapi.openapi_v2 import older_document
+from levelset.apiserver.openapi.openapi_v2 import convert_to_v2
 
 NEW = "#/components/schemas/"
 
 
 def schema(tree: Any) -> Any:
-    return older_document({"paths": {}, "components": {"schemas": {"it": tree}}})["definitions"]["it"]
+    return convert_to_v2({"paths": {}, "components": {"schemas": {"it": tree}}})["definitions"]["it"]
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def schema(tree: Any) -> Any:
         (None, {}),
     ],
 )
-def test_schemas_say_what_can_be_said_and_leave_the_rest_open(newer: Any, older: Any) -> None:
+def test_schemas_omit_keywords_that_openapi_v2_does_not_have(newer: Any, older: Any) -> None:
     assert schema(newer) == (
         older if older is not None else {"type": "object", "additionalProperties": {"type": "string"}}
     )
 
 
-def test_operations_have_their_body_among_the_parameters() -> None:
+def test_the_body_of_an_operation_is_a_parameter() -> None:
     reference = {"schema": {"$ref": f"{NEW}B"}}
     operation = {
         "operationId": "patchB",
@@ -47,9 +47,7 @@ def test_operations_have_their_body_among_the_parameters() -> None:
         "responses": {"200": {"description": "OK", "content": {"application/json": reference}}, "401": {}},
         "x-kubernetes-group-version-kind": {"group": "a", "version": "v1", "kind": "B"},
     }
-    made = older_document({"paths": {"/b": {"patch": operation}}, "components": {"schemas": {}}})["paths"]["/b"][
-        "patch"
-    ]
+    made = convert_to_v2({"paths": {"/b": {"patch": operation}}, "components": {"schemas": {}}})["paths"]["/b"]["patch"]
     body, query = made["parameters"]
     assert body == {"name": "body", "in": "body", "required": True, "schema": {"$ref": "#/definitions/B"}}
     assert query == {"name": "dryRun", "in": "query", "type": "string", "uniqueItems": True}

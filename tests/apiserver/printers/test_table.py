@@ -45,7 +45,7 @@ def test_every_printer_fills_columns_that_there_are() -> None:
             assert printers.keys() <= {column.name for column in served.columns} | {"Selector"}, plural
 
 
-def test_every_column_of_a_built_in_kind_is_filled_by_somebody() -> None:
+def test_every_column_of_a_built_in_kind_has_a_printer() -> None:
     common = {"Name", "Age", "Created At"}
     for served in CATALOG.all():
         known = PRINTERS.get((served.group, served.plural), {}).keys() | common
@@ -88,12 +88,12 @@ STATES: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("status", "metadata", "expected"), STATES)
-def test_one_word_says_how_a_pod_is_doing(status: Any, metadata: Any, expected: str) -> None:
+def test_the_status_column_of_a_pod_is_one_word(status: Any, metadata: Any, expected: str) -> None:
     tree = {"metadata": metadata, "spec": {"initContainers": [{"name": "i"}], "containers": []}, "status": status}
     assert cells("", "pods", tree)["Status"] == expected
 
 
-def test_a_service_shows_how_it_is_reached() -> None:
+def test_a_service_shows_its_addresses_and_ports() -> None:
     ports = [{"port": 80, "nodePort": 30000, "protocol": "TCP"}]
     balanced: Any = {"spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": ports}}
     assert cells("", "services", balanced)["External-IP"] == "<pending>"
@@ -105,7 +105,7 @@ def test_a_service_shows_how_it_is_reached() -> None:
     assert cells("", "services", named)["Cluster-IP"] == "<none>"
 
 
-def test_a_job_shows_how_far_it_is() -> None:
+def test_a_job_shows_its_completions() -> None:
     tree: Any = {"spec": {"completions": 3}, "status": {"succeeded": 1, "startTime": "2025-12-31T23:59:00Z"}}
     shown = cells("batch", "jobs", tree)
     assert (shown["Status"], shown["Completions"], shown["Duration"]) == ("Running", "1/3", "60s")
@@ -128,7 +128,7 @@ def test_an_event_shows_when_it_was_last_seen() -> None:
     assert (shown["Source"], shown["Message"], shown["Subobject"]) == ("c, h", "it happened", "spec.containers{a}")
 
 
-def test_a_binding_shows_whom_it_binds() -> None:
+def test_a_binding_shows_its_subjects() -> None:
     subjects = [
         {"kind": "User", "name": "jane"},
         {"kind": "Group", "name": "team"},
@@ -171,7 +171,7 @@ def test_a_custom_resource_without_columns_shows_its_age() -> None:
         ("unheard of", 7, None),
     ],
 )
-def test_a_cell_shows_what_its_type_can_show(kind: str, value: Any, expected: Any) -> None:
+def test_a_cell_is_formatted_by_its_column_type(kind: str, value: Any, expected: Any) -> None:
     served = custom(Column("C", kind, path=".spec.v"))
     assert table.cells(served, {"metadata": {"name": "a"}, "spec": {"v": value}}, NOW)[1] == expected
 

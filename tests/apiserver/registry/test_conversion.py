@@ -1,7 +1,7 @@
 import pytest
 
 from levelset.apiserver.registry import conversion
-from tests.apiserver.kinds_world import KindsWorld, definition, load_data
+from tests.apiserver.support.kinds_harness import KindsHarness, definition, load_data
 
 V1, V2 = ("example.com", "v1", "widgets"), ("example.com", "v2", "widgets")
 
@@ -23,8 +23,8 @@ def two_versions(**more: object) -> dict[str, object]:
     return definition(version=first, versions=[second])
 
 
-async def test_a_version_drops_what_it_does_not_know_and_adds_nothing() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_version_prunes_unknown_fields_and_adds_nothing() -> None:
+    kinds = await KindsHarness.make()
     await kinds.define(two_versions())
     await kinds.create(V1, {"spec": {"both": "b", "old": "o"}})
     found = await kinds.get(V2)
@@ -32,8 +32,8 @@ async def test_a_version_drops_what_it_does_not_know_and_adds_nothing() -> None:
     assert (found["apiVersion"], found["spec"]) == ("example.com/v2", {"both": "b"})
 
 
-async def test_what_the_storage_version_does_not_know_is_not_stored() -> None:
-    kinds = await KindsWorld.make()
+async def test_fields_unknown_to_the_storage_version_are_not_stored() -> None:
+    kinds = await KindsHarness.make()
     await kinds.define(two_versions())
     await kinds.create(V2, {"spec": {"both": "b", "new": "n"}})
     found = await kinds.get(V1)
@@ -42,7 +42,7 @@ async def test_what_the_storage_version_does_not_know_is_not_stored() -> None:
 
 
 async def test_an_object_older_than_its_schema_is_pruned_and_defaulted_when_read() -> None:
-    kinds = await KindsWorld.make()
+    kinds = await KindsHarness.make()
     made = await kinds.define(definition(schema={"type": "object", "properties": {"a": {"type": "string"}}}))
     await kinds.create(V1, {"spec": {"a": "x"}})
     made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {
@@ -56,8 +56,8 @@ async def test_an_object_older_than_its_schema_is_pruned_and_defaulted_when_read
 
 
 async def test_a_built_in_object_is_served_as_it_is_stored() -> None:
-    kinds = await KindsWorld.make()
+    kinds = await KindsHarness.make()
     tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}
     before = dict(tree)
-    conversion.serve(kinds.served(("", "v1", "configmaps")), tree, 1)
+    conversion.to_served(kinds.served(("", "v1", "configmaps")), tree, 1)
     assert tree == before

@@ -7,29 +7,29 @@ from uuid import UUID
 import pytest
 
 from levelset.apiserver.registry.metadata import (
-    fill_new,
+    format_timestamp,
     generate_name,
-    inherit,
+    inherit_metadata,
+    init_metadata,
     is_deleting,
     merge_duplicate_owners,
     new_uid,
     read_metadata,
-    stamp,
-    time_text,
+    write_timestamp,
 )
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.storage import MemoryStorage
 
 
-def test_an_object_without_metadata_gets_some() -> None:
+def test_an_object_without_metadata_gets_empty_metadata() -> None:
     tree: dict[str, Any] = {}
     assert read_metadata(tree) == []
     assert tree == {"metadata": {}}
 
 
-def test_nulls_and_empty_members_count_as_absent() -> None:
+def test_null_and_empty_fields_are_removed() -> None:
     tree: dict[str, Any] = {
         "metadata": {"name": "a", "labels": {}, "finalizers": [], "namespace": "", "annotations": None, "uid": None}
     }
@@ -37,13 +37,13 @@ def test_nulls_and_empty_members_count_as_absent() -> None:
     assert tree == {"metadata": {"name": "a"}}
 
 
-def test_an_empty_list_of_managers_is_kept_because_it_means_something() -> None:
+def test_empty_managed_fields_are_preserved() -> None:
     tree: dict[str, Any] = {"metadata": {"name": "a", "managedFields": []}}
     read_metadata(tree)
     assert tree == {"metadata": {"name": "a", "managedFields": []}}
 
 
-def test_a_null_label_is_an_empty_one() -> None:
+def test_a_null_label_becomes_an_empty_one() -> None:
     tree: dict[str, Any] = {"metadata": {"labels": {"a": None, "b": "c"}}}
     read_metadata(tree)
     assert tree == {"metadata": {"labels": {"a": "", "b": "c"}}}
@@ -55,7 +55,7 @@ def test_zero_is_not_empty() -> None:
     assert tree == {"metadata": {"deletionGracePeriodSeconds": 0}}
 
 
-def test_unknown_members_are_dropped_and_named() -> None:
+def test_unknown_fields_are_dropped_and_reported() -> None:
     tree: dict[str, Any] = {
         "metadata": {"name": "a", "z": 1, "b": 2, "ownerReferences": [{"uid": "u", "odd": 1, "controller": None}]}
     }
@@ -67,37 +67,37 @@ def test_unknown_members_are_dropped_and_named() -> None:
     "metadata",
     ["x", 1, [], {"labels": {"a": 1}}, {"name": 5}, {"finalizers": "x"}, {"ownerReferences": [1]}, {"generation": "1"}],
 )
-def test_members_of_the_wrong_type_cannot_be_decoded(metadata: Any) -> None:
+def test_fields_of_the_wrong_type_cannot_be_decoded(metadata: Any) -> None:
     with pytest.raises(Undecodable, match="metadata|Expected"):
         read_metadata({"metadata": metadata})
 
 
-def test_a_new_object_gets_what_the_server_sets_whatever_the_client_says() -> None:
+def test_server_fields_of_a_new_object_override_those_of_the_client() -> None:
     metadata: dict[str, Any] = {"name": "a", "uid": "mine", "selfLink": "/x", "generation": 9, "deletionTimestamp": "t"}
-    fill_new(metadata, namespace="x", uid="u", now="n", generation=True)
+    init_metadata(metadata, namespace="x", uid="u", now="n", generation=True)
     assert metadata == {"name": "a", "namespace": "x", "uid": "u", "creationTimestamp": "n", "generation": 1}
 
 
-def test_an_object_of_the_cluster_has_no_namespace() -> None:
+def test_a_cluster_scoped_object_has_no_namespace() -> None:
     metadata: dict[str, Any] = {"name": "a", "namespace": "x"}
-    fill_new(metadata, namespace=None, uid="u", now="n", generation=False)
+    init_metadata(metadata, namespace=None, uid="u", now="n", generation=False)
     assert metadata == {"name": "a", "uid": "u", "creationTimestamp": "n"}
 
 
-def test_an_update_keeps_what_it_cannot_change() -> None:
+def test_an_update_keeps_immutable_metadata() -> None:
     old = {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": 3, "deletionTimestamp": "d"}
     metadata: dict[str, Any] = {"name": "a", "creationTimestamp": "other", "generation": 9, "selfLink": "/x"}
-    inherit(metadata, old)
+    inherit_metadata(metadata, old)
     assert metadata == old
 
 
-def test_an_update_cannot_bring_a_generation_to_a_kind_without() -> None:
+def test_an_update_cannot_set_a_generation_on_a_kind_without_one() -> None:
     metadata: dict[str, Any] = {"generation": 9}
-    inherit(metadata, {"name": "a"})
+    inherit_metadata(metadata, {"name": "a"})
     assert metadata == {"name": "a"}
 
 
-def test_the_first_of_several_references_to_one_owner_stays() -> None:
+def test_repeated_owner_references_are_merged_into_the_first() -> None:
     metadata = {"ownerReferences": [{"uid": "u", "name": "a"}, {"uid": "v"}, {"uid": "u", "name": "b"}]}
     assert merge_duplicate_owners(metadata) == ["u"]
     assert metadata == {"ownerReferences": [{"uid": "u", "name": "a"}, {"uid": "v"}]}
@@ -118,15 +118,15 @@ def test_uids_are_random_uuids() -> None:
 
 def test_times_are_whole_seconds_in_utc() -> None:
     moment = datetime(2026, 1, 31, 12, 0, 5, 999_999, UTC)
-    assert time_text(moment) == "2026-01-31T12:00:05Z"
-    assert time_text(moment.astimezone(timezone(timedelta(hours=2)))) == "2026-01-31T12:00:05Z"
+    assert format_timestamp(moment) == "2026-01-31T12:00:05Z"
+    assert format_timestamp(moment.astimezone(timezone(timedelta(hours=2)))) == "2026-01-31T12:00:05Z"
 
 
-def test_a_write_is_stamped_by_the_clock_of_its_world() -> None:
-    before = time_text(datetime.now(UTC))
-    assert before <= stamp(World(MemoryStorage(), Catalog())) <= time_text(datetime.now(UTC))
+def test_a_write_has_the_timestamp_of_the_server_clock() -> None:
+    before = format_timestamp(datetime.now(UTC))
+    assert before <= write_timestamp(ServerState(MemoryStorage(), Catalog())) <= format_timestamp(datetime.now(UTC))
     moment = datetime(2026, 1, 31, 13, 0, 0, 5, tzinfo=timezone(timedelta(hours=1)))
-    assert stamp(World(MemoryStorage(), Catalog(), now=lambda: moment)) == "2026-01-31T12:00:00Z"
+    assert write_timestamp(ServerState(MemoryStorage(), Catalog(), now=lambda: moment)) == "2026-01-31T12:00:00Z"
 
 
 def test_an_object_with_a_deletion_timestamp_is_being_deleted() -> None:

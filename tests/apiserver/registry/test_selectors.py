@@ -1,7 +1,7 @@
 import pytest
 
-from levelset.apiserver.registry.selectors import Selection, field_value, selection_of
-from levelset.apiserver.registry.storage_codec import store_bytes
+from levelset.apiserver.registry.selectors import Selectors, field_value, parse_selectors
+from levelset.apiserver.registry.storage_codec import encode_for_storage
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.errors import BadRequest
 from levelset.storage import Item
@@ -15,11 +15,11 @@ TREE = {
     "metadata": {"name": "a", "namespace": "x", "labels": {"env": "prod"}},
     "spec": {"size": 2},
 }
-STORED = Item("/k", store_bytes(WIDGETS, TREE), 5, 5, 1)
+STORED = Item("/k", encode_for_storage(WIDGETS, TREE), 5, 5, 1)
 
 
-def select(**parameters: str) -> Selection | None:
-    return selection_of(WIDGETS, {name: (value,) for name, value in parameters.items()})
+def select(**parameters: str) -> Selectors | None:
+    return parse_selectors(WIDGETS, {name: (value,) for name, value in parameters.items()})
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def select(**parameters: str) -> Selection | None:
         ("", "spec.size!=2", False),
     ],
 )
-def test_an_object_must_meet_all_selectors_stored_or_decoded(labels: str, fields: str, expected: bool) -> None:
+def test_stored_and_decoded_objects_must_match_all_selectors(labels: str, fields: str, expected: bool) -> None:
     selection = select(labelSelector=labels, fieldSelector=fields)
     assert selection is not None
     assert selection.matches(WIDGETS, STORED) is expected
@@ -49,23 +49,23 @@ def test_empty_selectors_select_everything() -> None:
 
 
 @pytest.mark.parametrize("text", ["a in b", "=x", "a>x", "a===b", "a,,b", "x/y/z=1"])
-def test_a_label_selector_that_does_not_parse_is_a_bad_request(text: str) -> None:
+def test_an_invalid_label_selector_is_a_bad_request(text: str) -> None:
     with pytest.raises(BadRequest):
         select(labelSelector=text)
 
 
 @pytest.mark.parametrize("text", ["data.k=1", "metadata.labels=1", "metadata.name", "=a"])
-def test_a_field_that_cannot_be_selected_by_is_a_bad_request(text: str) -> None:
+def test_an_unsupported_field_selector_is_a_bad_request(text: str) -> None:
     with pytest.raises(BadRequest):
         select(fieldSelector=text)
 
 
-def test_equal_selections_are_equal_values() -> None:
+def test_equal_selectors_compare_equal() -> None:
     assert select(labelSelector="a=1,b=2") == select(labelSelector="b=2,a=1")
     assert hash(select(labelSelector="a=1")) == hash(select(labelSelector="a=1"))
 
 
-def test_the_one_name_that_is_asked_for_is_known() -> None:
+def test_a_required_name_is_known() -> None:
     selection = select(fieldSelector="metadata.name=a")
     assert selection is not None
     assert selection.name == "a"
@@ -75,6 +75,6 @@ def test_the_one_name_that_is_asked_for_is_known() -> None:
     ("path", "text"),
     [("s", "x"), ("b", "true"), ("n", "2"), ("none", ""), ("s.deep", ""), ("list", ""), ("source", "kubelet")],
 )
-def test_a_field_compares_as_text_and_a_missing_one_as_empty(path: str, text: str) -> None:
+def test_a_field_compares_as_string_and_a_missing_one_as_empty(path: str, text: str) -> None:
     tree = {"s": "x", "b": True, "n": 2, "list": [1], "source": {"component": "kubelet"}}
     assert field_value(tree, path) == text

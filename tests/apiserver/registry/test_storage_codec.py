@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.registry.storage_codec import (
-    bytes_with_version,
-    join_list,
-    listed_bytes,
+    encode_for_storage,
+    list_document,
+    list_item_bytes,
     served_bytes,
     served_tree,
-    store_bytes,
+    stored_bytes_with_version,
 )
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import Compiled, compile_schema
@@ -36,32 +36,32 @@ def widget(**members: object) -> Object:
 
 def test_an_object_is_stored_in_its_storage_version_without_resource_version() -> None:
     expected = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"n":1}}'
-    assert store_bytes(V2, widget()) == expected
+    assert encode_for_storage(V2, widget()) == expected
 
 
 @pytest.mark.parametrize("opened", [{}, []])
-def test_an_object_is_stored_only_if_it_is_not_too_deep_to_be_read_by_anybody(opened: Any) -> None:
+def test_a_too_deeply_nested_object_is_not_stored(opened: Any) -> None:
     deep: Any = opened
     for _ in range(240):
         deep = {"a": deep} if opened == {} else [deep]
-    assert store_bytes(V1, {**widget(), "spec": deep})
+    assert encode_for_storage(V1, {**widget(), "spec": deep})
     for _ in range(20):
         deep = [deep]
     with pytest.raises(BadRequest, match="nested too deeply"):
-        store_bytes(V1, {**widget(), "spec": deep})
+        encode_for_storage(V1, {**widget(), "spec": deep})
 
 
-def test_a_wide_object_is_not_a_deep_one() -> None:
-    assert store_bytes(V1, {**widget(), "spec": [{} for _ in range(1000)]})
+def test_a_wide_object_is_not_too_deep() -> None:
+    assert encode_for_storage(V1, {**widget(), "spec": [{} for _ in range(1000)]})
 
 
-def test_storing_leaves_the_tree_alone() -> None:
+def test_encoding_for_storage_does_not_modify_the_tree() -> None:
     tree = widget()
-    store_bytes(V2, tree)
+    encode_for_storage(V2, tree)
     assert tree == widget()
 
 
-def test_storing_in_a_version_that_knows_less_leaves_the_tree_alone_too() -> None:
+def test_encoding_in_a_smaller_version_does_not_modify_the_tree() -> None:
     spec = {"type": "object", "properties": {"m": {"type": "integer"}}}
     schema = compile_schema({"type": "object", "properties": {"spec": spec}})
 
@@ -69,17 +69,17 @@ def test_storing_in_a_version_that_knows_less_leaves_the_tree_alone_too() -> Non
         return schema
 
     tree = widget()
-    assert json.loads(store_bytes(replace(V2, storage_schema=compiled), tree))["spec"] == {}
+    assert json.loads(encode_for_storage(replace(V2, storage_schema=compiled), tree))["spec"] == {}
     assert tree == widget()
 
 
 def test_a_stored_object_is_read_with_the_revision_of_its_write() -> None:
-    stored = item(store_bytes(V1, widget()))
-    assert json.loads(bytes_with_version(stored))["metadata"] == {"resourceVersion": "7", "name": "a"}
+    stored = item(encode_for_storage(V1, widget()))
+    assert json.loads(stored_bytes_with_version(stored))["metadata"] == {"resourceVersion": "7", "name": "a"}
 
 
-def test_a_stored_object_is_read_in_the_version_that_is_asked_for() -> None:
-    stored = item(store_bytes(V1, widget()))
+def test_a_stored_object_is_read_in_the_requested_version() -> None:
+    stored = item(encode_for_storage(V1, widget()))
     assert json.loads(served_bytes(V2, stored)) == served_tree(V2, stored)
     assert served_tree(V2, stored)["apiVersion"] == "example.com/v2"
 
@@ -87,7 +87,7 @@ def test_a_stored_object_is_read_in_the_version_that_is_asked_for() -> None:
 def test_an_object_with_empty_metadata_is_still_json() -> None:
     stored = item(b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{}}')
     assert json.loads(served_bytes(V1, stored))["metadata"] == {"resourceVersion": "7"}
-    assert json.loads(listed_bytes(V1, [stored])[0])["metadata"] == {"resourceVersion": "7"}
+    assert json.loads(list_item_bytes(V1, [stored])[0])["metadata"] == {"resourceVersion": "7"}
 
 
 def test_an_object_older_than_its_schema_is_pruned_and_defaulted() -> None:
@@ -98,21 +98,21 @@ def test_an_object_older_than_its_schema_is_pruned_and_defaulted() -> None:
         return schema
 
     newer = replace(V1, since=8, schema=compiled)
-    stored = item(store_bytes(V1, widget()))
+    stored = item(encode_for_storage(V1, widget()))
     assert json.loads(served_bytes(newer, stored))["spec"] == {"m": 5}
-    assert json.loads(listed_bytes(newer, [stored])[0])["spec"] == {"m": 5}
+    assert json.loads(list_item_bytes(newer, [stored])[0])["spec"] == {"m": 5}
     assert json.loads(served_bytes(replace(newer, since=7), stored))["spec"] == {"n": 1}
 
 
 def test_items_of_built_in_lists_have_no_kind_but_those_of_custom_resources_do() -> None:
-    builtin = listed_bytes(CONFIGMAPS, [item(store_bytes(CONFIGMAPS, widget()))])
-    custom = listed_bytes(V2, [item(store_bytes(V2, widget()))])
+    builtin = list_item_bytes(CONFIGMAPS, [item(encode_for_storage(CONFIGMAPS, widget()))])
+    custom = list_item_bytes(V2, [item(encode_for_storage(V2, widget()))])
     assert list(json.loads(builtin[0])) == ["metadata", "spec"]
     assert list(json.loads(custom[0])) == ["apiVersion", "kind", "metadata", "spec"]
 
 
-def test_a_list_is_put_together_from_bytes() -> None:
-    made = json.loads(join_list(V2, [b'{"a":1}', b"{}"], metadata={"resourceVersion": "7"}))
+def test_a_list_is_assembled_from_encoded_items() -> None:
+    made = json.loads(list_document(V2, [b'{"a":1}', b"{}"], metadata={"resourceVersion": "7"}))
     assert made == {
         "kind": "WidgetList",
         "apiVersion": "example.com/v2",

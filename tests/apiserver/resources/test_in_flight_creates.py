@@ -2,33 +2,33 @@ import asyncio
 
 import pytest
 
-from levelset.apiserver.resources.in_flight_creates import Arrivals
+from levelset.apiserver.resources.in_flight_creates import InFlightCreates
 
 
-async def test_where_nothing_is_on_its_way_nobody_waits() -> None:
+async def test_waiting_returns_at_once_without_in_flight_creates() -> None:
     async with asyncio.timeout(0):
-        await Arrivals().wait_landed("a")
+        await InFlightCreates().wait_until_none("a")
 
 
-async def test_one_waits_until_the_last_of_those_on_their_way_has_landed() -> None:
-    arrivals = Arrivals()
-    with arrivals.expect("a", "b"):
-        waiting = asyncio.ensure_future(arrivals.wait_landed("a"))
-        with arrivals.expect("a"):
+async def test_waiting_ends_with_the_last_in_flight_create() -> None:
+    creates = InFlightCreates()
+    with creates.track("a", "b"):
+        waiting = asyncio.ensure_future(creates.wait_until_none("a"))
+        with creates.track("a"):
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not waiting.done()
     await waiting
 
 
-async def test_what_fails_on_its_way_is_waited_for_no_longer() -> None:
-    arrivals = Arrivals()
-    with pytest.raises(KeyError), arrivals.expect("a"):
+async def test_a_failed_create_is_no_longer_in_flight() -> None:
+    creates = InFlightCreates()
+    with pytest.raises(KeyError), creates.track("a"):
         raise KeyError
-    await arrivals.wait_landed("a")
+    await creates.wait_until_none("a")
 
 
-async def test_what_goes_elsewhere_holds_up_nobody() -> None:
-    arrivals = Arrivals()
-    with arrivals.expect("b"):
-        await arrivals.wait_landed("a")
+async def test_creates_of_another_scope_do_not_block() -> None:
+    creates = InFlightCreates()
+    with creates.track("b"):
+        await creates.wait_until_none("a")

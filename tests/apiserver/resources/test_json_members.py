@@ -1,11 +1,11 @@
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 
 
-def test_a_map_is_found_by_name_and_otherwise_empty() -> None:
-    assert part({"spec": {"a": 1}}, "spec") == {"a": 1}
-    assert part({"spec": None}, "spec") == part({"spec": []}, "spec") == part(None, "spec") == {}
+def test_an_absent_map_member_is_empty() -> None:
+    assert map_member({"spec": {"a": 1}}, "spec") == {"a": 1}
+    assert map_member({"spec": None}, "spec") == map_member({"spec": []}, "spec") == map_member(None, "spec") == {}
 
 
-def test_a_list_is_found_by_name_and_otherwise_empty() -> None:
-    assert items({"ports": [1]}, "ports") == [1]
-    assert items({"ports": {}}, "ports") == items({}, "ports") == items(None, "ports") == []
+def test_an_absent_list_member_is_empty() -> None:
+    assert list_member({"ports": [1]}, "ports") == [1]
+    assert list_member({"ports": {}}, "ports") == list_member({}, "ports") == list_member(None, "ports") == []

@@ -94,7 +94,7 @@ def test_a_definition_may_nest_schemas_in_schemas() -> None:
     assert kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition").admit(tree).causes == ()
 
 
-def test_resources_say_how_they_are_served() -> None:
+def test_resources_have_kind_scope_verbs_and_subresources() -> None:
     pods = builtin_resources("", "v1")["pods"]
     assert (pods.kind, pods.namespaced, "watch" in pods.verbs) == ("Pod", True, True)
     assert builtin_resources("apps", "v1")["deployments"].subresources["scale"].group == "autoscaling"
@@ -106,19 +106,19 @@ def test_tables_have_their_columns() -> None:
     assert builtin_columns("", "v1", "nothing") == ()
 
 
-def test_components_come_with_all_they_refer_to() -> None:
+def test_components_include_all_referenced_components() -> None:
     found = components(["io.k8s.api.core.v1.ConfigMapList"])
     assert set(found) >= {"io.k8s.api.core.v1.ConfigMap", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
     assert "x-kubernetes-patch-merge-key" in json.dumps(components(["io.k8s.api.core.v1.Pod"]))
 
 
-def test_nothing_is_known_of_a_foreign_group() -> None:
+def test_a_foreign_group_has_no_builtin_schema() -> None:
     assert builtin_kind("example.com", "v1", "Widget") is None
     assert builtin_kind("", "v1", "Widget") is None
     assert not builtin_schemas("example.com", "v1").kinds
     assert not builtin_resources("example.com", "v1")
 
 
-def test_the_data_is_small_and_readable_at_once() -> None:
+def test_the_data_is_small() -> None:
     preload()
     assert sum(path.stat().st_size for path in DATA.iterdir()) < 600_000

@@ -1,4 +1,4 @@
-"""The answers of a real API server to definitions and objects, as pure calls."""
+"""Recorded responses of kube-apiserver to CRDs and objects, compared with direct calls."""
 
 import copy
 import json

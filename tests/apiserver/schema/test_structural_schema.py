@@ -1,4 +1,4 @@
-"""Which schemas a definition may have; what a real server says is in test_golden.py."""
+"""Which schemas a CRD may have; recorded responses of kube-apiserver are in test_golden.py."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_a_structural_schema_is_accepted(schema: dict[str, Any]) -> None:
     assert found(schema) == []
 
 
-def test_what_is_wrong_with_a_pattern_is_told_as_kubernetes_tells_it() -> None:
+def test_an_invalid_pattern_is_reported_in_the_words_of_kubernetes() -> None:
     (cause,) = check_structural({"type": "object", "properties": {"a": {**TEXT, "pattern": "+"}}}, "s")
     assert cause.message == (
         'Invalid value: "+": must be a valid regular expression, but isn\'t: '

@@ -1,4 +1,4 @@
-"""The server asks before it writes: those who change, the schema, those who refuse, in that order."""
+"""Admission of writes: mutating plugins, then the schema, then validating plugins."""
 
 import base64
 import json
@@ -10,44 +10,44 @@ from typing import Any
 import pytest
 
 from levelset.apiserver import ApiServer
-from levelset.apiserver.admission.chain import Asking, Chain
-from levelset.apiserver.authn.authenticator import OWNER
+from levelset.apiserver.admission.chain import AdmissionChain, AdmissionContext
+from levelset.apiserver.authn.authenticator import ADMIN
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
-from tests.apiserver.box import CONFIGMAPS, Box, configmap, open_box, widgets
+from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server, widgets
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 
-class Asked:
-    """Notes what it is asked, and answers as it is told."""
+class RecordingPlugin:
+    """An admission plugin that records its requests and returns the given response."""
 
     def __init__(
         self,
-        answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        response: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
         *,
         mutates: bool = False,
-        name: str = "asked.example.com",
+        name: str = "plugin.example.com",
         plural: str = "widgets",
         version: str = "v1",
         reinvokes: bool = False,
     ) -> None:
         self.name, self.mutates, self.reinvokes = name, mutates, reinvokes
         self.requests: list[dict[str, Any]] = []
-        self.spaces: list[Any] = []
+        self.namespaces: list[Any] = []
         self._plural, self._version = plural, version
-        self._answer = answer
+        self._respond = response
 
     def matches(self, operation: str, place: tuple[str, str, str], subresource: str, /) -> bool:
         return place[1:] == (self._version, self._plural)
 
     async def review(self, request: dict[str, Any], space: Any, /) -> dict[str, Any]:
         self.requests.append(json.loads(json.dumps(request)))
-        self.spaces.append(space)
-        more = self._answer(request) if self._answer else {}
+        self.namespaces.append(space)
+        more = self._respond(request) if self._respond else {}
         return {"uid": request["uid"], "allowed": True, **more}
 
 
@@ -60,19 +60,19 @@ def adding(path: str, value: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return patching({"op": "add", "path": path, "value": value})
 
 
-def refusing(**status: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def rejecting(**status: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda _: {"allowed": False, "status": status} if status else {"allowed": False}
 
 
 @asynccontextmanager
-async def opened(*admitters: Asked, storage: Storage | None = None) -> AsyncGenerator[Box, None]:
-    kept = MemoryStorage() if storage is None else storage
-    server = ApiServer(kept, admission=admitters)
+async def opened(*plugins: RecordingPlugin, storage: Storage | None = None) -> AsyncGenerator[InProcessServer, None]:
+    used = MemoryStorage() if storage is None else storage
+    server = ApiServer(used, admission=plugins)
     await server.start(listen=False)
     try:
-        box = Box(server, kept)
-        await box.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
-        yield box
+        api = InProcessServer(server, used)
+        await api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
+        yield api
     finally:
         await server.stop()
 
@@ -97,11 +97,11 @@ def widget(name: str = "a", **spec: Any) -> Any:
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
-async def test_a_question_is_the_request_of_an_admission_review() -> None:
-    asked = Asked()
-    async with opened(asked) as box:
-        made = await box.make(WIDGETS, widget(size=1))
-    (request,) = asked.requests
+async def test_a_plugin_gets_the_request_of_an_admission_review() -> None:
+    plugin = RecordingPlugin()
+    async with opened(plugin) as api:
+        made = await api.create(WIDGETS, widget(size=1))
+    (request,) = plugin.requests
     shown = request.pop("object")
     assert request.pop("uid")
     assert request == {
@@ -118,18 +118,20 @@ async def test_a_question_is_the_request_of_an_admission_review() -> None:
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldValidation": "Warn"},
     }
     assert shown == {**made, "metadata": {k: v for k, v in made["metadata"].items() if k != "resourceVersion"}}
-    assert asked.spaces[0]["metadata"]["name"] == "default"
+    assert plugin.namespaces[0]["metadata"]["name"] == "default"
 
 
-async def test_an_update_and_a_deletion_show_the_object_before() -> None:
-    asked = Asked()
-    async with opened(asked) as box:
-        first = await box.make(WIDGETS, widget(size=1))
-        status, second = await box.ask("PUT", f"{WIDGETS}/a", {**first, "spec": {"size": 2}})
+async def test_update_and_delete_requests_have_the_old_object() -> None:
+    plugin = RecordingPlugin()
+    async with opened(plugin) as api:
+        first = await api.create(WIDGETS, widget(size=1))
+        status, second = await api.request("PUT", f"{WIDGETS}/a", {**first, "spec": {"size": 2}})
         assert status == 200
-        await box.ask("DELETE", f"{WIDGETS}/a", propagationPolicy="Foreground", gracePeriodSeconds="3", dryRun="All")
-        await box.ask("DELETE", f"{WIDGETS}/a")
-    _, update, dry, delete = asked.requests
+        await api.request(
+            "DELETE", f"{WIDGETS}/a", propagationPolicy="Foreground", gracePeriodSeconds="3", dryRun="All"
+        )
+        await api.request("DELETE", f"{WIDGETS}/a")
+    _, update, dry, delete = plugin.requests
     assert (update["operation"], update["oldObject"], update["object"]["spec"]["size"]) == ("UPDATE", first, 2)
     assert update["options"]["kind"] == "UpdateOptions"
     assert (delete["operation"], delete["object"], delete["oldObject"]) == ("DELETE", None, second)
@@ -143,18 +145,18 @@ async def test_an_update_and_a_deletion_show_the_object_before() -> None:
     }
 
 
-async def test_every_way_to_write_is_asked_about() -> None:
-    asked = Asked()
-    async with opened(asked) as box:
-        await box.ask("PATCH", f"{WIDGETS}/a", widget(size=1), kind=APPLY, fieldManager="me")
-        await box.ask("PATCH", f"{WIDGETS}/a", widget(size=2), kind=APPLY, fieldManager="me", force="true")
-        await box.ask("PATCH", f"{WIDGETS}/a", {"spec": {"size": 3}}, kind=MERGE)
-        await box.ask("PATCH", f"{WIDGETS}/a/status", {"status": {"size": 3}}, kind=MERGE)
-        await box.ask("PATCH", f"{WIDGETS}/a/scale", {"spec": {"replicas": 4}}, kind=MERGE)
-        await box.ask("POST", WIDGETS, {**widget(size=1), "metadata": {"generateName": "b-"}})
-        await box.ask("DELETE", WIDGETS)
-    told = [(one["operation"], one.get("subResource", "")) for one in asked.requests]
-    assert told == [
+async def test_every_write_verb_is_reviewed() -> None:
+    plugin = RecordingPlugin()
+    async with opened(plugin) as api:
+        await api.request("PATCH", f"{WIDGETS}/a", widget(size=1), kind=APPLY, fieldManager="me")
+        await api.request("PATCH", f"{WIDGETS}/a", widget(size=2), kind=APPLY, fieldManager="me", force="true")
+        await api.request("PATCH", f"{WIDGETS}/a", {"spec": {"size": 3}}, kind=MERGE)
+        await api.request("PATCH", f"{WIDGETS}/a/status", {"status": {"size": 3}}, kind=MERGE)
+        await api.request("PATCH", f"{WIDGETS}/a/scale", {"spec": {"replicas": 4}}, kind=MERGE)
+        await api.request("POST", WIDGETS, {**widget(size=1), "metadata": {"generateName": "b-"}})
+        await api.request("DELETE", WIDGETS)
+    expected = [(one["operation"], one.get("subResource", "")) for one in plugin.requests]
+    assert expected == [
         ("CREATE", ""),
         ("UPDATE", ""),
         ("UPDATE", ""),
@@ -164,34 +166,34 @@ async def test_every_way_to_write_is_asked_about() -> None:
         ("DELETE", ""),
         ("DELETE", ""),
     ]
-    assert asked.requests[5]["name"].startswith("b-")
-    assert asked.requests[0]["options"]["fieldManager"] == "me"
+    assert plugin.requests[5]["name"].startswith("b-")
+    assert plugin.requests[0]["options"]["fieldManager"] == "me"
 
 
-async def test_a_change_is_made_before_the_schema_judges_and_belongs_to_nobody() -> None:
-    sized = Asked(adding("/spec/size", 5), mutates=True)
-    late = Asked()
-    async with opened(sized, late) as box:
-        made = await box.make(f"{WIDGETS}", widget())
+async def test_a_mutation_precedes_schema_validation_and_has_no_field_owner() -> None:
+    sized = RecordingPlugin(adding("/spec/size", 5), mutates=True)
+    late = RecordingPlugin()
+    async with opened(sized, late) as api:
+        made = await api.create(f"{WIDGETS}", widget())
         assert made["spec"] == {"size": 5, "color": "red"}
         assert late.requests[0]["object"]["spec"]["size"] == 5
         assert sized.requests[0]["object"]["spec"] == {"color": "red"}
         (entry,) = made["metadata"]["managedFields"]
         assert "f:size" not in json.dumps(entry["fieldsV1"])
-        status, changed = await box.ask("PATCH", f"{WIDGETS}/a", {"spec": {"color": "blue"}}, kind=MERGE)
+        status, changed = await api.request("PATCH", f"{WIDGETS}/a", {"spec": {"color": "blue"}}, kind=MERGE)
         assert (status, changed["spec"], changed["metadata"]["generation"]) == (200, {"size": 5, "color": "blue"}, 2)
-        assert (await box.ask("GET", f"{WIDGETS}/a"))[1]["spec"] == changed["spec"]
+        assert (await api.request("GET", f"{WIDGETS}/a"))[1]["spec"] == changed["spec"]
 
 
-async def test_what_a_change_breaks_is_refused_by_the_schema() -> None:
-    for value, told in ((99, "should be less than or equal to 9"), ("x", "must be of type integer")):
-        async with opened(Asked(adding("/spec/size", value), mutates=True)) as box:
-            status, answer = await box.ask("POST", WIDGETS, widget(size=1))
-            assert (status, told in answer["message"]) == (422, True)
-            assert (await box.ask("GET", f"{WIDGETS}/a"))[0] == 404
+async def test_an_invalid_mutation_is_rejected_by_the_schema() -> None:
+    for value, expected in ((99, "should be less than or equal to 9"), ("x", "must be of type integer")):
+        async with opened(RecordingPlugin(adding("/spec/size", value), mutates=True)) as api:
+            status, response = await api.request("POST", WIDGETS, widget(size=1))
+            assert (status, expected in response["message"]) == (422, True)
+            assert (await api.request("GET", f"{WIDGETS}/a"))[0] == 404
 
 
-async def test_fields_that_a_change_adds_are_pruned_and_defaulted_as_those_of_a_client() -> None:
+async def test_fields_added_by_a_mutation_are_pruned_and_defaulted() -> None:
     more = patching(
         {"op": "add", "path": "/spec/stranger", "value": 1},
         {"op": "remove", "path": "/spec/color"},
@@ -199,44 +201,44 @@ async def test_fields_that_a_change_adds_are_pruned_and_defaulted_as_those_of_a_
         {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
         {"op": "add", "path": "/metadata/generation", "value": 7},
     )
-    async with opened(Asked(more, mutates=True)) as box:
-        status, made = await box.ask("POST", WIDGETS, widget(size=1), fieldValidation="Strict")
+    async with opened(RecordingPlugin(more, mutates=True)) as api:
+        status, made = await api.request("POST", WIDGETS, widget(size=1), fieldValidation="Strict")
         assert (status, made["spec"], "status" in made) == (201, {"size": 1, "color": "red"}, False)
         assert (made["metadata"]["labels"], made["metadata"]["generation"]) == ({"a": "b"}, 1)
 
 
-async def test_those_who_change_are_asked_in_their_order_each_with_what_the_one_before_has_made() -> None:
-    first = Asked(adding("/spec/size", 2), mutates=True)
-    second = Asked(adding("/spec/color", "blue"), mutates=True)
-    async with opened(first, second) as box:
-        made = await box.make(WIDGETS, widget())
+async def test_mutating_plugins_are_called_in_order_with_the_previous_result() -> None:
+    first = RecordingPlugin(adding("/spec/size", 2), mutates=True)
+    second = RecordingPlugin(adding("/spec/color", "blue"), mutates=True)
+    async with opened(first, second) as api:
+        made = await api.create(WIDGETS, widget())
     assert made["spec"] == {"size": 2, "color": "blue"}
     assert second.requests[0]["object"]["spec"] == {"size": 2, "color": "red"}
     assert first.requests[0]["uid"] == second.requests[0]["uid"]
 
 
-async def test_who_wants_to_is_asked_once_more_if_somebody_after_it_has_changed_the_object() -> None:
-    first = Asked(mutates=True, reinvokes=True)
-    second = Asked(
+async def test_a_plugin_is_reinvoked_if_a_later_one_changed_the_object() -> None:
+    first = RecordingPlugin(mutates=True, reinvokes=True)
+    second = RecordingPlugin(
         lambda request: adding("/spec/size", request["object"]["spec"].get("size", 1) + 1)(request), mutates=True
     )
-    third = Asked(adding("/spec/color", "blue"), mutates=True, reinvokes=True)
-    async with opened(first, second, third) as box:
-        made = await box.make(WIDGETS, widget())
+    third = RecordingPlugin(adding("/spec/color", "blue"), mutates=True, reinvokes=True)
+    async with opened(first, second, third) as api:
+        made = await api.create(WIDGETS, widget())
     assert made["spec"] == {"size": 2, "color": "blue"}
     assert [len(one.requests) for one in (first, second, third)] == [2, 1, 1]
     assert first.requests[1]["object"]["spec"] == {"size": 2, "color": "blue"}
 
 
-async def test_an_update_that_a_change_takes_back_writes_nothing() -> None:
-    async with opened(Asked(adding("/spec/color", "red"), mutates=True)) as box:
-        made = await box.make(WIDGETS, widget(size=1))
-        _, same = await box.ask("PATCH", f"{WIDGETS}/a", {"spec": {"color": "red"}}, kind=MERGE)
+async def test_an_update_that_a_mutation_reverts_writes_nothing() -> None:
+    async with opened(RecordingPlugin(adding("/spec/color", "red"), mutates=True)) as api:
+        made = await api.create(WIDGETS, widget(size=1))
+        _, same = await api.request("PATCH", f"{WIDGETS}/a", {"spec": {"color": "red"}}, kind=MERGE)
         assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "told"),
+    ("status", "code", "expected"),
     [
         ({"code": 403, "message": "no", "reason": "Forbidden"}, 403, "denied the request: no"),
         ({"message": "no"}, 400, "denied the request: no"),
@@ -244,173 +246,173 @@ async def test_an_update_that_a_change_takes_back_writes_nothing() -> None:
         ({}, 400, "denied the request without explanation"),
     ],
 )
-async def test_a_refusal_is_told_with_its_status_and_the_name_of_who_refused(
-    status: dict[str, Any], code: int, told: str
+async def test_a_rejection_has_its_status_and_the_name_of_the_webhook(
+    status: dict[str, Any], code: int, expected: str
 ) -> None:
-    async with opened(Asked(refusing(**status))) as box:
-        found, answer = await box.ask("POST", WIDGETS, widget(size=1))
-        assert (found, answer["code"], answer["status"]) == (code, code, "Failure")
-        assert answer["message"] == f'admission webhook "asked.example.com" {told}'
-        assert answer.get("reason", "") == status.get("reason", "")
+    async with opened(RecordingPlugin(rejecting(**status))) as api:
+        found, response = await api.request("POST", WIDGETS, widget(size=1))
+        assert (found, response["code"], response["status"]) == (code, code, "Failure")
+        assert response["message"] == f'admission webhook "plugin.example.com" {expected}'
+        assert response.get("reason", "") == status.get("reason", "")
 
 
-async def test_the_details_of_a_refusal_reach_the_client() -> None:
+async def test_the_details_of_a_rejection_reach_the_client() -> None:
     details = {"name": "a", "causes": [{"reason": "R", "message": "m", "field": "spec.size"}]}
-    async with opened(Asked(refusing(code=422, message="no", details=details))) as box:
-        _, answer = await box.ask("POST", WIDGETS, widget(size=1))
-        assert answer["details"] == details
+    async with opened(RecordingPlugin(rejecting(code=422, message="no", details=details))) as api:
+        _, response = await api.request("POST", WIDGETS, widget(size=1))
+        assert response["details"] == details
 
 
-async def test_a_refused_deletion_leaves_the_object() -> None:
-    keep = Asked(lambda request: {"allowed": request["operation"] != "DELETE"})
-    async with opened(keep) as box:
-        await box.make(WIDGETS, widget(size=1))
-        assert (await box.ask("DELETE", f"{WIDGETS}/a"))[0] == 400
-        assert (await box.ask("DELETE", WIDGETS))[0] == 400
-        assert (await box.ask("GET", f"{WIDGETS}/a"))[0] == 200
+async def test_a_rejected_deletion_leaves_the_object() -> None:
+    plugin = RecordingPlugin(lambda request: {"allowed": request["operation"] != "DELETE"})
+    async with opened(plugin) as api:
+        await api.create(WIDGETS, widget(size=1))
+        assert (await api.request("DELETE", f"{WIDGETS}/a"))[0] == 400
+        assert (await api.request("DELETE", WIDGETS))[0] == 400
+        assert (await api.request("GET", f"{WIDGETS}/a"))[0] == 200
 
 
-async def test_the_schema_judges_before_those_who_only_refuse_are_asked() -> None:
-    asked = Asked()
-    async with opened(asked) as box:
-        assert (await box.ask("POST", WIDGETS, widget(size=99)))[0] == 422
-        await box.make(WIDGETS, widget(size=1))
-        assert (await box.ask("PATCH", f"{WIDGETS}/a", {"spec": {"size": 99}}, kind=MERGE))[0] == 422
-    assert len(asked.requests) == 1
+async def test_schema_validation_precedes_validating_plugins() -> None:
+    plugin = RecordingPlugin()
+    async with opened(plugin) as api:
+        assert (await api.request("POST", WIDGETS, widget(size=99)))[0] == 422
+        await api.create(WIDGETS, widget(size=1))
+        assert (await api.request("PATCH", f"{WIDGETS}/a", {"spec": {"size": 99}}, kind=MERGE))[0] == 422
+    assert len(plugin.requests) == 1
 
 
-async def test_warnings_are_told_to_the_client_of_a_write_and_of_a_deletion() -> None:
-    async with opened(Asked(lambda _: {"warnings": ["careful"]})) as box:
+async def test_warnings_reach_the_client_of_a_write_and_of_a_deletion() -> None:
+    async with opened(RecordingPlugin(lambda _: {"warnings": ["careful"]})) as api:
         for method, path, body in (("POST", WIDGETS, widget(size=1)), ("DELETE", f"{WIDGETS}/a", None)):
-            response = await box.answer(method, path, body)
+            response = await api.send(method, path, body)
             assert ("Warning", '299 - "careful"') in response.headers
 
 
-async def test_all_who_only_refuse_are_asked_and_the_first_refusal_counts() -> None:
-    second = Asked(refusing(message="second"), name="b.example.com")
-    async with opened(Asked(refusing(message="first"), name="a.example.com"), second) as box:
-        _, answer = await box.ask("POST", WIDGETS, widget(size=1))
-        assert answer["message"] == 'admission webhook "a.example.com" denied the request: first'
+async def test_all_validating_plugins_are_called_and_the_first_rejection_counts() -> None:
+    second = RecordingPlugin(rejecting(message="second"), name="b.example.com")
+    async with opened(RecordingPlugin(rejecting(message="first"), name="a.example.com"), second) as api:
+        _, response = await api.request("POST", WIDGETS, widget(size=1))
+        assert response["message"] == 'admission webhook "a.example.com" denied the request: first'
     assert len(second.requests) == 1
 
 
-async def test_the_scale_of_an_object_is_shown_and_changed_as_a_scale() -> None:
-    asked = Asked(
+async def test_the_scale_subresource_is_reviewed_as_a_scale() -> None:
+    plugin = RecordingPlugin(
         lambda request: adding("/spec/replicas", 7)(request) if "subResource" in request else {}, mutates=True
     )
-    async with opened(asked) as box:
-        await box.make(WIDGETS, widget(size=1))
-        status, scale = await box.ask("PATCH", f"{WIDGETS}/a/scale", {"spec": {"replicas": 4}}, kind=MERGE)
+    async with opened(plugin) as api:
+        await api.create(WIDGETS, widget(size=1))
+        status, scale = await api.request("PATCH", f"{WIDGETS}/a/scale", {"spec": {"replicas": 4}}, kind=MERGE)
         assert (status, scale["spec"]) == (200, {"replicas": 7})
-        assert (await box.ask("GET", f"{WIDGETS}/a"))[1]["spec"]["size"] == 7
-    request = asked.requests[1]
+        assert (await api.request("GET", f"{WIDGETS}/a"))[1]["spec"]["size"] == 7
+    request = plugin.requests[1]
     assert request["kind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     assert (request["object"]["spec"], request["oldObject"]["spec"]) == ({"replicas": 4}, {"replicas": 1})
 
 
-async def test_a_dry_run_is_asked_about_and_says_so() -> None:
-    asked = Asked(refusing(message="no"))
-    async with opened(asked) as box:
-        assert (await box.ask("POST", WIDGETS, widget(size=1), dryRun="All"))[0] == 400
-    assert asked.requests[0]["dryRun"] is True
-    assert asked.requests[0]["options"]["dryRun"] == ["All"]
+async def test_a_dry_run_is_reviewed_as_a_dry_run() -> None:
+    plugin = RecordingPlugin(rejecting(message="no"))
+    async with opened(plugin) as api:
+        assert (await api.request("POST", WIDGETS, widget(size=1), dryRun="All"))[0] == 400
+    assert plugin.requests[0]["dryRun"] is True
+    assert plugin.requests[0]["options"]["dryRun"] == ["All"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("response", "expected"),
     [
         (lambda _: {"uid": "other"}, "expected response.uid="),
         (lambda _: {"patch": "!!", "patchType": "JSONPatch"}, "its patch cannot be applied"),
         (lambda _: {"patch": "e30=", "patchType": "Merge"}, "unknown patch type 'Merge'"),
         (patching({"op": "remove", "path": "/spec/none"}), "its patch cannot be applied"),
         (patching({"op": "replace", "path": "", "value": 3}), "its patch leaves no object"),
-        (patching({"op": "remove", "path": "/metadata"}), "it took away the metadata"),
-        (adding("/kind", "Gadget"), "it made another kind of the object"),
-        (adding("/metadata/name", "b"), "name, namespace and uid of an object stay as they are"),
+        (patching({"op": "remove", "path": "/metadata"}), "it removed the metadata"),
+        (adding("/kind", "Gadget"), "it changed the kind of the object"),
+        (adding("/metadata/name", "b"), "it changed the name, namespace or uid of the object"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_is_500_and_names_who_gave_it(answer: Any, told: str) -> None:
-    async with opened(Asked(answer, mutates=True)) as box:
-        status, refused = await box.ask("POST", WIDGETS, widget(size=1))
-        assert (status, told in refused["message"], '"asked.example.com"' in refused["message"]) == (500, True, True)
+async def test_an_invalid_response_is_500_and_names_the_webhook(response: Any, expected: str) -> None:
+    async with opened(RecordingPlugin(response, mutates=True)) as api:
+        status, error = await api.request("POST", WIDGETS, widget(size=1))
+        assert (status, expected in error["message"], '"plugin.example.com"' in error["message"]) == (500, True, True)
 
 
-async def test_built_in_kinds_are_asked_about_and_completed_after_a_change() -> None:
-    asked = Asked(adding("/data", {"a": "b"}), mutates=True, plural="configmaps")
-    async with opened(asked) as box:
-        made = await box.make(CONFIGMAPS, configmap("c"))
+async def test_built_in_kinds_are_reviewed_and_defaulted_after_a_mutation() -> None:
+    plugin = RecordingPlugin(adding("/data", {"a": "b"}), mutates=True, plural="configmaps")
+    async with opened(plugin) as api:
+        made = await api.create(CONFIGMAPS, configmap("c"))
         assert made["data"] == {"a": "b"}
-        status, changed = await box.ask("PUT", f"{CONFIGMAPS}/c", {**made, "data": {"x": "y"}})
+        status, changed = await api.request("PUT", f"{CONFIGMAPS}/c", {**made, "data": {"x": "y"}})
         assert (status, changed["data"]) == (200, {"a": "b"})
 
 
-async def test_a_namespace_counts_as_being_in_itself() -> None:
-    asked = Asked(plural="namespaces")
-    async with opened(asked) as box:
-        await box.make("/api/v1/namespaces", {"metadata": {"name": "n", "labels": {"a": "b"}}})
-    (request,) = asked.requests
+async def test_the_namespace_of_a_namespace_is_itself() -> None:
+    plugin = RecordingPlugin(plural="namespaces")
+    async with opened(plugin) as api:
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "n", "labels": {"a": "b"}}})
+    (request,) = plugin.requests
     assert (request["name"], request["namespace"]) == ("n", "n")
-    assert asked.spaces[0]["metadata"]["labels"]["a"] == "b"
+    assert plugin.namespaces[0]["metadata"]["labels"]["a"] == "b"
 
 
-async def test_a_storage_that_must_be_waited_for_is_no_different(tmp_path: Path) -> None:
-    asked = Asked(adding("/spec/size", 5), mutates=True)
-    async with await SqliteStorage.open(tmp_path / "data.db") as storage, opened(asked, storage=storage) as box:
-        assert (await box.make(WIDGETS, widget()))["spec"]["size"] == 5
-        assert (await box.ask("DELETE", f"{WIDGETS}/a"))[0] == 200
+async def test_admission_works_the_same_on_an_asynchronous_storage(tmp_path: Path) -> None:
+    plugin = RecordingPlugin(adding("/spec/size", 5), mutates=True)
+    async with await SqliteStorage.open(tmp_path / "data.db") as storage, opened(plugin, storage=storage) as api:
+        assert (await api.create(WIDGETS, widget()))["spec"]["size"] == 5
+        assert (await api.request("DELETE", f"{WIDGETS}/a"))[0] == 200
 
 
-async def test_somebody_may_come_and_go_while_the_server_runs() -> None:
-    asked, other = Asked(), Asked()
-    async with opened() as box:
-        end, end_other = box.server.admit(asked), box.server.admit(other)
-        await box.make(WIDGETS, widget("a", size=1))
+async def test_plugins_can_be_added_and_removed_while_the_server_runs() -> None:
+    plugin, other = RecordingPlugin(), RecordingPlugin()
+    async with opened() as api:
+        end, end_other = api.server.admit(plugin), api.server.admit(other)
+        await api.create(WIDGETS, widget("a", size=1))
         end()
-        await box.make(WIDGETS, widget("b", size=1))
+        await api.create(WIDGETS, widget("b", size=1))
         end_other()
         end()
-        await box.make(WIDGETS, widget("c", size=1))
-        assert box.server.world.admission is None
-    assert (len(asked.requests), len(other.requests)) == (1, 2)
+        await api.create(WIDGETS, widget("c", size=1))
+        assert api.server.state.admission is None
+    assert (len(plugin.requests), len(other.requests)) == (1, 2)
 
 
-async def test_a_chain_without_anybody_for_a_resource_has_no_part_in_its_writes() -> None:
-    assert Chain().or_none() is None
-    async with opened() as box:
-        catalog = box.server.world.catalog
+async def test_a_chain_without_plugins_for_a_resource_is_skipped() -> None:
+    assert AdmissionChain().or_none() is None
+    async with opened() as api:
+        catalog = api.server.state.catalog
         custom, built_in = catalog.find("example.com", "v1", "widgets"), catalog.find("", "v1", "configmaps")
         assert custom is not None
         assert built_in is not None
-        chain = Chain([Asked()])
-        assert chain.concerns(custom, "", catalog)
-        assert not chain.concerns(built_in, "", catalog)
+        chain = AdmissionChain([RecordingPlugin()])
+        assert chain.handles(custom, "", catalog)
+        assert not chain.handles(built_in, "", catalog)
 
 
-async def test_others_are_not_asked() -> None:
-    asked = Asked(refusing(), plural="gadgets")
-    async with opened(asked) as box:
-        await box.make(WIDGETS, widget(size=1))
-        await box.make(CONFIGMAPS, configmap("c"))
-    assert asked.requests == []
+async def test_plugins_that_do_not_match_are_not_called() -> None:
+    plugin = RecordingPlugin(rejecting(), plural="gadgets")
+    async with opened(plugin) as api:
+        await api.create(WIDGETS, widget(size=1))
+        await api.create(CONFIGMAPS, configmap("c"))
+    assert plugin.requests == []
 
 
-async def test_the_server_itself_does_not_ask_before_it_collects_garbage() -> None:
-    keep = Asked(lambda request: {"allowed": request["operation"] != "DELETE"}, plural="configmaps")
-    async with opened(keep) as box:
-        owner = await box.make(WIDGETS, widget(size=1))
+async def test_garbage_collection_is_not_reviewed() -> None:
+    plugin = RecordingPlugin(lambda request: {"allowed": request["operation"] != "DELETE"}, plural="configmaps")
+    async with opened(plugin) as api:
+        owner = await api.create(WIDGETS, widget(size=1))
         ref = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": owner["metadata"]["uid"]}
-        await box.make(CONFIGMAPS, configmap("c", owners=[ref]))
-        await box.ask("DELETE", f"{WIDGETS}/a")
-        await box.server.idle()
-        assert (await box.ask("GET", f"{CONFIGMAPS}/c"))[0] == 404
+        await api.create(CONFIGMAPS, configmap("c", owners=[ref]))
+        await api.request("DELETE", f"{WIDGETS}/a")
+        await api.server.idle()
+        assert (await api.request("GET", f"{CONFIGMAPS}/c"))[0] == 404
 
 
-async def test_what_they_want_to_have_noted_is_collected_under_their_names() -> None:
-    asked = Asked(lambda _: {"auditAnnotations": {"checked": "twice"}}, plural="configmaps")
-    async with open_box() as box:
-        world = box.server.world
-        served = world.catalog.find("", "v1", "configmaps")
+async def test_audit_annotations_are_collected_under_the_plugin_names() -> None:
+    plugin = RecordingPlugin(lambda _: {"auditAnnotations": {"checked": "twice"}}, plural="configmaps")
+    async with open_server() as api:
+        state = api.server.state
+        served = state.catalog.find("", "v1", "configmaps")
         assert served is not None
-        asking = Asking(Chain([asked]), OWNER, [])
-        await create_and_update.create(world, served, "default", configmap("a"), WriteOptions(asking=asking))
-    assert asking.annotations == {"asked.example.com/checked": "twice"}
+        admission = AdmissionContext(AdmissionChain([plugin]), ADMIN, [])
+        await create_and_update.create(state, served, "default", configmap("a"), WriteOptions(admission=admission))
+    assert admission.annotations == {"plugin.example.com/checked": "twice"}

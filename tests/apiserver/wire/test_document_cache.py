@@ -1,17 +1,23 @@
 import pytest
 
-from levelset.apiserver.wire.document_cache import Document, DocumentCache, accepts, check_reading, make_document
+from levelset.apiserver.wire.document_cache import (
+    Document,
+    DocumentCache,
+    check_read_method,
+    make_document,
+    parse_accept,
+)
 from levelset.errors import ApiError
 from levelset.http import Headers, Request
 
 
-def asked(**headers: str) -> Request:
+def request(**headers: str) -> Request:
     return Request("GET", "/", "", Headers({name.replace("_", "-"): value for name, value in headers.items()}))
 
 
-def test_a_document_comes_with_its_tag() -> None:
+def test_a_document_has_an_etag() -> None:
     document = make_document(b"{}")
-    response = document.respond(asked(), vary="Accept", cache="public")
+    response = document.respond(request(), vary="Accept", cache="public")
     headers = dict(response.headers)
     assert (response.status, response.body) == (200, b"{}")
     assert headers["ETag"] == f'"{document.digest}"'
@@ -22,18 +28,18 @@ def test_a_document_comes_with_its_tag() -> None:
     )
 
 
-@pytest.mark.parametrize("known", ['"A"', '"B", "A"', 'W/"A"', "*"])
-def test_who_has_it_already_gets_no_body(known: str) -> None:
-    response = Document(b"{}", "A").respond(asked(if_none_match=known))
+@pytest.mark.parametrize("etag", ['"A"', '"B", "A"', 'W/"A"', "*"])
+def test_a_matching_etag_gets_304_without_a_body(etag: str) -> None:
+    response = Document(b"{}", "A").respond(request(if_none_match=etag))
     assert (response.status, response.body) == (304, b"")
 
 
-@pytest.mark.parametrize("known", ['"B"', "A", ""])
-def test_who_has_another_one_gets_it(known: str) -> None:
-    assert Document(b"{}", "A").respond(asked(if_none_match=known)).status == 200
+@pytest.mark.parametrize("etag", ['"B"', "A", ""])
+def test_another_etag_gets_the_document(etag: str) -> None:
+    assert Document(b"{}", "A").respond(request(if_none_match=etag)).status == 200
 
 
-def test_documents_are_made_once_for_each_generation() -> None:
+def test_a_document_is_encoded_once_per_generation() -> None:
     generation, made = 1, list[int]()
 
     def make() -> object:
@@ -49,18 +55,18 @@ def test_documents_are_made_once_for_each_generation() -> None:
 
 def test_clauses_are_read_in_the_order_of_their_quality() -> None:
     header = 'text/html;q=0.2, application/json;as=Table;v="v1" ,*/*;q=0.1,odd;q=x'
-    assert [media for media, _ in accepts(header)] == ["application/json", "text/html", "*/*", "odd"]
-    assert next(iter(accepts(header)))[1] == {"as": "Table", "v": "v1"}
+    assert [media for media, _ in parse_accept(header)] == ["application/json", "text/html", "*/*", "odd"]
+    assert next(iter(parse_accept(header)))[1] == {"as": "Table", "v": "v1"}
 
 
 @pytest.mark.parametrize("header", [None, "", " "])
-def test_who_says_nothing_takes_anything(header: str | None) -> None:
-    assert list(accepts(header)) in ([("*/*", {})], [])
+def test_a_missing_accept_header_accepts_anything(header: str | None) -> None:
+    assert list(parse_accept(header)) in ([("*/*", {})], [])
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PUT"])
-def test_documents_are_only_read(method: str) -> None:
-    check_reading(asked())
+def test_documents_support_only_get_and_head(method: str) -> None:
+    check_read_method(request())
     with pytest.raises(ApiError) as caught:
-        check_reading(Request(method, "/api"))
+        check_read_method(Request(method, "/api"))
     assert caught.value.code == 405

@@ -39,7 +39,7 @@ TREE = {
         (".spec.replicas.deeper", []),
     ],
 )
-def test_a_path_leads_to_its_values(path: str, expected: list[object]) -> None:
+def test_a_path_finds_its_values(path: str, expected: list[object]) -> None:
     assert parse_path(path).find(TREE) == expected
     assert parse_path(path).first(TREE) == (expected[0] if expected else None)
 
@@ -54,13 +54,13 @@ def test_a_dot_is_the_whole_object() -> None:
 
 
 @pytest.mark.parametrize("path", [".a[", ".a[x]", ".a..", "..", ".a b", ".a[?(@.x==y)]", ".a['b'", ".[", "a]", ".a."])
-def test_a_text_that_is_no_path_is_refused_with_its_position(path: str) -> None:
+def test_an_invalid_path_is_rejected_with_its_position(path: str) -> None:
     with pytest.raises(BadPointer) as caught:
         parse_path(path)
     assert caught.value.position is not None
 
 
 @given(st.text(alphabet=".[]'\"?@()=!<>*:-0123ab\\{}$ ", max_size=30))
-def test_any_text_is_a_path_or_is_refused(text: str) -> None:
+def test_any_text_is_a_path_or_is_rejected(text: str) -> None:
     with suppress(BadPointer):
         parse_path(text).find(TREE)

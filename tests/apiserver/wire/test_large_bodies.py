@@ -4,10 +4,10 @@ import json
 import pytest
 
 from levelset.apiserver.server import ApiServer
-from levelset.apiserver.wire.large_bodies import HEAVY, Lightening, has_too_many, is_heavy
+from levelset.apiserver.wire.large_bodies import LARGE_YAML_BYTES, YamlBodyConverter, has_too_many_values, is_large_yaml
 from levelset.errors import BadRequest
 from levelset.http import Headers, Request, Response
-from tests.apiserver.roles import open_town
+from tests.apiserver.support.rbac_server import open_rbac_server
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 APPLY = "application/apply-patch+yaml"
@@ -21,31 +21,31 @@ def sent(body: bytes, media: str = "application/yaml", method: str = "POST", pat
 
 
 @pytest.mark.parametrize(
-    ("body", "media", "heavy"),
+    ("body", "media", "expected"),
     [
         (LARGE, "application/yaml", True),
         (LARGE, APPLY, True),
         (LARGE, "application/json", False),
-        (LARGE[:HEAVY], "application/yaml", False),
-        (json.dumps({"a": "b" * HEAVY}).encode(), APPLY, False),
-        (b"{a: " + b"b" * HEAVY + b"}", APPLY, True),
+        (LARGE[:LARGE_YAML_BYTES], "application/yaml", False),
+        (json.dumps({"a": "b" * LARGE_YAML_BYTES}).encode(), APPLY, False),
+        (b"{a: " + b"b" * LARGE_YAML_BYTES + b"}", APPLY, True),
     ],
 )
-def test_only_large_yaml_is_heavy(body: bytes, media: str, heavy: bool) -> None:
-    assert is_heavy(sent(body, media)) is heavy
+def test_only_large_yaml_is_converted_in_a_thread(body: bytes, media: str, expected: bool) -> None:
+    assert is_large_yaml(sent(body, media)) is expected
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-async def test_large_yaml_means_what_small_yaml_means(method: str) -> None:
-    async with open_town() as town:
+async def test_large_yaml_gives_the_same_result_as_small_yaml(method: str) -> None:
+    async with open_rbac_server() as api:
         if method == "PUT":
-            await town.own("POST", MAPS, {"metadata": {"name": "a"}})
+            await api.request_as_owner("POST", MAPS, {"metadata": {"name": "a"}})
         path, media = (MAPS if method == "POST" else f"{MAPS}/a"), (APPLY if method == "PATCH" else "application/yaml")
-        made = town.server.handle(sent(LARGE, media, method, path))
+        made = api.server.handle(sent(LARGE, media, method, path))
         assert not isinstance(made, Response)  # others have their turn
         response = await made
         assert response.status in (200, 201), response.body
-        assert len((await town.own("GET", f"{MAPS}/a"))["data"]) == 2000
+        assert len((await api.request_as_owner("GET", f"{MAPS}/a"))["data"]) == 2000
 
 
 @pytest.mark.parametrize(
@@ -57,22 +57,22 @@ async def test_large_yaml_means_what_small_yaml_means(method: str) -> None:
     ],
     ids=["two documents", "no yaml", "too many values"],
 )
-async def test_large_yaml_that_is_none_is_refused(body: bytes, words: str) -> None:
+async def test_invalid_large_yaml_is_rejected(body: bytes, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
-        await Lightening(most_nodes=10_000).lighten(sent(body))
+        await YamlBodyConverter(max_nodes=10_000).convert(sent(body))
 
 
-async def test_who_has_no_right_has_nothing_read() -> None:
-    async with open_town() as town:
-        request = Request("POST", MAPS, "", Headers({"content-type": "application/yaml"}), b"[" * HEAVY * 2)
-        made = town.server.handle(request)
+async def test_the_body_of_a_forbidden_request_is_not_parsed() -> None:
+    async with open_rbac_server() as api:
+        request = Request("POST", MAPS, "", Headers({"content-type": "application/yaml"}), b"[" * LARGE_YAML_BYTES * 2)
+        made = api.server.handle(request)
         assert isinstance(made, Response)
         assert made.status == 403
 
 
-async def test_heavy_bodies_are_read_one_at_a_time_and_others_go_on() -> None:
-    lightening = Lightening()
-    tasks = [asyncio.ensure_future(lightening.lighten(sent(LARGE))) for _ in range(3)]
+async def test_large_bodies_are_converted_one_at_a_time_while_other_requests_continue() -> None:
+    converter = YamlBodyConverter()
+    tasks = [asyncio.ensure_future(converter.convert(sent(LARGE))) for _ in range(3)]
     turns = 0
     while not all(task.done() for task in tasks):
         await asyncio.sleep(0)
@@ -92,17 +92,17 @@ async def test_heavy_bodies_are_read_one_at_a_time_and_others_go_on() -> None:
         ({"csv": ',\\"[' * 2000}, False),
     ],
 )
-def test_values_are_counted_and_texts_are_not(tree: object, many: bool) -> None:
-    assert has_too_many(json.dumps(tree).encode(), 1000) is many
+def test_values_are_counted_without_the_content_of_strings(tree: object, many: bool) -> None:
+    assert has_too_many_values(json.dumps(tree).encode(), 1000) is many
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-async def test_a_body_of_nothing_but_values_is_refused_at_once(method: str) -> None:
+async def test_a_body_with_too_many_values_is_rejected_at_once(method: str) -> None:
     body = json.dumps({"metadata": {"name": "a"}, "l": [0] * 100_000}, separators=(",", ":")).encode()
-    async with open_town() as town:
-        made = town.server.handle(sent(body, "application/json", method, MAPS if method == "POST" else f"{MAPS}/a"))
+    async with open_rbac_server() as api:
+        made = api.server.handle(sent(body, "application/json", method, MAPS if method == "POST" else f"{MAPS}/a"))
     assert isinstance(made, Response)
     assert isinstance(made.body, bytes)
-    told = json.loads(made.body)
-    assert (made.status, told["reason"]) == (413, "RequestEntityTooLarge")
-    assert told["message"] == "Request entity too large: an object may hold 50000 values at most"
+    error = json.loads(made.body)
+    assert (made.status, error["reason"]) == (413, "RequestEntityTooLarge")
+    assert error["message"] == "Request entity too large: an object may hold 50000 values at most"

@@ -1,6 +1,6 @@
 import pytest
 
-from levelset.apiserver.wire.negotiation import JSON, YAML, Chosen, Purpose, negotiate, read_object
+from levelset.apiserver.wire.negotiation import JSON, YAML, Purpose, ResponseFormat, negotiate, read_object
 from levelset.errors import ApiError, BadRequest
 from levelset.http import Headers, Request
 
@@ -13,22 +13,22 @@ def body(data: bytes, media: str | None = JSON) -> Request:
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", JSON, "application/vnd.kubernetes.protobuf,application/json"])
-def test_json_is_given_unless_something_else_is_asked_for(accept: str | None) -> None:
-    assert negotiate(accept, "object") == Chosen()
+def test_the_default_format_is_json(accept: str | None) -> None:
+    assert negotiate(accept, "object") == ResponseFormat()
 
 
-def test_yaml_is_given_to_those_who_ask() -> None:
-    assert negotiate(YAML, "list") == Chosen(YAML)
+def test_yaml_is_returned_if_it_is_accepted() -> None:
+    assert negotiate(YAML, "list") == ResponseFormat(YAML)
 
 
-def test_a_form_that_is_not_known_is_skipped() -> None:
-    assert negotiate(f"{JSON};as=Fancy;{META},{JSON}", "list") == Chosen()
-    assert negotiate(f"{JSON};as=Table;g=meta.k8s.io;v=v9,{JSON}", "list") == Chosen()
+def test_an_unsupported_media_type_is_skipped() -> None:
+    assert negotiate(f"{JSON};as=Fancy;{META},{JSON}", "list") == ResponseFormat()
+    assert negotiate(f"{JSON};as=Table;g=meta.k8s.io;v=v9,{JSON}", "list") == ResponseFormat()
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_a_table_is_given_in_both_versions(version: str) -> None:
-    assert negotiate(f"{JSON};as=Table;g=meta.k8s.io;v={version}", "list") == Chosen(JSON, "Table", version)
+def test_a_table_is_available_in_both_versions(version: str) -> None:
+    assert negotiate(f"{JSON};as=Table;g=meta.k8s.io;v={version}", "list") == ResponseFormat(JSON, "Table", version)
 
 
 def test_a_higher_quality_wins_over_the_order() -> None:
@@ -51,21 +51,21 @@ def test_a_higher_quality_wins_over_the_order() -> None:
         (";;=,,;q=x", "object"),
     ],
 )
-def test_nothing_acceptable_is_refused(accept: str, purpose: Purpose) -> None:
+def test_no_acceptable_media_type_is_an_error(accept: str, purpose: Purpose) -> None:
     with pytest.raises(ApiError) as caught:
         negotiate(accept, purpose)
     assert (caught.value.code, caught.value.reason) == (406, "NotAcceptable")
 
 
-def test_a_watch_may_say_that_it_wants_a_stream() -> None:
-    assert negotiate(f"{JSON};stream=watch", "watch") == Chosen()
+def test_a_watch_can_accept_a_stream_explicitly() -> None:
+    assert negotiate(f"{JSON};stream=watch", "watch") == ResponseFormat()
 
 
 def test_a_missing_content_type_means_json() -> None:
     assert read_object(body(b'{"kind":"A"}', None)).tree == {"kind": "A"}
 
 
-def test_a_body_may_be_yaml() -> None:
+def test_a_body_can_be_yaml() -> None:
     assert read_object(body(b"kind: A\nlist: [1, two]\n", f"{YAML}; charset=utf-8")).tree == {
         "kind": "A",
         "list": [1, "two"],
@@ -80,29 +80,29 @@ def test_another_content_type_is_not_supported(media: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{nonsense", b"[]", b'"text"', b"null", b"\xff", b"[" * 100_000])
-def test_a_body_that_is_no_object_is_a_bad_request(data: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_a_bad_request(data: bytes) -> None:
     with pytest.raises(BadRequest):
         read_object(body(data))
 
 
 @pytest.mark.parametrize("data", [b"", b"a: b: c", b"- 1", b"a: 1\n---\nb: 2\n"])
-def test_a_yaml_body_that_is_no_object_is_a_bad_request(data: bytes) -> None:
+def test_a_yaml_body_that_is_not_an_object_is_a_bad_request(data: bytes) -> None:
     with pytest.raises(BadRequest):
         read_object(body(data, YAML))
 
 
-def test_fields_given_twice_are_named_and_the_last_one_counts() -> None:
+def test_duplicate_fields_are_reported_and_the_last_one_wins() -> None:
     read = read_object(body(b'{"a":1,"spec":{"x":[{"y":1,"y":2}]},"a":2,"a":3}'))
     assert read.tree == {"a": 3, "spec": {"x": [{"y": 2}]}}
     assert read.duplicates == ("a", "spec.x[0].y")
 
 
-def test_spaces_make_no_duplicates() -> None:
+def test_white_space_causes_no_false_duplicates() -> None:
     assert read_object(body(b'{ "a": 1.50, "b": {"a": "\\u00e9"} }')).duplicates == ()
     assert read_object(body(b'{ "a" : 1, "b": {"a":\t"x: y"} }')).duplicates == ()
 
 
-def test_spaces_hide_no_duplicates() -> None:
+def test_white_space_hides_no_duplicates() -> None:
     assert read_object(body(b'{ "a" : 1, "b": {"a":\t"x: y"},\n"a": 1 }')).duplicates == ("a",)
 
 

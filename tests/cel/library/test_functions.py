@@ -1,8 +1,8 @@
-"""The functions of all libraries, each in a line."""
+"""The functions of all CEL libraries."""
 
 import pytest
 
-from tests.cel.evaluating import evaluate, failure
+from tests.cel.evaluation import evaluate, failure
 
 TRUE = """
 'tacocat'.charAt(3) == 'o'
@@ -82,7 +82,7 @@ jsonpatch.escapeKey('a/b~c') == 'a~1b~0c'
 
 
 @pytest.mark.parametrize("text", TRUE)
-def test_a_function_does_what_it_says(text: str) -> None:
+def test_a_function_returns_its_documented_value(text: str) -> None:
     assert evaluate(text) is True
 
 
@@ -110,6 +110,6 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), FAILURES, ids=[text for text, _ in FAILURES])
-def test_a_function_that_cannot_says_why(text: str, told: str) -> None:
-    assert failure(text).startswith(told)
+@pytest.mark.parametrize(("text", "message"), FAILURES, ids=[text for text, _ in FAILURES])
+def test_a_function_that_fails_gives_the_reason(text: str, message: str) -> None:
+    assert failure(text).startswith(message)

@@ -1,4 +1,4 @@
-"""`levelset init` and `levelset create` make a project that works at once, and never lose what somebody changed."""
+"""`levelset init` and `levelset create`: the generated project, and that changes of the user are preserved."""
 
 import json
 from pathlib import Path
@@ -37,40 +37,40 @@ def files_of(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in found}
 
 
-def test_the_project_is_the_one_that_lint_and_type_checkers_see_in_this_repository(shop: Path) -> None:
+def test_the_generated_project_equals_the_golden_one(shop: Path) -> None:
     made = files_of(shop)
     golden = files_of(GOLDEN / "shop")
     assert sorted(made) == sorted(golden)
     assert [path for path in made if made[path] != golden[path]] == []
 
 
-def test_it_says_what_it_wrote_and_what_to_type_next(folder: Path) -> None:
-    told = type_("init", "shop")
-    assert "wrote     shop/src/shop/greeting.py" in told.output.splitlines()
-    assert told.output.splitlines()[-1] == "Type next: cd shop && make install lint test"
+def test_it_prints_the_files_and_the_next_step(folder: Path) -> None:
+    result = type_("init", "shop")
+    assert "wrote     shop/src/shop/greeting.py" in result.output.splitlines()
+    assert result.output.splitlines()[-1] == "Next: cd shop && make install lint test"
     assert (folder / "shop" / "AGENTS.md").is_file()
 
 
 def test_the_second_time_nothing_changes(shop: Path) -> None:
     before = files_of(shop)
-    told = type_("init", ".", "--kind", "WebOrder", "--api", "shop.example.dev/v1")
-    assert {line[:9] for line in told.output.splitlines()[:-1]} == {"as it was"}
+    result = type_("init", ".", "--kind", "WebOrder", "--api", "shop.example.dev/v1")
+    assert {line[:9] for line in result.output.splitlines()[:-1]} == {"unchanged"}
     assert files_of(shop) == before
 
 
-def test_what_somebody_changed_is_kept_unless_they_agree(shop: Path) -> None:
+def test_changed_files_are_skipped_without_confirmation(shop: Path) -> None:
     path = shop / "src/shop/web_order.py"
     path.write_text(path.read_text() + "\n# mine\n")
     words = ("create", "kind", "WebOrder", "--api", "shop.example.dev/v1")
-    told = type_(*words, answer="n\n")
-    assert "-# mine" in told.output
-    assert "kept      src/shop/web_order.py" in told.output
+    result = type_(*words, answer="n\n")
+    assert "-# mine" in result.output
+    assert "skipped   src/shop/web_order.py" in result.output
     assert path.read_text().endswith("# mine\n")
     type_(*words, answer="y\n")
     assert "# mine" not in path.read_text()
 
 
-def test_without_an_answer_nothing_is_overwritten_and_with_force_nobody_is_asked(shop: Path) -> None:
+def test_force_overwrites_without_confirmation(shop: Path) -> None:
     path = shop / "src/shop/web_order.py"
     path.write_text("mine\n")
     words = ("create", "kind", "WebOrder", "--api", "shop.example.dev/v1")
@@ -87,41 +87,41 @@ def test_another_kind_is_added_beside_the_first(shop: Path) -> None:
     assert "    web_orders,\n    bills,\n" in text
 
 
-def test_a_mark_that_somebody_removed_is_told_with_the_line_to_add(shop: Path) -> None:
+def test_a_missing_marker_is_reported_with_the_line_to_add(shop: Path) -> None:
     path = shop / "src/shop/operator.py"
     path.write_text(path.read_text().replace("# levelset: controllers", ""))
-    told = type_("create", "kind", "Bill", "--api", "shop.example.dev/v1")
-    assert "src/shop/operator.py has lost its mark; add this line yourself: bills," in told.stderr
+    result = type_("create", "kind", "Bill", "--api", "shop.example.dev/v1")
+    assert "src/shop/operator.py has no marker comment for this line; add it by hand: bills," in result.stderr
 
 
-def test_programs_are_told_in_json_what_became_of_each_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = json.loads(type_("init", "shop", "-o", "json").stdout)
-    states = {one["file"]: one["state"] for one in told["files"]}
-    assert (set(states.values()), told["add"]) == ({"wrote"}, [])
+def test_json_output(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = json.loads(type_("init", "shop", "-o", "json").stdout)
+    states = {one["file"]: one["state"] for one in result["files"]}
+    assert (set(states.values()), result["add"]) == ({"wrote"}, [])
     assert {"shop/src/shop/greeting.py", "shop/src/shop/operator.py", "shop/Makefile"} <= set(states)
-    assert told["next"] == "cd shop && make install lint test"
+    assert result["next"] == "cd shop && make install lint test"
     monkeypatch.chdir(folder / "shop")
-    told = json.loads(type_("create", "webhook", "Greeting", "--output", "json").stdout)
-    states = {one["file"]: one["state"] for one in told["files"]}
+    result = json.loads(type_("create", "webhook", "Greeting", "--output", "json").stdout)
+    states = {one["file"]: one["state"] for one in result["files"]}
     assert states["src/shop/operator.py"] == "changed"
     assert states["src/shop/greeting_webhooks.py"] == "wrote"
 
 
-def test_a_program_is_not_asked_and_what_somebody_changed_is_kept(shop: Path) -> None:
+def test_json_output_skips_changed_files_without_a_prompt(shop: Path) -> None:
     path = shop / "src/shop/web_order.py"
     path.write_text("mine\n")
     operator = shop / "src/shop/operator.py"
     operator.write_text(operator.read_text().replace("    web_orders,\n    # levelset: controllers\n", ""))
     words = ("create", "kind", "WebOrder", "--api", "shop.example.dev/v1", "-o", "json")
-    told = type_(*words)
-    states = {one["file"]: one["state"] for one in json.loads(told.stdout)["files"]}
-    assert (told.exit_code, states["src/shop/web_order.py"], path.read_text()) == (0, "kept", "mine\n")
-    assert json.loads(told.stdout)["add"] == ["web_orders,"]
+    result = type_(*words)
+    states = {one["file"]: one["state"] for one in json.loads(result.stdout)["files"]}
+    assert (result.exit_code, states["src/shop/web_order.py"], path.read_text()) == (0, "skipped", "mine\n")
+    assert json.loads(result.stdout)["add"] == ["web_orders,"]
     states = {one["file"]: one["state"] for one in json.loads(type_(*words, "--force").stdout)["files"]}
     assert states["src/shop/web_order.py"] == "changed"
 
 
-def test_who_goes_away_instead_of_answering_has_lost_nothing_and_is_not_asked_about_our_files(shop: Path) -> None:
+def test_aborting_a_prompt_loses_nothing_and_keeps_the_record(shop: Path) -> None:
     mine = shop / "README.md"
     mine.write_text("mine\n")
     (shop / ".levelset/files.json").unlink()
@@ -132,7 +132,7 @@ def test_who_goes_away_instead_of_answering_has_lost_nothing_and_is_not_asked_ab
     assert mine.read_text() == "mine\n"
 
 
-def test_a_line_that_is_there_is_not_added_again() -> None:
+def test_an_existing_line_is_not_added_again() -> None:
     text = '"""All."""\n\nfrom a.b import c\n\nmany = [\n    c,\n    # levelset: controllers\n]\n'
     lines = {"imports": "from a.b import c", "controllers": "    c,"}
     assert add_lines(text, lines) == (text, [])
@@ -146,49 +146,55 @@ def test_a_line_that_is_there_is_not_added_again() -> None:
         ("HTTPProxy", "http_proxy", "http_proxies"),
     ],
 )
-def test_all_names_come_from_that_of_the_kind(kind: str, module: str, plural: str) -> None:
+def test_all_names_derive_from_the_kind(kind: str, module: str, plural: str) -> None:
     names = KindNames(kind, "a.dev/v1")
     assert (names.module, names.plural) == (module, plural)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["init", "Not a name"], "'Not a name' is no name for a project"),
-        (["init", "shop", "--name", "class"], "'class' is no name for a project"),
-        (["init", "shop", "--kind", "website"], "'website' is no name for a kind"),
-        (["init", "shop", "--kind", "Class"], "'Class' is no name for a kind"),
-        (["init", "shop", "--kind", "None"], "'None' is no name for a kind"),
-        (["init", "shop", "--kind", "Operator"], "'Operator' would hide something that its own files need; choose"),
-        (["init", "shop", "--kind", "Controller"], "'Controller' would hide something"),
-        (["init", "shop", "--kind", "Own"], "'Own' would hide something"),
-        (["init", "shop", "--kind", "BillWebhooks"], "'BillWebhooks' would hide something"),
-        (["init", "shop", "--kind", "TestRun"], "pytest would take a kind called 'TestRun' for a test; choose another"),
-        (["init", "json"], "a project called 'json' would hide the Python package json; choose another with --name"),
-        (["init", "levelset"], "would hide the Python package levelset"),
-        (["init", "tests"], "would hide the Python package tests"),
-        (["init", "shop", "--api", "v1"], "'v1' is no group and version: write for example shop.example.dev/v1"),
-        (["create", "kind", "Bill", "--api", "shop.dev/v1"], "there is no pyproject.toml here"),
+        (["init", "Not a name"], "'Not a name' is not a valid project name"),
+        (["init", "shop", "--name", "class"], "'class' is not a valid project name"),
+        (["init", "shop", "--kind", "website"], "'website' is not a valid kind"),
+        (["init", "shop", "--kind", "Class"], "'Class' is not a valid kind"),
+        (["init", "shop", "--kind", "None"], "'None' is not a valid kind"),
+        (
+            ["init", "shop", "--kind", "Operator"],
+            "'Operator' would shadow a name that its generated files need; choose",
+        ),
+        (["init", "shop", "--kind", "Controller"], "'Controller' would shadow a name"),
+        (["init", "shop", "--kind", "Own"], "'Own' would shadow a name"),
+        (["init", "shop", "--kind", "BillWebhooks"], "'BillWebhooks' would shadow a name"),
+        (
+            ["init", "shop", "--kind", "TestRun"],
+            "pytest would collect a kind named 'TestRun' as a test; choose another",
+        ),
+        (["init", "json"], "a project named 'json' would shadow the Python package json; choose another with --name"),
+        (["init", "levelset"], "would shadow the Python package levelset"),
+        (["init", "tests"], "would shadow the Python package tests"),
+        (["init", "shop", "--api", "v1"], "'v1' is not a group and version: write for example shop.example.dev/v1"),
+        (["create", "kind", "Bill", "--api", "shop.dev/v1"], "there is no pyproject.toml in this directory"),
         (["create", "kind", "Bill"], "Missing option '--api'"),
-        (["create", "webhook", "Bill"], "there is no pyproject.toml here"),
+        (["create", "webhook", "Bill"], "there is no pyproject.toml in this directory"),
     ],
 )
-def test_what_is_not_understood_is_refused_before_a_file_is_written(folder: Path, words: list[str], said: str) -> None:
-    told = type_(*words)
-    assert told.exit_code == 2
-    assert said in told.stderr
+def test_a_usage_error_is_refused_before_a_file_is_written(folder: Path, words: list[str], message: str) -> None:
+    result = type_(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
     assert list(folder.iterdir()) == []
 
 
 def test_webhooks_need_their_kind(shop: Path) -> None:
-    told = type_("create", "webhook", "Bill")
-    assert told.exit_code == 2
-    assert f"there is no src/{shop.name}/bill.py; first: levelset create kind Bill" in told.stderr
+    result = type_("create", "webhook", "Bill")
+    assert result.exit_code == 2
+    assert f"there is no src/{shop.name}/bill.py; first: levelset create kind Bill" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[project]\n", "not toml", "[project]\nname = 3\n"])
-def test_a_pyproject_that_names_no_project_is_refused(folder: Path, text: str) -> None:
+def test_a_pyproject_without_a_name_is_refused(folder: Path, text: str) -> None:
     (folder / "pyproject.toml").write_text(text)
-    told = type_("create", "kind", "Bill", "--api", "shop.dev/v1")
-    assert told.exit_code == 2
-    assert "project" in told.stderr
+    result = type_("create", "kind", "Bill", "--api", "shop.dev/v1")
+    assert result.exit_code == 2
+    assert "project" in result.stderr

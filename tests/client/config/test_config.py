@@ -8,7 +8,7 @@ from levelset.client.config.credentials import Token
 from levelset.errors import ConfigError
 
 
-def test_a_server_is_taken_apart() -> None:
+def test_a_server_url_is_split_into_host_port_and_path() -> None:
     config = Config(server="https://[::1]:6443/k8s/clusters/c-1/")
     assert (config.host, config.port, config.path, config.is_secure) == ("::1", 6443, "/k8s/clusters/c-1", True)
     plain = Config(server="http://localhost")
@@ -21,7 +21,7 @@ def test_a_server_is_taken_apart() -> None:
     ["", "localhost:8080", "ftp://a", "https://", "https://a:b", "https://a:99999", "https://a b", "https://u:p@a",
      "https://a/?q", "https://a\n", "https://[::1", "https://a:0"],
 )  # fmt: skip
-def test_what_is_no_server_is_refused(server: str) -> None:
+def test_an_invalid_server_url_is_refused(server: str) -> None:
     with pytest.raises(ConfigError, match="URL"):
         Config(server=server)
 
@@ -35,7 +35,7 @@ def test_what_is_no_server_is_refused(server: str) -> None:
         {"proxy": "gopher://x"},
     ],
 )
-def test_what_contradicts_itself_is_refused(contradiction: dict[str, Any]) -> None:
+def test_contradictory_tls_settings_are_refused(contradiction: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         Config(server="https://a", **contradiction)
 

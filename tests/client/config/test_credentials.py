@@ -8,49 +8,53 @@ from levelset.client.config.credentials import (
     Anonymous,
     Basic,
     ClientCertificate,
-    Together,
+    CombinedCredentials,
     Token,
     TokenFile,
-    lasting_headers,
+    static_headers,
 )
 from levelset.errors import ConfigError
 from levelset.http.certificate_authority import Identity
-from tests.client.patience import patient
+from tests.client.event_loops import virtual_time
 
 
-async def test_nobody_shows_nothing_and_cannot_do_better() -> None:
-    nobody = Anonymous()
-    assert dict(await nobody.headers()) == {}
-    assert await nobody.certificate() is None
-    assert not nobody.reject()
+async def test_anonymous_credentials_send_nothing_and_a_retry_does_not_help() -> None:
+    anonymous = Anonymous()
+    assert dict(await anonymous.headers()) == {}
+    assert await anonymous.certificate() is None
+    assert not anonymous.reject()
 
 
-async def test_a_token_is_shown_as_bearer_and_stays_what_it_is() -> None:
+async def test_a_token_is_sent_as_bearer_and_never_changes() -> None:
     token = Token("abc")
     assert await token.headers() == {"Authorization": "Bearer abc"}
     assert not token.reject()
 
 
-async def test_a_password_is_shown_as_basic() -> None:
+async def test_a_password_is_sent_as_basic() -> None:
     assert await Basic("me", "pa:ss").headers() == {"Authorization": "Basic bWU6cGE6c3M="}
 
 
 class Changing(Token):
-    """A token that somebody made his own."""
+    """A user-defined subclass of Token."""
 
     async def headers(self) -> Mapping[str, str]:
         return {"Authorization": "Bearer other"}
 
 
-async def test_only_credentials_that_never_change_are_known_without_asking(tmp_path: Path) -> None:
+async def test_only_credentials_that_never_change_have_static_headers(tmp_path: Path) -> None:
     for lasting in (Anonymous(), Token("abc"), Basic("me", "pass"), ClientCertificate(b"certificate", b"key")):
-        assert lasting_headers(lasting) == await lasting.headers()
-    for other in (Changing("abc"), TokenFile(tmp_path / "token", fallback="abc"), Together(Token("abc"), Anonymous())):
-        assert lasting_headers(other) is None
+        assert static_headers(lasting) == await lasting.headers()
+    for other in (
+        Changing("abc"),
+        TokenFile(tmp_path / "token", fallback="abc"),
+        CombinedCredentials(Token("abc"), Anonymous()),
+    ):
+        assert static_headers(other) is None
 
 
 @pytest.mark.parametrize("token", ["", "a b\n", "line\nline", "\u00e9", " x"])
-def test_what_no_header_can_carry_is_refused_without_being_shown(token: str) -> None:
+def test_a_token_that_is_not_allowed_in_a_header_is_refused_without_being_shown(token: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         Token(token)
     assert not token.strip() or token not in str(refusal.value)
@@ -68,7 +72,7 @@ def test_a_user_name_with_a_colon_is_refused() -> None:
         Basic("me", "s3cret"),
         TokenFile("/nowhere", fallback="s3cret"),
         ClientCertificate(b"s3cret", b"s3cret"),
-        Together(Token("s3cret"), ClientCertificate(b"s3cret", b"s3cret")),
+        CombinedCredentials(Token("s3cret"), ClientCertificate(b"s3cret", b"s3cret")),
     ],
 )
 def test_no_repr_shows_a_secret(secretive: object) -> None:
@@ -76,7 +80,7 @@ def test_no_repr_shows_a_secret(secretive: object) -> None:
     assert "s3cret" not in str(secretive)
 
 
-@patient
+@virtual_time
 async def test_a_token_file_is_read_again_after_a_minute_and_not_before(tmp_path: Path) -> None:
     file = tmp_path / "token"
     await write(file, "one\n")
@@ -89,8 +93,8 @@ async def test_a_token_file_is_read_again_after_a_minute_and_not_before(tmp_path
     assert await shown(credentials) == "Bearer two"
 
 
-@patient
-async def test_a_token_is_at_hand_for_as_long_as_the_file_need_not_be_read(tmp_path: Path) -> None:
+@virtual_time
+async def test_fresh_headers_are_available_while_the_token_file_need_not_be_read(tmp_path: Path) -> None:
     file = tmp_path / "token"
     await write(file, "one")
     credentials = TokenFile(file, fallback="first")
@@ -106,8 +110,8 @@ async def test_a_token_is_at_hand_for_as_long_as_the_file_need_not_be_read(tmp_p
     assert credentials.fresh_headers() is None
 
 
-@patient
-async def test_the_last_token_stays_in_use_when_the_file_vanishes_or_is_empty(tmp_path: Path) -> None:
+@virtual_time
+async def test_the_last_token_stays_in_use_when_the_file_is_missing_or_empty(tmp_path: Path) -> None:
     file = tmp_path / "token"
     await write(file, "one")
     credentials = TokenFile(file)
@@ -123,7 +127,7 @@ async def test_the_last_token_stays_in_use_when_the_file_vanishes_or_is_empty(tm
     assert await shown(credentials) == "Bearer three"
 
 
-@patient
+@virtual_time
 async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     file = tmp_path / "token"
     await write(file, "one")
@@ -137,14 +141,14 @@ async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     assert await shown(credentials) == "Bearer two"  # that refusal was about the first
 
 
-@patient
-async def test_a_token_file_that_never_was_there_is_named(tmp_path: Path) -> None:
+@virtual_time
+async def test_a_token_file_that_never_existed_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path}/token cannot be read: No such file"):
         await TokenFile(tmp_path / "token").headers()
 
 
-@patient
-async def test_a_token_beside_the_file_is_used_until_the_file_is_there(tmp_path: Path) -> None:
+@virtual_time
+async def test_the_fallback_token_is_used_until_the_file_exists(tmp_path: Path) -> None:
     credentials = TokenFile(tmp_path / "token", fallback="first")
     assert await shown(credentials) == "Bearer first"
     await write(tmp_path / "token", "second")
@@ -152,15 +156,15 @@ async def test_a_token_beside_the_file_is_used_until_the_file_is_there(tmp_path:
     assert await shown(credentials) == "Bearer second"
 
 
-@patient
-async def test_many_who_ask_at_once_get_the_same_token(tmp_path: Path) -> None:
+@virtual_time
+async def test_concurrent_requests_get_the_same_token(tmp_path: Path) -> None:
     await write(tmp_path / "token", "one")
     credentials = TokenFile(tmp_path / "token")
     found = await asyncio.gather(*(credentials.headers() for _ in range(20)))
     assert all(one is found[0] for one in found)
 
 
-@patient
+@virtual_time
 async def test_a_certificate_in_files_is_read_for_each_connection(tmp_path: Path) -> None:
     await write(tmp_path / "cert", "c1")
     await write(tmp_path / "key", "k1")
@@ -172,17 +176,17 @@ async def test_a_certificate_in_files_is_read_for_each_connection(tmp_path: Path
     assert await credentials.certificate() == Identity(b"c2", b"k1")
 
 
-async def test_a_certificate_whose_files_are_not_there_is_an_error(tmp_path: Path) -> None:
+async def test_a_certificate_whose_files_are_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path}/key cannot be read"):
         await ClientCertificate(b"c", tmp_path / "key").certificate()
 
 
-async def test_several_credentials_show_the_token_of_one_and_the_certificate_of_another() -> None:
-    both = Together(ClientCertificate(b"c", b"k"), Token("t"))
+async def test_combined_credentials_send_the_token_of_one_and_the_certificate_of_another() -> None:
+    both = CombinedCredentials(ClientCertificate(b"c", b"k"), Token("t"))
     assert await both.headers() == {"Authorization": "Bearer t"}
     assert await both.certificate() == Identity(b"c", b"k")
     assert not both.reject()
-    assert Together(both, TokenFile("/nowhere")).reject()
+    assert CombinedCredentials(both, TokenFile("/nowhere")).reject()
 
 
 async def shown(credentials: TokenFile) -> str:

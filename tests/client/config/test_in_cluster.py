@@ -29,7 +29,7 @@ def environ(host: str, port: str) -> dict[str, str]:
         ("kubernetes.default.svc", "6443", "https://kubernetes.default.svc:6443"),
     ],
 )
-def test_the_server_is_where_the_environment_says(account: Path, host: str, port: str, url: str) -> None:
+def test_the_server_comes_from_the_environment(account: Path, host: str, port: str, url: str) -> None:
     assert in_cluster(environ(host, port), account).server == url
 
 
@@ -54,15 +54,15 @@ async def headers_of(credentials: object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
-def test_outside_of_a_pod_it_says_so(account: Path, missing: str) -> None:
+def test_outside_of_a_pod_the_error_says_so(account: Path, missing: str) -> None:
     variables = {**environ("10.0.0.1", "443"), missing: ""}
     assert not is_in_cluster(variables)
-    with pytest.raises(ConfigError, match="This is no pod"):
+    with pytest.raises(ConfigError, match="This is not a pod"):
         in_cluster(variables, account)
 
 
 @pytest.mark.parametrize("missing", ["token", "ca.crt"])
-def test_a_pod_without_a_service_account_says_what_to_do(account: Path, missing: str) -> None:
+def test_the_error_in_a_pod_without_a_service_account_names_the_remedy(account: Path, missing: str) -> None:
     (account / missing).unlink()
-    with pytest.raises(ConfigError, match=f"no readable .*/{missing} .*automountServiceAccountToken"):
+    with pytest.raises(ConfigError, match=f"cannot read .*/{missing} .*automountServiceAccountToken"):
         in_cluster(environ("10.0.0.1", "443"), account)

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.kubeconfig_file import Contact, write_kubeconfig
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig
 from levelset.client.config.credentials import Anonymous
 from levelset.errors import ConfigError
-from tests.client.kubeconfigs import PEM, encoded, kubeconfig, load
+from tests.client.config.kubeconfig_files import PEM, encoded, kubeconfig, load
 
 
 def refused(folder: Path, **parts: Any) -> str:
@@ -34,7 +34,7 @@ def test_the_namespace_is_default_if_the_context_has_none(tmp_path: Path) -> Non
     assert load(tmp_path, kubeconfig()).namespace == "default"
 
 
-def test_another_context_can_be_named(tmp_path: Path) -> None:
+def test_another_context_can_be_chosen(tmp_path: Path) -> None:
     tree = kubeconfig()
     tree["contexts"].append({"name": "other", "context": {"cluster": "box", "namespace": "two"}})
     config = load(tmp_path, tree, "other")
@@ -42,7 +42,7 @@ def test_another_context_can_be_named(tmp_path: Path) -> None:
     assert type(config.credentials) is Anonymous
 
 
-def test_paths_are_relative_to_the_file_they_stand_in(tmp_path: Path) -> None:
+def test_paths_are_relative_to_their_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "certs").mkdir()
     (tmp_path / "certs" / "ca.pem").write_bytes(PEM)
     config = load(tmp_path, kubeconfig(cluster={"server": "https://box", "certificate-authority": "certs/ca.pem"}))
@@ -50,7 +50,7 @@ def test_paths_are_relative_to_the_file_they_stand_in(tmp_path: Path) -> None:
     assert config.ca is None
 
 
-def test_data_in_the_file_beats_a_path(tmp_path: Path) -> None:
+def test_inline_data_wins_over_a_path(tmp_path: Path) -> None:
     cluster = {
         "server": "https://box",
         "certificate-authority": "/not/there",
@@ -75,21 +75,24 @@ def test_a_bare_host_is_read_as_kubectl_reads_it(tmp_path: Path, cluster: dict[s
     ("cluster", "message"),
     [
         ({}, "server of cluster 'box' in .* is missing: write the URL"),
-        ({"server": 7}, "server of cluster 'box' in .* must be a text, not a number"),
-        ({"server": "ftp://x"}, "cluster 'box' in .*: The server 'ftp://x' is no URL"),
-        ({"server": "https://x", "insecure-skip-tls-verify": "yes"}, "must be true or false, not a text"),
+        ({"server": 7}, "server of cluster 'box' in .* must be a string, not a number"),
+        ({"server": "ftp://x"}, "cluster 'box' in .*: The server 'ftp://x' is not a URL"),
+        ({"server": "https://x", "insecure-skip-tls-verify": "yes"}, "must be true or false, not a string"),
         ({"server": "https://x", "certificate-authority": "no.pem"}, "'no.pem', which cannot be read: No such file"),
         ({"server": "https://x", "certificate-authority": "a\0b"}, "certificate-authority of .* cannot be read"),
-        ({"server": "https://x", "certificate-authority-data": "%%%"}, "certificate-authority-data of .* is no base64"),
+        (
+            {"server": "https://x", "certificate-authority-data": "%%%"},
+            "certificate-authority-data of .* is not base64",
+        ),
         ({"server": "https://x", "certificate-authority-data": "YWFhYQ=="}, "not of a PEM file"),
         (
             {"server": "https://x", "certificate-authority-data": encoded(PEM), "insecure-skip-tls-verify": True},
-            "without any check: leave out ca or insecure",
+            "has both a certificate authority and insecure=True",
         ),
-        ({"server": "https://x", "proxy-url": "nonsense"}, "The proxy 'nonsense' is no URL"),
+        ({"server": "https://x", "proxy-url": "nonsense"}, "The proxy 'nonsense' is not a URL"),
     ],
 )
-def test_what_is_wrong_with_a_cluster_is_said_with_its_name(
+def test_an_invalid_cluster_is_refused_with_its_name_and_field(
     tmp_path: Path, cluster: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -97,13 +100,13 @@ def test_what_is_wrong_with_a_cluster_is_said_with_its_name(
     refused(tmp_path, cluster=cluster)
 
 
-def test_base64_may_have_newlines_in_it(tmp_path: Path) -> None:
+def test_base64_may_contain_newlines(tmp_path: Path) -> None:
     text = encoded(PEM)
     cluster = {"server": "https://x", "certificate-authority-data": f"{text[:20]}\n{text[20:]}\r\n"}
     assert load(tmp_path, kubeconfig(cluster=cluster)).ca == PEM
 
 
 def test_the_kubeconfig_that_our_own_server_writes_is_read(tmp_path: Path) -> None:
-    write_kubeconfig(tmp_path / "ours", Contact("https://127.0.0.1:1234", "t'oken", PEM))
+    write_kubeconfig(tmp_path / "ours", ConnectionInfo("https://127.0.0.1:1234", "t'oken", PEM))
     config = load(tmp_path, (tmp_path / "ours").read_text())
     assert (config.server, config.ca) == ("https://127.0.0.1:1234", PEM)

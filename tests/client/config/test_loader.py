@@ -7,7 +7,7 @@ import pytest
 from levelset.client.config.config import Config
 from levelset.client.config.loader import load_config
 from levelset.errors import ConfigError
-from tests.client.kubeconfigs import kubeconfig, write
+from tests.client.config.kubeconfig_files import kubeconfig, write
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
@@ -38,26 +38,26 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
 
 
-def test_the_file_that_was_named_comes_first(places: Places) -> None:
+def test_a_given_file_comes_first(places: Places) -> None:
     named_file = write(places.folder, named("https://named"), "named")
     listed = write(places.folder, named("https://listed"), "listed")
     assert places.load(named_file, KUBECONFIG=str(listed), **POD).server == "https://named"
     assert places.load(str(named_file)).server == "https://named"
 
 
-def test_then_comes_the_variable_then_the_pod_then_the_home(places: Places) -> None:
+def test_then_come_kubeconfig_the_pod_and_the_home_directory(places: Places) -> None:
     listed = write(places.folder, named("https://listed"), "listed")
     assert places.load(KUBECONFIG=str(listed), **POD).server == "https://listed"
     assert places.load(**POD).server == "https://10.0.0.1"
     assert places.load().server == "https://home"
 
 
-def test_an_empty_variable_is_none(places: Places) -> None:
+def test_an_empty_kubeconfig_variable_is_ignored(places: Places) -> None:
     assert places.load(KUBECONFIG="").server == "https://home"
     assert places.load(KUBECONFIG=os.pathsep).server == "https://home"
 
 
-def test_several_files_are_merged_and_those_that_are_missing_passed_over(places: Places) -> None:
+def test_several_files_are_merged_and_missing_ones_ignored(places: Places) -> None:
     one = write(places.folder, {**named("https://one", "a"), "current-context": ""}, "one")
     two = write(places.folder, {**named("https://two", "b"), "current-context": "b"}, "two")
     listed = os.pathsep.join(str(file) for file in (places.folder / "missing", one, two))
@@ -66,31 +66,35 @@ def test_several_files_are_merged_and_those_that_are_missing_passed_over(places:
     assert places.load(context="a", KUBECONFIG=listed).source == f"context 'a' in {one}"
 
 
-def test_a_context_is_looked_for_in_files_even_in_a_pod(places: Places) -> None:
+def test_with_a_context_the_in_cluster_config_is_skipped(places: Places) -> None:
     assert places.load(context="dev", **POD).server == "https://home"
 
 
-def test_files_that_were_meant_and_are_not_there_are_named(places: Places) -> None:
-    with pytest.raises(ConfigError, match=f"was named is not there: {places.folder}/nothing. Correct the path.$"):
+def test_missing_files_are_named_in_the_error(places: Places) -> None:
+    with pytest.raises(
+        ConfigError, match=f"The given kubeconfig does not exist: {places.folder}/nothing. Correct the path.$"
+    ):
         places.load(places.folder / "nothing")
-    with pytest.raises(ConfigError, match="KUBECONFIG is not there: /no/a, /no/b. Correct the path, or unset it."):
+    with pytest.raises(ConfigError, match="KUBECONFIG does not exist: /no/a, /no/b. Correct the path, or unset it."):
         places.load(KUBECONFIG=os.pathsep.join(["/no/a", "/no/b"]))
 
 
 def test_a_broken_file_in_the_list_is_an_error(places: Places) -> None:
     broken = write(places.folder, "a: [", "broken")
-    with pytest.raises(ConfigError, match="broken is no YAML"):
+    with pytest.raises(ConfigError, match="broken is not valid YAML"):
         places.load(KUBECONFIG=str(broken))
 
 
-def test_without_any_config_the_error_says_where_it_looked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="KUBECONFIG is not set, this is no pod, and there is no .*/.kube/config"):
+def test_without_any_config_the_error_lists_what_was_tried(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match="KUBECONFIG is not set, this is not a pod, and .*/.kube/config does not exist"
+    ):
         load_config(environ={}, home=tmp_path)
 
 
-def test_a_tilde_is_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write(tmp_path, named("https://tilde"), "other.config")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_config("~/other.config").server == "https://tilde"
-    with pytest.raises(ConfigError, match="is not there"):
-        load_config("~nobody-of-this-name/x")
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_config("~no-such-user/x")

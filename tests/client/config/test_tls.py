@@ -1,4 +1,4 @@
-"""Whom a client trusts, whom it says it is, and what happens when files change under it."""
+"""Trusted authorities, client certificates, and their rotation."""
 
 import asyncio
 import ssl
@@ -12,15 +12,15 @@ from levelset.client.config.credentials import Anonymous, ClientCertificate
 from levelset.client.config.tls import ClientTls
 from levelset.client.transport.pool import PoolLimits
 from levelset.errors import ConfigError, Unreachable
-from levelset.http import Authority, Identity, Peer, Request, Response, Server
-from tests.client.wires import Caller, ask, raw_server, transport_to, turn_until
+from levelset.http import CertificateAuthority, Identity, Peer, Request, Response, Server
+from tests.client.transport.raw_server import RawConnection, loop_until, raw_server, send_call, transport_to
 
 
 class Place:
     """An authority, and what it has signed."""
 
     def __init__(self, name: str) -> None:
-        self.authority = Authority.create(name)
+        self.authority = CertificateAuthority.create(name)
         self.ca = self.authority.certificate
         self.here = self.context(["localhost"], ["127.0.0.1"])
         self.named = self.context(["kube.example"], [])
@@ -46,105 +46,105 @@ def ok(request: Request) -> Response:
     return Response(200, body=b"ok")
 
 
-def who(request: Request) -> Response:
+def common_name(request: Request) -> Response:
     peer = request.peer
     return Response(200, body=b"nobody" if peer is None else peer.common_name.encode())
 
 
-async def test_a_server_of_the_named_authority_is_trusted(place: Place):
+async def test_a_server_of_the_configured_authority_is_trusted(place: Place):
     async with Server(ok, tls=place.here) as server, transport_to(server.url, ca=place.ca) as transport:
-        assert [(await ask(transport)).body for _ in range(3)] == [b"ok"] * 3
+        assert [(await send_call(transport)).body for _ in range(3)] == [b"ok"] * 3
         assert transport._pool.size == 1
 
 
 async def test_a_server_of_another_authority_is_not(place: Place, elsewhere: Place):
     async with Server(ok, tls=elsewhere.here) as server, transport_to(server.url, ca=place.ca) as transport:
         with pytest.raises(Unreachable, match=f"{server.url} has a certificate that is not trusted") as caught:
-            await ask(transport)
+            await send_call(transport)
         assert not caught.value.is_sent
 
 
-async def test_without_an_authority_the_systems_are_asked(place: Place):
+async def test_without_an_authority_the_systems_authorities_are_used(place: Place):
     async with Server(ok, tls=place.here) as server, transport_to(server.url) as transport:
         with pytest.raises(Unreachable, match="not trusted"):
-            await ask(transport)
+            await send_call(transport)
     context = await ClientTls(Config(server="https://kube")).context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
-async def test_insecure_trusts_anybody(elsewhere: Place):
+async def test_insecure_trusts_every_server(elsewhere: Place):
     async with Server(ok, tls=elsewhere.named) as server, transport_to(server.url, insecure=True) as transport:
-        assert (await ask(transport)).body == b"ok"
+        assert (await send_call(transport)).body == b"ok"
 
 
-async def test_plain_http_on_the_other_side_is_told():
-    async def talk(caller: Caller) -> None:
-        caller.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        await caller.wait_gone()
+async def test_a_server_without_tls_is_reported():
+    async def script(connection: RawConnection) -> None:
+        connection.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await connection.wait_gone()
 
     async with (
-        raw_server(talk) as server,
+        raw_server(script) as server,
         transport_to(f"https://127.0.0.1:{server.port}", insecure=True) as transport,
     ):
-        with pytest.raises(Unreachable, match="does not speak TLS") as caught:
-            await ask(transport)
+        with pytest.raises(Unreachable, match="failed the TLS handshake") as caught:
+            await send_call(transport)
         assert not caught.value.is_sent
 
 
-async def test_a_server_that_hangs_up_in_the_handshake_is_told():
-    async def talk(caller: Caller) -> None:
-        await caller.reader.read(100)
+async def test_a_server_that_closes_during_the_handshake_is_reported():
+    async def script(connection: RawConnection) -> None:
+        await connection.reader.read(100)
 
     async with (
-        raw_server(talk) as server,
+        raw_server(script) as server,
         transport_to(f"https://127.0.0.1:{server.port}", insecure=True) as transport,
     ):
-        with pytest.raises(Unreachable, match="cannot be reached|does not speak TLS") as caught:
-            await ask(transport)
+        with pytest.raises(Unreachable, match="cannot be reached|failed the TLS handshake") as caught:
+            await send_call(transport)
         assert not caught.value.is_sent
 
 
 # --- tls-server-name --------------------------------------------------------------------------------------------------
 
 
-def asked_names(context: ssl.SSLContext) -> list[str | None]:
-    """The names that clients ask for in the handshake, as they come."""
+def requested_names(context: ssl.SSLContext) -> list[str | None]:
+    """The SNI names of the clients, in order."""
     names: list[str | None] = []
     context.sni_callback = lambda _sock, name, _context: names.append(name)
     return names
 
 
-async def test_a_tls_server_name_is_asked_for_and_verified(place: Place):
-    names = asked_names(place.named)
+async def test_a_tls_server_name_is_sent_as_sni_and_verified(place: Place):
+    names = requested_names(place.named)
     async with Server(ok, tls=place.named) as server:
         async with transport_to(server.url, ca=place.ca, tls_server_name="kube.example") as transport:
-            assert (await ask(transport)).status == 200
+            assert (await send_call(transport)).status == 200
         assert names == ["kube.example"]
         async with transport_to(server.url, ca=place.ca, tls_server_name="cube.example") as transport:
             with pytest.raises(Unreachable, match="tls-server-name"):
-                await ask(transport)
+                await send_call(transport)
 
 
-async def test_a_tls_server_name_that_is_an_address_is_verified_and_not_asked_for(place: Place):
-    names = asked_names(place.addressed)
+async def test_a_tls_server_name_that_is_an_address_is_verified_and_not_sent(place: Place):
+    names = requested_names(place.addressed)
     async with Server(ok, tls=place.addressed) as server:
         async with transport_to(server.url, ca=place.ca, tls_server_name="10.0.0.1") as transport:
-            assert (await ask(transport)).status == 200
+            assert (await send_call(transport)).status == 200
         assert names == [None]
         async with transport_to(server.url, ca=place.ca, tls_server_name="10.0.0.2") as transport:
             with pytest.raises(Unreachable, match="10.0.0.2"):
-                await ask(transport)
+                await send_call(transport)
 
 
-async def test_without_a_tls_server_name_the_host_is_meant(place: Place):
+async def test_without_a_tls_server_name_the_host_is_verified(place: Place):
     async with Server(ok, tls=place.named) as server, transport_to(server.url, ca=place.ca) as transport:
         with pytest.raises(Unreachable, match="127.0.0.1"):
-            await ask(transport)
+            await send_call(transport)
     async with (
         Server(ok, tls=place.here) as server,
         transport_to(f"https://localhost:{server.port}", ca=place.ca) as transport,
     ):
-        assert (await ask(transport)).status == 200
+        assert (await send_call(transport)).status == 200
 
 
 # --- client certificates ----------------------------------------------------------------------------------------------
@@ -154,21 +154,21 @@ def showing(identity: Identity) -> ClientCertificate:
     return ClientCertificate(identity.certificate, identity.key)
 
 
-async def test_a_client_certificate_says_who_asks(place: Place):
-    async with Server(who, tls=place.here) as server:
+async def test_a_client_certificate_authenticates_the_client(place: Place):
+    async with Server(common_name, tls=place.here) as server:
         async with transport_to(server.url, ca=place.ca, credentials=showing(place.eve)) as transport:
-            assert (await ask(transport)).body == b"eve"
+            assert (await send_call(transport)).body == b"eve"
         async with transport_to(server.url, ca=place.ca) as transport:
-            assert (await ask(transport)).body == b"nobody"
+            assert (await send_call(transport)).body == b"nobody"
 
 
-async def test_a_client_certificate_that_the_server_does_not_trust_is_told(place: Place, elsewhere: Place):
+async def test_a_client_certificate_that_the_server_rejects_is_reported(place: Place, elsewhere: Place):
     async with (
-        Server(who, tls=place.here) as server,
+        Server(common_name, tls=place.here) as server,
         transport_to(server.url, ca=place.ca, credentials=showing(elsewhere.eve)) as transport,
     ):
         with pytest.raises(Unreachable, match="TLS|connection"):
-            await ask(transport)
+            await send_call(transport)
 
 
 class Changing(Anonymous):
@@ -193,18 +193,18 @@ async def test_a_refused_certificate_is_replaced_over_a_new_connection(place: Pl
         Server(only_bob, tls=place.here) as server,
         transport_to(server.url, ca=place.ca, credentials=Changing(place.eve, place.bob)) as transport,
     ):
-        assert (await ask(transport)).status == 200
-        await turn_until(lambda: transport._pool.size == 1)
+        assert (await send_call(transport)).status == 200
+        await loop_until(lambda: transport._pool.size == 1)
 
 
-async def test_a_certificate_and_key_that_do_not_fit_are_told(place: Place):
+async def test_a_certificate_and_key_that_do_not_match_are_reported(place: Place):
     mixed = ClientCertificate(place.eve.certificate, place.bob.key)
     async with transport_to("https://127.0.0.1:1", ca=place.ca, credentials=mixed) as transport:
         with pytest.raises(ConfigError, match="certificate and its key"):
-            await ask(transport)
+            await send_call(transport)
 
 
-async def test_an_encrypted_key_is_refused_instead_of_asking_on_the_terminal(place: Place):
+async def test_an_encrypted_key_is_refused_instead_of_prompting_on_the_terminal(place: Place):
     locked = ClientCertificate(place.eve.certificate, b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n")
     with pytest.raises(ConfigError, match="encrypted"):
         await ClientTls(Config(server="https://kube", credentials=locked)).context()
@@ -222,13 +222,13 @@ async def test_an_authority_that_is_rotated_is_trusted_from_the_next_connection_
     await put(file, elsewhere.ca)
     async with Server(ok, tls=place.here) as server, transport_to(server.url, ca_file=file) as transport:
         with pytest.raises(Unreachable, match="not trusted"):
-            await ask(transport)
+            await send_call(transport)
         await put(file, elsewhere.ca + place.ca)
-        assert (await ask(transport)).body == b"ok"
+        assert (await send_call(transport)).body == b"ok"
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "half"])
-async def test_a_file_that_is_damaged_leaves_the_last_authority_in_use(place, tmp_path, damage, caplog):
+async def test_a_damaged_file_leaves_the_last_authority_in_use(place, tmp_path, damage, caplog):
     file = tmp_path / "ca.crt"
     await put(file, place.ca)
     tls = ClientTls(Config(server="https://kube", ca_file=file))
@@ -239,19 +239,19 @@ async def test_a_file_that_is_damaged_leaves_the_last_authority_in_use(place, tm
     else:
         await put(file, b"" if damage == "empty" else place.ca[:200])
     assert await tls.context() is first
-    assert "last ones stay in use" in caplog.text
+    assert "keeping the last ones" in caplog.text
     await put(file, place.ca + b"\n")
     assert await tls.context() is not first
 
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage", "\N{SNOWMAN}".encode()])
-async def test_an_authority_that_was_never_readable_is_told(tmp_path, content):
+async def test_an_authority_that_was_never_readable_is_reported(tmp_path, content):
     file = tmp_path / "ca.crt"
     if content is not None:
         await put(file, content)
     async with transport_to("https://127.0.0.1:1", ca_file=file) as transport:
         with pytest.raises(ConfigError, match="certificate authority of https://127.0.0.1:1") as caught:
-            await ask(transport)
+            await send_call(transport)
         assert str(file) in str(caught.value)
 
 
@@ -273,17 +273,17 @@ async def test_an_authority_need_not_be_the_root_of_its_chain(place: Place):
     assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
-async def test_a_server_that_does_not_say_goodbye_holds_nobody_up(place: Place):
-    async def talk(caller: Caller) -> None:
-        await caller.request()
-        caller.answer()
-        cast("asyncio.Transport", caller.writer.transport).pause_reading()
+async def test_a_server_without_close_notify_does_not_block_closing(place: Place):
+    async def script(connection: RawConnection) -> None:
+        await connection.request()
+        connection.respond()
+        cast("asyncio.Transport", connection.writer.transport).pause_reading()
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            caller.writer.transport.abort()
+            connection.writer.transport.abort()
 
-    async with raw_server(talk, ssl=place.here) as server:
+    async with raw_server(script, ssl=place.here) as server:
         url = f"https://127.0.0.1:{server.port}"
         async with transport_to(url, ca=place.ca, limits=PoolLimits(close_within=0.01)) as transport:
-            assert (await ask(transport)).body == b"ok"
+            assert (await send_call(transport)).body == b"ok"

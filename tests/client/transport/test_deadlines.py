@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from levelset.client.transport.deadlines import Deadlines
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 
 
 async def wait(deadlines: Deadlines, within: float) -> float | None:
@@ -21,14 +21,14 @@ async def wait(deadlines: Deadlines, within: float) -> float | None:
 
 
 @virtual
-async def test_each_call_ends_at_its_own_time():
+async def test_each_call_expires_at_its_own_time():
     deadlines = Deadlines()
     assert await asyncio.gather(*[wait(deadlines, within) for within in (3, 1, 2, 1)]) == [3, 1, 2, 1]
     deadlines.close()
 
 
 @virtual
-async def test_a_call_that_is_done_is_left_alone():
+async def test_a_finished_call_does_not_expire():
     deadlines = Deadlines()
     deadlines.stop(deadlines.start(asyncio.get_running_loop().time() + 1))
     await asyncio.sleep(5)
@@ -36,7 +36,7 @@ async def test_a_call_that_is_done_is_left_alone():
 
 
 @virtual
-async def test_who_was_cancelled_from_outside_stays_cancelled():
+async def test_a_task_cancelled_from_outside_stays_cancelled():
     deadlines = Deadlines()
     task = asyncio.create_task(wait(deadlines, 5))
     await asyncio.sleep(1)
@@ -77,21 +77,21 @@ class Awaited:
 
 
 @virtual
-async def test_answers_are_found_when_it_is_time_for_them():
-    answers = [Awaited(when) for when in (5, 2, 9, 2)]
-    deadlines = Deadlines(lambda: [one for one in answers if one.late is None])
-    for one in answers:
-        deadlines.look_at(one.when)
-        assert deadlines.rings <= one.when
+async def test_pending_responses_expire_at_their_time():
+    responses = [Awaited(when) for when in (5, 2, 9, 2)]
+    deadlines = Deadlines(lambda: [one for one in responses if one.late is None])
+    for one in responses:
+        deadlines.schedule(one.when)
+        assert deadlines.next_expiry <= one.when
     assert await wait(deadlines, 3) == 3
-    answers.pop(2)
+    responses.pop(2)
     await asyncio.sleep(100)
-    assert [one.late for one in answers] == [5, 2, 2]
-    assert deadlines.rings == float("inf")
+    assert [one.late for one in responses] == [5, 2, 2]
+    assert deadlines.next_expiry == float("inf")
 
 
 @virtual
-async def test_no_limit_is_one_that_never_comes():
+async def test_an_infinite_deadline_never_expires():
     deadlines = Deadlines()
     task = asyncio.create_task(wait(deadlines, float("inf")))
     assert await wait(deadlines, 10) == 10
@@ -102,7 +102,7 @@ async def test_no_limit_is_one_that_never_comes():
 
 
 @virtual
-async def test_the_timer_is_shared_and_let_go_of():
+async def test_the_timer_is_shared_and_cancelled_on_close():
     deadlines = Deadlines()
     for _ in range(1000):
         deadlines.stop(deadlines.start(30))

@@ -6,37 +6,45 @@ import pytest
 
 from levelset.client.transport.pool import PoolLimits
 from levelset.errors import ConfigError, TimedOut, Unreachable
-from tests.client.clock import virtual
-from tests.client.wires import Caller, ask, listen, post, raw_server, transport_to, turn_until
+from tests.client.transport.raw_server import (
+    RawConnection,
+    listen,
+    loop_until,
+    post,
+    raw_server,
+    send_call,
+    transport_to,
+)
+from tests.client.transport.virtual_time import virtual
 
 
-async def friendly(caller: Caller) -> None:
-    """Tells in every answer which connection it came over."""
+async def friendly(connection: RawConnection) -> None:
+    """Responds with the number of the connection."""
     while True:
-        await caller.request()
-        caller.answer(b"%d" % caller.number)
+        await connection.request()
+        connection.respond(b"%d" % connection.number)
 
 
-async def test_a_connection_is_used_again():
+async def test_a_connection_is_reused():
     async with raw_server(friendly) as server, transport_to(server.url) as transport:
-        assert [(await ask(transport)).body for _ in range(5)] == [b"1"] * 5
+        assert [(await send_call(transport)).body for _ in range(5)] == [b"1"] * 5
         assert (server.connections, transport._pool.idle) == (1, 1)
 
 
-async def test_calls_at_the_same_time_have_a_connection_each():
+async def test_concurrent_calls_have_a_connection_each():
     async with raw_server(friendly) as server, transport_to(server.url) as transport:
-        answers = await asyncio.gather(*[ask(transport) for _ in range(10)])
-        assert len({answer.body for answer in answers}) == 10
+        responses = await asyncio.gather(*[send_call(transport) for _ in range(10)])
+        assert len({response.body for response in responses}) == 10
         assert server.connections == transport._pool.idle == 10
 
 
-async def test_more_calls_than_connections_take_turns():
+async def test_calls_beyond_the_connection_limit_wait():
     async with (
         raw_server(friendly) as server,
         transport_to(server.url, limits=PoolLimits(connections=3)) as transport,
     ):
-        answers = await asyncio.gather(*[ask(transport) for _ in range(50)])
-        assert [answer.status for answer in answers] == [200] * 50
+        responses = await asyncio.gather(*[send_call(transport) for _ in range(50)])
+        assert [response.status for response in responses] == [200] * 50
         assert server.connections == 3
 
 
@@ -45,39 +53,39 @@ async def test_no_more_than_the_limit_stay_idle():
         raw_server(friendly) as server,
         transport_to(server.url, limits=PoolLimits(idle=2)) as transport,
     ):
-        await asyncio.gather(*[ask(transport) for _ in range(5)])
-        await turn_until(lambda: transport._pool.size == 2)
+        await asyncio.gather(*[send_call(transport) for _ in range(5)])
+        await loop_until(lambda: transport._pool.size == 2)
         assert transport._pool.idle == 2
 
 
-async def test_streams_do_not_keep_other_calls_waiting():
-    async def talk(caller: Caller) -> None:
+async def test_streams_do_not_block_other_calls():
+    async def script(connection: RawConnection) -> None:
         while True:
-            first, _, _ = await caller.request()
+            first, _, _ = await connection.request()
             if "watch" in first:
-                caller.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                connection.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             else:
-                caller.answer()
+                connection.respond()
 
-    async with listen(talk, limits=PoolLimits(connections=1)) as transport:
-        streams = [await ask(transport, "/watch", is_stream=True) for _ in range(5)]
-        assert (await ask(transport)).body == b"ok"
+    async with listen(script, limits=PoolLimits(connections=1)) as transport:
+        streams = [await send_call(transport, "/watch", is_stream=True) for _ in range(5)]
+        assert (await send_call(transport)).body == b"ok"
         for stream in streams:
-            await stream.pieces.aclose()
+            await stream.stream.aclose()
 
 
-async def test_who_is_cancelled_while_he_waits_his_turn_takes_nobody_elses():
+async def test_a_call_cancelled_while_waiting_does_not_consume_a_permit():
     gate = asyncio.Event()
 
-    async def talk(caller: Caller) -> None:
+    async def script(connection: RawConnection) -> None:
         while True:
-            await caller.request()
+            await connection.request()
             await gate.wait()
-            caller.answer()
+            connection.respond()
 
-    async with listen(talk, limits=PoolLimits(connections=1)) as transport:
-        first, second, third = (asyncio.create_task(ask(transport)) for _ in range(3))
-        await turn_until(lambda: len(transport._pool._turns) == 2)
+    async with listen(script, limits=PoolLimits(connections=1)) as transport:
+        first, second, third = (asyncio.create_task(send_call(transport)) for _ in range(3))
+        await loop_until(lambda: len(transport._pool._waiters) == 2)
         gate.set()
         second.cancel()
         assert (await first).status == (await third).status == 200
@@ -85,28 +93,28 @@ async def test_who_is_cancelled_while_he_waits_his_turn_takes_nobody_elses():
 
 
 @virtual
-async def test_waiting_for_a_turn_counts_as_waiting_for_the_answer():
-    async with listen(Caller.wait_gone, limits=PoolLimits(connections=1)) as transport:
-        first = asyncio.create_task(ask(transport, timeout=10))
-        await turn_until(lambda: transport._pool.size == 1)
+async def test_waiting_for_a_permit_counts_against_the_timeout():
+    async with listen(RawConnection.wait_gone, limits=PoolLimits(connections=1)) as transport:
+        first = asyncio.create_task(send_call(transport, timeout=10))
+        await loop_until(lambda: transport._pool.size == 1)
         with pytest.raises(TimedOut, match="was not reached within 2 seconds") as caught:
-            await ask(transport, timeout=2)
+            await send_call(transport, timeout=2)
         assert not caught.value.is_sent
-        with pytest.raises(TimedOut, match="did not answer within 10 seconds"):
+        with pytest.raises(TimedOut, match="did not respond within 10 seconds"):
             await first
 
 
 @virtual
-async def test_a_connection_that_was_idle_for_long_is_closed():
+async def test_a_connection_that_is_idle_for_too_long_is_closed():
     async with (
         raw_server(friendly) as server,
         transport_to(server.url, limits=PoolLimits(idle_within=50)) as transport,
     ):
-        await ask(transport)
+        await send_call(transport)
         await asyncio.sleep(30)
-        await asyncio.gather(ask(transport), ask(transport))
+        await asyncio.gather(send_call(transport), send_call(transport))
         await asyncio.sleep(30)
-        await ask(transport)
+        await send_call(transport)
         assert transport._pool.size == 2
         await asyncio.sleep(30)
         assert transport._pool.size == 1
@@ -115,31 +123,31 @@ async def test_a_connection_that_was_idle_for_long_is_closed():
         assert transport._pool._timer is None
 
 
-async def curt(caller: Caller) -> None:
-    """Answers one request as if the connection would stay, and closes it."""
-    await caller.request()
-    caller.answer(b"%d" % caller.number)
+async def curt(connection: RawConnection) -> None:
+    """Responds to one request as if the connection would stay open, and closes it."""
+    await connection.request()
+    connection.respond(b"%d" % connection.number)
 
 
-async def test_a_connection_that_the_server_has_closed_is_not_used_again():
+async def test_a_connection_that_the_server_has_closed_is_not_reused():
     async with raw_server(curt) as server, transport_to(server.url) as transport:
         for number in range(1, 4):
             assert (await post(transport)).body == b"%d" % number
-            await turn_until(lambda: transport._pool.size == 0)
+            await loop_until(lambda: transport._pool.size == 0)
 
 
-async def test_not_even_if_nobody_has_noticed_yet():
+async def test_not_even_if_the_event_loop_has_not_noticed_yet():
     closed = asyncio.Event()
 
-    async def talk(caller: Caller) -> None:
-        await caller.request()
-        caller.answer(b"%d" % caller.number)
-        await caller.writer.drain()
-        caller.writer.write_eof()
+    async def script(connection: RawConnection) -> None:
+        await connection.request()
+        connection.respond(b"%d" % connection.number)
+        await connection.writer.drain()
+        connection.writer.write_eof()
         closed.set()
-        await caller.wait_gone()
+        await connection.wait_gone()
 
-    async with raw_server(talk) as server, transport_to(server.url) as transport:
+    async with raw_server(script) as server, transport_to(server.url) as transport:
         for number in range(1, 4):
             closed.clear()
             # The event loop has had no turn between the server's end and the next call.
@@ -148,95 +156,95 @@ async def test_not_even_if_nobody_has_noticed_yet():
         assert server.connections == 3
 
 
-async def test_a_server_that_says_408_while_nobody_asks_closes_only_an_idle_connection():
+async def test_an_unsolicited_408_closes_only_the_idle_connection():
     said = asyncio.Event()
 
-    async def talk(caller: Caller) -> None:
-        await caller.request()
-        caller.answer(b"%d" % caller.number)
-        caller.answer(b"", "408 Request Timeout", "Connection: close")
+    async def script(connection: RawConnection) -> None:
+        await connection.request()
+        connection.respond(b"%d" % connection.number)
+        connection.respond(b"", "408 Request Timeout", "Connection: close")
         said.set()
 
-    async with raw_server(talk) as server, transport_to(server.url) as transport:
+    async with raw_server(script) as server, transport_to(server.url) as transport:
         for number in range(1, 4):
             assert (await post(transport)).body == b"%d" % number
         assert server.connections == 3
 
 
 def after_the_first(second: bytes):
-    """Answers the first request on the first connection; hears a second one, says something else, and closes."""
+    """Responds to the first request on the first connection; reads a second one, writes other bytes, and closes."""
 
-    async def talk(caller: Caller) -> None:
-        await caller.request()
-        caller.answer(b"%d" % caller.number)
-        await caller.request()
-        if caller.number > 1:
-            caller.answer(b"%d" % caller.number)
-        caller.say(second)
+    async def script(connection: RawConnection) -> None:
+        await connection.request()
+        connection.respond(b"%d" % connection.number)
+        await connection.request()
+        if connection.number > 1:
+            connection.respond(b"%d" % connection.number)
+        connection.write(second)
 
-    return talk
+    return script
 
 
-async def test_a_kept_connection_that_dies_under_a_read_is_replaced_without_a_word():
+async def test_a_read_on_a_dead_pooled_connection_is_repeated_on_a_new_one():
     async with listen(after_the_first(b"")) as transport:
-        assert [(await ask(transport)).body for _ in range(2)] == [b"1", b"2"]
+        assert [(await send_call(transport)).body for _ in range(2)] == [b"1", b"2"]
 
 
-async def test_a_kept_connection_that_dies_under_a_write_is_told_because_it_may_have_been_done():
+async def test_a_write_on_a_dead_pooled_connection_is_reported_because_it_may_have_taken_effect():
     async with listen(after_the_first(b"")) as transport:
         await post(transport)
-        with pytest.raises(Unreachable, match="may have been done or not") as caught:
+        with pytest.raises(Unreachable, match="may have taken effect") as caught:
             await post(transport)
         assert caught.value.is_sent
 
 
-async def test_a_kept_connection_that_answers_408_has_not_read_the_request():
+async def test_a_pooled_connection_with_a_408_has_not_read_the_request():
     late = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     async with listen(after_the_first(late)) as transport:
         assert [(await post(transport)).body for _ in range(2)] == [b"1", b"2"]
 
 
-async def test_a_read_that_was_answered_in_part_is_not_repeated_in_secret():
+async def test_a_read_with_a_partial_response_is_not_repeated():
     async with listen(after_the_first(b"HTTP/1.1 200 OK\r\n")) as transport:
-        await ask(transport)
-        with pytest.raises(Unreachable, match="in the middle of its answer"):
-            await ask(transport)
+        await send_call(transport)
+        with pytest.raises(Unreachable, match="in the middle of its response"):
+            await send_call(transport)
 
 
-async def test_a_new_connection_that_dies_is_told_at_once():
-    async def talk(caller: Caller) -> None:
-        await caller.request()
+async def test_a_new_connection_that_dies_is_reported_at_once():
+    async def script(connection: RawConnection) -> None:
+        await connection.request()
 
-    async with raw_server(talk) as server, transport_to(server.url) as transport:
-        with pytest.raises(Unreachable, match="before it answered"):
-            await ask(transport)
+    async with raw_server(script) as server, transport_to(server.url) as transport:
+        with pytest.raises(Unreachable, match="before it responded"):
+            await send_call(transport)
         assert server.connections == 1
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_closing_ends_what_is_under_way():
-    heard = asyncio.Event()
+async def test_closing_ends_calls_in_flight():
+    received = asyncio.Event()
 
-    async def talk(caller: Caller) -> None:
-        first, _, _ = await caller.request()
+    async def script(connection: RawConnection) -> None:
+        first, _, _ = await connection.request()
         if "watch" in first:
-            caller.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            connection.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         else:
-            heard.set()
-        await caller.wait_gone()
+            received.set()
+        await connection.wait_gone()
 
-    async with listen(talk, limits=PoolLimits(connections=1)) as transport:
-        stream = await ask(transport, "/watch", is_stream=True)
-        calls = [asyncio.create_task(ask(transport)) for _ in range(2)]
-        await heard.wait()
+    async with listen(script, limits=PoolLimits(connections=1)) as transport:
+        stream = await send_call(transport, "/watch", is_stream=True)
+        calls = [asyncio.create_task(send_call(transport)) for _ in range(2)]
+        await received.wait()
         await transport.aclose()
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
             assert isinstance(outcome, Unreachable)
             assert "the client was closed" in str(outcome)
         with pytest.raises(Unreachable, match="the client was closed"):
-            await anext(aiter(stream.pieces))
+            await anext(aiter(stream.stream))
         assert transport._pool.size == 0
 
 
@@ -245,55 +253,55 @@ async def test_after_closing_nothing_is_sent():
         await transport.aclose()
         await transport.aclose()
         with pytest.raises(Unreachable, match="the client was closed") as caught:
-            await ask(transport)
+            await send_call(transport)
         assert not caught.value.is_sent
         assert server.connections == 0
 
 
 async def test_closing_ends_an_attempt_to_connect():
-    # Nobody answers a handshake here: the connection is taken by the system, and no word is ever said.
+    # No handshake is ever answered: the system accepts the connection, and the server never reads.
     async with (
-        raw_server(Caller.wait_gone) as server,
+        raw_server(RawConnection.wait_gone) as server,
         transport_to(f"https://127.0.0.1:{server.port}", insecure=True) as transport,
     ):
-        call = asyncio.create_task(ask(transport))
-        await turn_until(lambda: server.connections == 1)
+        call = asyncio.create_task(send_call(transport))
+        await loop_until(lambda: server.connections == 1)
         await transport.aclose()
         with pytest.raises(Unreachable, match="the client was closed"):
             await call
 
 
-async def test_a_cancelled_call_takes_its_connection_with_it():
+async def test_a_cancelled_call_closes_its_connection():
     gone = asyncio.Event()
 
-    async def talk(caller: Caller) -> None:
-        await caller.request()
-        await caller.wait_gone()
+    async def script(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.wait_gone()
         gone.set()
 
-    async with raw_server(talk) as server, transport_to(server.url) as transport:
-        call = asyncio.create_task(ask(transport))
-        await turn_until(lambda: server.connections == 1)
+    async with raw_server(script) as server, transport_to(server.url) as transport:
+        call = asyncio.create_task(send_call(transport))
+        await loop_until(lambda: server.connections == 1)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         await gone.wait()
-        await turn_until(lambda: transport._pool.size == 0)
+        await loop_until(lambda: transport._pool.size == 0)
 
 
-async def test_a_call_that_is_cancelled_when_its_answer_is_there_leaves_the_connection_to_others():
+async def test_a_call_cancelled_after_its_response_returns_the_connection_to_the_pool():
     async with raw_server(friendly) as server, transport_to(server.url) as transport:
-        await ask(transport)
-        call = asyncio.create_task(ask(transport))
-        await turn_until(lambda: transport._pool.idle == 0)
-        await turn_until(lambda: transport._pool.idle == 1 or call.done())
+        await send_call(transport)
+        call = asyncio.create_task(send_call(transport))
+        await loop_until(lambda: transport._pool.idle == 0)
+        await loop_until(lambda: transport._pool.idle == 1 or call.done())
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        assert (await ask(transport)).body == b"1"
+        assert (await send_call(transport)).body == b"1"
 
 
 @pytest.mark.parametrize("limit", ["connections", "idle_within", "connect_within", "close_within", "head_bytes"])
-def test_a_limit_of_nothing_makes_no_sense(limit: str):
+def test_a_limit_of_zero_is_refused(limit: str):
     with pytest.raises(ConfigError, match=limit):
         PoolLimits(**{limit: 0})
     assert PoolLimits(idle=0).idle == 0

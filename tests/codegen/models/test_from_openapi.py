@@ -1,4 +1,4 @@
-"""Classes out of the documents that a server publishes, here our own."""
+"""Classes generated from the OpenAPI documents of a server."""
 
 import asyncio
 import json
@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from levelset.apiserver import ApiServer
-from levelset.apiserver.package_data import read_data
+from levelset.apiserver.package_data import load_package_data
 from levelset.codegen.models.from_openapi import models_from_openapi
 from levelset.errors import BadObject
 from levelset.http import Headers, Request
 from levelset.kinds.core_v1 import PodTemplateSpec
 from levelset.kinds.meta_v1 import LabelSelector
 from levelset.objects import decode, decode_tree, definition_of, encode, encode_tree
-from tests.codegen.comparing import check_text
-from tests.codegen.gadgets import crd
+from tests.codegen.golden_files import check_text
 from tests.codegen.public_crds import document, load
-from tests.codegen.random_objects import Maker, lost
+from tests.codegen.random_objects import ObjectGenerator, lost
+from tests.codegen.sample_crd import crd
 
 CERTIFICATES = document("certificates.cert-manager.io")
 SERVICES = document("virtualservices.networking.istio.io")
@@ -25,7 +25,7 @@ SERVICES = document("virtualservices.networking.istio.io")
 
 @pytest.fixture(scope="module", autouse=True)
 def _loaded() -> None:
-    read_data()
+    load_package_data()
 
 
 @pytest.fixture
@@ -36,23 +36,23 @@ async def server():
     await made.stop()
 
 
-async def ask(server: ApiServer, path: str, body: Any = None) -> Any:
+async def send(server: ApiServer, path: str, body: Any = None) -> Any:
     headers = Headers({"authorization": f"Bearer {server.token}", "content-type": "application/json"})
     data = b"" if body is None else json.dumps(body).encode()
-    answer: Any = server.handle(Request("GET" if body is None else "POST", path, "", headers, data))
-    found = answer if hasattr(answer, "body") else await answer
+    response: Any = server.handle(Request("GET" if body is None else "POST", path, "", headers, data))
+    found = response if hasattr(response, "body") else await response
     return json.loads(found.body)
 
 
 async def install(server: ApiServer, definition: Any) -> None:
-    made = await ask(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    made = await send(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     assert made["kind"] == "CustomResourceDefinition", made
 
 
 async def generate(server: ApiServer, group: str, version: str) -> str:
     path = f"apis/{group}/{version}" if group else f"api/{version}"
-    listed = await ask(server, f"/{path}")
-    found = await ask(server, f"/openapi/v3/{path}")
+    listed = await send(server, f"/{path}")
+    found = await send(server, f"/openapi/v3/{path}")
     (text,) = models_from_openapi(found, group=group, version=version, resources=listed["resources"]).values()
     return text
 
@@ -65,21 +65,21 @@ async def test_a_custom_kind_of_a_live_server_becomes_a_class(server):
     assert (found.plural, found.short_names, found.categories) == ("certificates", ("cert", "certs"), ("cert-manager",))
 
 
-async def test_objects_go_unharmed_through_classes_of_a_live_server(server):
+async def test_objects_round_trip_through_classes_of_a_live_server(server):
     await install(server, SERVICES)
     kind = load("generated_istio", await generate(server, "networking.istio.io", "v1")).VirtualService
     versions = {one["name"]: one["schema"]["openAPIV3Schema"] for one in SERVICES["spec"]["versions"]}
     schema = versions["v1"]
     for seed in range(5):
-        data = encode_tree(Maker(seed=seed).object(schema, "networking.istio.io/v1", "VirtualService"))
+        data = encode_tree(ObjectGenerator(seed=seed).object(schema, "networking.istio.io/v1", "VirtualService"))
         assert encode(decode(kind, data)) == data
-    tree = Maker(full=True).object(schema, "networking.istio.io/v1", "VirtualService")
+    tree = ObjectGenerator(full=True).object(schema, "networking.istio.io/v1", "VirtualService")
     found = decode(kind, encode_tree(tree))
     made = kind(metadata=found.metadata, spec=found.spec, status=found.status)
     assert lost(tree, decode_tree(encode_tree(made))) == []
 
 
-async def test_parts_of_built_in_kinds_are_the_classes_that_are_there(server):
+async def test_parts_of_builtin_kinds_are_the_existing_classes(server):
     module = load("generated_apps", await generate(server, "apps", "v1"))
     assert module.PodTemplateSpec is PodTemplateSpec
     assert module.LabelSelector is LabelSelector
@@ -87,16 +87,16 @@ async def test_parts_of_built_in_kinds_are_the_classes_that_are_there(server):
     assert definition_of(module.Deployment).short_names == ("deploy",)
 
 
-async def test_without_discovery_the_paths_tell_plural_and_scope(server):
-    found = await ask(server, "/openapi/v3/apis/rbac.authorization.k8s.io/v1")
+async def test_without_discovery_plural_and_scope_come_from_the_paths(server):
+    found = await send(server, "/openapi/v3/apis/rbac.authorization.k8s.io/v1")
     (text,) = models_from_openapi(found, group="rbac.authorization.k8s.io", version="v1").values()
     module = load("generated_rbac", text)
     assert definition_of(module.ClusterRole).scope == "Cluster"
     assert definition_of(module.Role).plural == "roles"
 
 
-async def test_only_the_kinds_that_are_asked_for_are_written(server):
-    found = await ask(server, "/openapi/v3/apis/apps/v1")
+async def test_only_the_requested_kinds_are_generated(server):
+    found = await send(server, "/openapi/v3/apis/apps/v1")
     files = models_from_openapi(found, group="apps", version="v1", kinds=["ReplicaSet"])
     assert list(files) == ["apps_v1.py"]
     module = load("generated_replicas", files["apps_v1.py"])
@@ -107,8 +107,8 @@ async def test_only_the_kinds_that_are_asked_for_are_written(server):
 
 
 @pytest.mark.parametrize("broken", [None, {}, {"components": {"schemas": []}}, {"components": 7}])
-def test_what_is_no_document_is_refused(broken):
-    with pytest.raises(BadObject, match="this is no OpenAPI v3 document of example.dev/v1"):
+def test_an_invalid_document_is_refused(broken):
+    with pytest.raises(BadObject, match="this is not an OpenAPI v3 document of example.dev/v1"):
         models_from_openapi(broken, group="example.dev", version="v1")
 
 
@@ -120,7 +120,7 @@ def schemas(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_definitions_may_lead_back_to_themselves_and_share_their_last_word():
+def test_definitions_may_be_recursive_and_share_their_last_word():
     tree = {
         "type": "object",
         "properties": {
@@ -141,12 +141,12 @@ def test_definitions_may_lead_back_to_themselves_and_share_their_last_word():
     assert decode(module.Gadget, encode(made)) == made
 
 
-def test_a_definition_that_is_missing_is_named_with_the_place_that_needs_it():
+def test_a_missing_definition_is_reported_with_its_location():
     with pytest.raises(BadObject, match=r"OpenAPI of example.dev/v1 at Gadget.spec: it refers to dev.example.v1.Tree"):
         models_from_openapi(schemas(), group="example.dev", version="v1")
 
 
-async def test_an_awkward_kind_gives_the_same_members_by_both_ways(server):
+async def test_crd_and_openapi_give_the_same_members(server):
     definition = crd()
     definition["spec"]["versions"] = definition["spec"]["versions"][:1]
     await install(server, definition)

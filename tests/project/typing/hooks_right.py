@@ -4,7 +4,16 @@ from typing import assert_type
 
 from levelset import GroupVersionKind, Resource, Spec, Unstructured
 from levelset.apiserver import ApiServer
-from levelset.runtime.webhook import Hook, Match, Review, Webhook, Webhooks, converts, defaults, validates
+from levelset.runtime.webhook import (
+    AdmissionHook,
+    MatchCondition,
+    Review,
+    Webhook,
+    Webhooks,
+    converts,
+    defaults,
+    validates,
+)
 
 
 class WebsiteSpec(Spec):
@@ -38,7 +47,7 @@ async def check_later(site: Website) -> None:
     pass
 
 
-def look(pod: Unstructured) -> None:
+def check_exec(pod: Unstructured) -> None:
     pass
 
 
@@ -50,12 +59,12 @@ def downgrade(site: Website) -> OldWebsite:
     return OldWebsite(metadata=site.metadata, spec=site.spec)
 
 
-assert_type(defaults(Website, change, change_later, timeout=5), Hook)
-running = Match[Website]("running", "object.spec.replicas > 0", lambda review: review.new.spec.replicas > 0)
+assert_type(defaults(Website, change, change_later, timeout=5), AdmissionHook)
+running = MatchCondition[Website]("running", "object.spec.replicas > 0", lambda review: review.new.spec.replicas > 0)
 hooks = [
     defaults(Website, change, on="create"),
     validates(Website, check, check_later, on=("create", "delete"), when=[running, lambda review: review.dry_run]),
-    validates(GroupVersionKind("", "v1", "Pod"), look, on="connect", subresources="exec"),
+    validates(GroupVersionKind("", "v1", "Pod"), check_exec, on="connect", subresources="exec"),
     converts(Website, OldWebsite, to_hub=upgrade, from_hub=downgrade),
 ]
 assert_type(Webhooks(*hooks, [hooks]), Webhooks)

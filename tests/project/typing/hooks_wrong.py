@@ -29,13 +29,13 @@ def other(site: OldWebsite) -> None:
     pass
 
 
-def look(pod: Unstructured) -> None:
+def check_exec(pod: Unstructured) -> None:
     pass
 
 
 defaults(Website, check)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
 validates(Website, other)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
-validates(Website, look)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+validates(Website, check_exec)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
 validates(Website, check, on="creates")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
 validates(Website, check, timout=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 converts(Website, OldWebsite, to_hub=change, from_hub=change)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,8 @@
 
 from typing import Annotated, assert_type
 
-from levelset import Condition, LabelSelector, Meta, Model, Quantity, Ref, Resource, Spec, Status, decode, replace
+from levelset import Condition, LabelSelector, Meta, Quantity, Ref, Resource, Spec, Status, decode, replace
+from levelset.objects import Model
 
 
 class Port(Model):

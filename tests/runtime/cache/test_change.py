@@ -5,9 +5,9 @@ from typing import Any
 from levelset.client.object_types import View, view_of
 from levelset.objects import GroupVersionKind, Ref, Unstructured
 from levelset.runtime.cache.change import Change
-from tests.runtime.cache.shelf import VIEW, Site, kept_site
+from tests.runtime.cache.sites import VIEW, Site, cached_site
 
-OLD, NEW = kept_site("a", 1), kept_site("a", 2, image="caddy")
+OLD, NEW = cached_site("a", 1), cached_site("a", 2, image="caddy")
 
 
 def test_a_change_shows_the_old_and_the_new_object_and_says_which_it_is() -> None:
@@ -15,13 +15,13 @@ def test_a_change_shows_the_old_and_the_new_object_and_says_which_it_is() -> Non
     assert change.old is not None
     assert change.new is not None
     assert (change.old.object.spec.image, change.new.object.spec.image) == ("nginx", "caddy")
-    assert (change.ref, change.item.kept, change.is_recreated) == (Ref(Site, "a", "default"), NEW, False)
+    assert (change.ref, change.item.cached, change.is_recreated) == (Ref(Site, "a", "default"), NEW, False)
 
 
-def test_a_change_of_what_is_new_or_gone_has_one_side() -> None:
+def test_a_change_of_an_added_or_deleted_object_has_one_side() -> None:
     made, gone = Change("default/a", None, NEW, VIEW), Change("default/a", OLD, None, VIEW)
     assert (made.old, gone.new) == (None, None)
-    assert (made.kept, gone.kept) == (NEW, OLD)
+    assert (made.cached, gone.cached) == (NEW, OLD)
 
 
 def test_a_change_can_be_seen_with_another_class() -> None:

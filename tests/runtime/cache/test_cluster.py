@@ -1,4 +1,4 @@
-"""A cluster: what is declared, what may be read, and what a read says that cannot be answered."""
+"""The cluster: declarations, the sources of reads, and the errors of reads that cannot be served."""
 
 import asyncio
 from typing import Any
@@ -10,11 +10,11 @@ from levelset.client.client import Client
 from levelset.client.object_types import OnlyMetadata
 from levelset.errors import BadName, BadSelector, ConfigError, NotCached, NotFound, NotReady
 from levelset.objects import GroupVersionKind, Object, Ref, replace
-from levelset.runtime.cache.cluster import Cluster
+from levelset.runtime.cache.cluster import Cluster, cluster_sources, peek_cached
 from levelset.runtime.cache.index import Index, by_label
 from levelset.testing.mutation_guard import Mutated, mutation_guard
-from tests.apiserver.clock import virtual
-from tests.runtime.cache.held import CRD, Config, Website, config, open_bench, website
+from levelset.testing.virtual_time import virtual
+from tests.runtime.cache.cluster_bench import CRD, Config, Website, config, open_bench, website
 
 __all__: list[str] = []
 
@@ -35,9 +35,9 @@ by_value: Index[Config] = Index(Config, value_of)
 
 
 @virtual
-async def test_a_kind_that_nobody_declared_is_refused_and_no_watch_is_opened() -> None:
+async def test_a_read_of_an_undeclared_kind_is_rejected_and_opens_no_watch() -> None:
     async with open_bench() as bench:
-        with pytest.raises(NotCached, match="nobody declared this kind"):
+        with pytest.raises(NotCached, match="this kind is not declared"):
             await bench.cluster.get(BLOG)
         with pytest.raises(NotCached, match='read="live"'):
             await bench.cluster.list(Config)
@@ -45,7 +45,7 @@ async def test_a_kind_that_nobody_declared_is_refused_and_no_watch_is_opened() -
 
 
 @virtual
-async def test_a_kind_that_nobody_declared_is_read_live_if_the_cluster_is_told_so() -> None:
+async def test_an_undeclared_kind_is_read_live_with_undeclared_live() -> None:
     async with open_bench(undeclared="live") as bench:
         await bench.other.create(config("blog", "1"))
         assert (await bench.cluster.get(BLOG)).data == {"value": "1"}
@@ -55,7 +55,7 @@ async def test_a_kind_that_nobody_declared_is_read_live_if_the_cluster_is_told_s
 
 
 @virtual
-async def test_a_kind_that_nobody_declared_is_watched_if_the_cluster_is_told_so() -> None:
+async def test_an_undeclared_kind_is_declared_with_undeclared_watch() -> None:
     async with open_bench(undeclared="watch") as bench:
         await bench.other.create(config("blog", "1"))
         for _ in range(3):
@@ -77,26 +77,26 @@ async def test_excluded_kinds_are_read_live_and_all_writes_are_live() -> None:
 
 
 @virtual
-async def test_a_peek_shows_what_a_read_would_find_without_waiting() -> None:
+async def test_a_peek_returns_what_a_read_would_return_without_waiting() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()
-        (source,) = bench.cluster.sources
+        (source,) = cluster_sources(bench.cluster)
         await bench.client.create(config("blog", "1"))
-        assert bench.cluster.peek(source, "blog", "default") is None, "the own write is not there yet"
+        assert peek_cached(bench.cluster, source, "blog", "default") is None, "the own write is not there yet"
         found = await bench.cluster.get(BLOG)
-        peeks = [bench.cluster.peek(source, "blog", "default") for _ in range(64)]
-        kept = source.kept("default/blog")
-        assert kept is not None
-        assert kept.head.resource_version == found.metadata.resource_version
-        assert peeks.count(None) == 64 - peeks.count(kept) > 0, "now and then it is the turn of others"
-        assert peeks[0] is kept
+        peeks = [peek_cached(bench.cluster, source, "blog", "default") for _ in range(64)]
+        cached = source.cached("default/blog")
+        assert cached is not None
+        assert cached.head.resource_version == found.metadata.resource_version
+        assert peeks.count(None) == 64 - peeks.count(cached) > 0, "now and then it is the turn of others"
+        assert peeks[0] is cached
         await bench.cluster.aclose()
-        assert bench.cluster.peek(source, "blog", "default") is None
+        assert peek_cached(bench.cluster, source, "blog", "default") is None
 
 
 @virtual
-async def test_a_second_watch_of_a_kind_and_the_end_of_one_change_who_answers() -> None:
+async def test_opening_and_closing_a_second_watch_of_a_kind_changes_the_source_of_reads() -> None:
     async with open_bench() as bench:
         await bench.other.create(config("blog", "1"))
         async with bench.cluster.declare(Config) as first:
@@ -123,7 +123,7 @@ async def test_reads_outside_of_the_declared_namespaces_are_errors_that_name_the
 
 
 @virtual
-async def test_a_cluster_scoped_kind_knows_no_namespace_neither_declared_nor_read() -> None:
+async def test_namespaces_are_ignored_for_a_cluster_scoped_kind() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Namespace, namespace="default")
         assert (await bench.cluster.get(Namespace, "default", namespace="other")).name == "default"
@@ -132,7 +132,7 @@ async def test_a_cluster_scoped_kind_knows_no_namespace_neither_declared_nor_rea
 
 
 @virtual
-async def test_what_holds_all_serves_namespaces_labels_names_and_metadata() -> None:
+async def test_an_informer_of_all_objects_serves_namespaces_labels_names_and_metadata() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.other.create(config("a", "1", tier="x"))
@@ -187,7 +187,7 @@ async def test_a_list_by_index_cached_and_live() -> None:
 
 
 @virtual
-async def test_an_index_that_is_missing_and_a_field_that_cannot_be_told_are_clear_errors() -> None:
+async def test_a_missing_index_and_a_field_that_cannot_be_evaluated_are_clear_errors() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         with pytest.raises(ConfigError, match="value_of"):
@@ -210,14 +210,14 @@ async def test_the_first_of_a_list_or_none() -> None:
 
 
 @virtual
-async def test_reads_and_declarations_before_the_start_and_after_the_end_say_so() -> None:
+async def test_reads_and_declarations_outside_of_the_async_with_are_errors() -> None:
     server = ApiServer()
     await server.start(listen=False)
     async with await Client.connect(server) as client:
         cluster = Cluster(client)
-        with pytest.raises(NotReady, match="has not been started"):
+        with pytest.raises(NotReady, match="is not open yet"):
             await cluster.get(BLOG)
-        with pytest.raises(NotReady, match="has not been started"):
+        with pytest.raises(NotReady, match="is not open yet"):
             cluster.declare(Config)
         with pytest.raises(NotFound):
             await cluster.get(BLOG, read="live")
@@ -245,9 +245,9 @@ async def test_a_read_blocks_until_the_cache_is_filled_and_can_be_cancelled() ->
 
 
 @virtual
-async def test_a_kind_that_does_not_exist_shows_in_the_error_of_the_read_and_stops_nobody_else() -> None:
+async def test_a_missing_kind_is_the_cause_of_the_read_error_and_does_not_affect_other_kinds() -> None:
     class Missing(Object, api="missing.dev/v1"):
-        """Nobody serves this."""
+        """A kind that the server does not serve."""
 
     async with open_bench() as bench:
         bench.cluster.declare(Missing)
@@ -263,7 +263,7 @@ async def test_a_kind_that_does_not_exist_shows_in_the_error_of_the_read_and_sto
 
 
 @virtual
-async def test_a_kind_that_comes_later_is_read_as_soon_as_it_is_there() -> None:
+async def test_a_kind_that_is_installed_later_is_read_as_soon_as_it_exists() -> None:
     async with open_bench() as bench:
         await bench.other.delete(GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), CRD_NAME)
         await bench.server.idle()
@@ -293,7 +293,7 @@ async def test_a_declaration_can_be_closed_and_made_again() -> None:
 
 
 @virtual
-async def test_different_selectors_of_one_kind_have_informers_of_their_own() -> None:
+async def test_different_selectors_of_one_kind_have_different_informers() -> None:
     async with open_bench() as bench:
         for tier in "ab":
             bench.cluster.declare(Config, labels={"tier": tier})
@@ -321,7 +321,7 @@ async def test_all_readers_share_one_frozen_object_until_it_changes() -> None:
 
 
 @virtual
-async def test_who_writes_into_an_object_of_the_cache_is_caught() -> None:
+async def test_mutating_an_object_of_the_cache_is_detected() -> None:
     async with open_bench() as bench:
         await bench.other.create(config("blog", "1"))
         bench.cluster.declare(Config)
@@ -354,12 +354,12 @@ async def test_the_stats_of_all_informers_are_there_for_metrics() -> None:
 
 
 @virtual
-async def test_reads_of_a_kind_that_has_vanished_say_so_and_are_never_silently_old() -> None:
+async def test_reads_of_a_removed_kind_raise_and_are_never_silently_stale() -> None:
     async with open_bench() as bench:
         await bench.other.create(website("blog"))
         sites = bench.cluster.declare(Website)
         await bench.cluster.wait_ready(within=5)
-        bench.holding.cut()  # so that nobody hears of the objects going
+        bench.holding.cut()  # so that the watch does not see the objects deleted
         await bench.other.delete(Ref(CRDS, "websites.example.dev"))
         await asyncio.sleep(60)
         assert not sites.is_ready
@@ -376,7 +376,7 @@ async def test_reads_of_a_kind_that_has_vanished_say_so_and_are_never_silently_o
 
 
 @virtual
-async def test_reads_of_a_kind_that_comes_back_wait_for_it() -> None:
+async def test_reads_of_a_reinstalled_kind_wait_for_it() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Website)
         await bench.cluster.wait_ready(within=5)
@@ -391,37 +391,41 @@ async def test_reads_of_a_kind_that_comes_back_wait_for_it() -> None:
 
 
 @virtual
-async def test_a_way_to_read_that_is_misspelt_chooses_nothing() -> None:
+async def test_a_misspelt_read_mode_is_rejected() -> None:
     async with open_bench() as bench:
         slip: Any = "wach"
-        with pytest.raises(ConfigError, match="undeclared='wach' is no choice; there is: live, refuse, watch"):
+        with pytest.raises(
+            ConfigError, match="undeclared='wach' is not a valid choice; choose one of: live, refuse, watch"
+        ):
             Cluster(bench.client, undeclared=slip)
-        with pytest.raises(ConfigError, match="read='wach' is no choice; there is: cached, consistent, live, stale"):
+        with pytest.raises(
+            ConfigError, match="read='wach' is not a valid choice; choose one of: cached, consistent, live, stale"
+        ):
             await bench.cluster.list(Config, read=slip)
-        with pytest.raises(ConfigError, match="read='wach' is no choice"):
+        with pytest.raises(ConfigError, match="read='wach' is not a valid choice"):
             await bench.cluster.find(BLOG, read=slip)
 
 
 @virtual
-async def test_the_cache_of_a_client_of_one_namespace_does_not_pretend_to_know_the_others() -> None:
+async def test_the_cache_of_a_client_confined_to_a_namespace_does_not_serve_others() -> None:
     async with open_bench() as bench:
         await bench.other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "far"}})
         await bench.other.create(config("blog", "1"))
         await bench.other.create(config("blog", "2", namespace="far"))
         async with Cluster(bench.client.in_namespace("default")) as cluster:
-            with pytest.raises(ConfigError, match="for namespace default only, not far"):
+            with pytest.raises(ConfigError, match="confined to namespace default and cannot read namespace far"):
                 cluster.declare(Config, namespace="far")
             await cluster.declare(Config).wait_ready(10)
             assert [one.data["value"] for one in await cluster.list(Config) if one.name == "blog"] == ["1"]
             assert (await cluster.get(Config, "blog")).data == {"value": "1"}
-            with pytest.raises(NotCached, match="declared are: v1 ConfigMap in default"):
+            with pytest.raises(NotCached, match="declared scopes of this kind: v1 ConfigMap in default"):
                 await cluster.find(Config, "blog", namespace="far")
             with pytest.raises(NotCached):
                 await cluster.list(Config, namespace="far")
 
 
 @virtual
-async def test_who_reads_again_and_again_does_not_keep_out_the_change_that_is_waited_for() -> None:
+async def test_polling_the_cache_does_not_starve_the_watch() -> None:
     async with open_bench() as bench, bench.cluster.declare(Config) as handle:
         await bench.other.create(config("blog", "1"))
         await handle.wait_ready(10)
@@ -450,8 +454,8 @@ async def test_a_cluster_that_is_closed_or_was_never_started_is_never_ready() ->
 
 @virtual
 @pytest.mark.parametrize("name", ["", 5, b"blog"], ids=repr)
-async def test_a_cached_read_of_what_is_no_name_is_refused_as_a_live_one_is(name: Any) -> None:
+async def test_a_cached_read_with_an_invalid_name_is_rejected_as_a_live_one_is(name: Any) -> None:
     async with open_bench() as bench, bench.cluster.declare(Config):
         for read in (bench.cluster.get, bench.cluster.find, bench.client.get, bench.client.find, bench.client.delete):
-            with pytest.raises(BadName, match="is no name of a ConfigMap; it is a text"):
+            with pytest.raises(BadName, match="is not the name of a ConfigMap: give a string"):
                 await read(Config, name)

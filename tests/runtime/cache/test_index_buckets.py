@@ -14,7 +14,7 @@ ODD: list[tuple[Hashable, ...]] = [("a",), (("a",),), ((),), (None,), (1, ("a", 
 
 
 @given(st.lists(st.tuples(KEYS, VALUES | st.none())))
-def test_keys_by_value_are_what_a_recount_gives(steps: list[tuple[str, tuple[int, ...] | None]]) -> None:
+def test_keys_by_value_agree_with_a_recount(steps: list[tuple[str, tuple[int, ...] | None]]) -> None:
     buckets, model = Buckets(), dict[str, tuple[int, ...]]()
     for key, values in steps:
         if values is None:
@@ -31,7 +31,7 @@ def test_keys_by_value_are_what_a_recount_gives(steps: list[tuple[str, tuple[int
 
 
 @pytest.mark.parametrize("values", ODD)
-def test_any_value_is_found_and_forgotten_be_it_a_tuple_or_none(values: tuple[Hashable, ...]) -> None:
+def test_any_hashable_value_can_be_added_and_removed(values: tuple[Hashable, ...]) -> None:
     buckets = Buckets()
     for _ in range(2):
         buckets.put("k", values)
@@ -50,13 +50,13 @@ def test_keys_come_in_the_order_in_which_they_were_put() -> None:
     assert buckets.keys("x") == ["c", "a", "b"]
 
 
-def test_buckets_can_be_freed_a_bit_at_a_time() -> None:
+def test_buckets_can_be_freed_in_slices() -> None:
     buckets = Buckets()
     for number in range(10):
         buckets.put(str(number), (number,))
         buckets.put(f"same {number}", ("same",))
     turns = 1
-    while buckets.burn(3):
+    while buckets.free(3):
         turns += 1
     assert 7 <= turns <= 10
     assert list(buckets.values()) == []

@@ -1,4 +1,4 @@
-"""One watch, many readers: with a script in place of the server where the order of things matters."""
+"""The informer with a scripted event source: one watch, many subscribers, and the order of their changes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -19,9 +19,9 @@ from levelset.runtime.cache.informer import Informer
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.store import Store
 from levelset.runtime.watch.events import Event
-from levelset.runtime.watch.watcher import OnTrouble, Trouble
-from tests.apiserver.clock import virtual
-from tests.runtime.cache.shelf import VIEW, Site, applied, deleted, kept_site, listed, said
+from levelset.runtime.watch.watcher import OnError, WatchError
+from levelset.testing.virtual_time import virtual
+from tests.runtime.cache.sites import VIEW, Site, applied, cached_site, deleted, listed, summarize
 
 writing = import_module("levelset.runtime.cache.store")  # the package exports a function of that name
 
@@ -32,10 +32,10 @@ class Feed:
     def __init__(self) -> None:
         self.batches: Channel[tuple[str | None, list[Event[Any]]]] = Channel(capacity=None)
         self.resource_version: str | None = None
-        self.trouble: Trouble | None = None
+        self.error: WatchError | None = None
         self.relists = self.reconnects = self.bookmarks = self.errors = 0
-        self.last_heard: float | None = None
-        self.tell: OnTrouble = lambda trouble: None
+        self.last_event_at: float | None = None
+        self.report_error: OnError = lambda error: None
 
     def __aiter__(self) -> AsyncIterator[list[Event[Any]]]:
         return self._read()
@@ -54,7 +54,7 @@ class Feed:
     async def aclose(self) -> None: ...
 
 
-class Desk:
+class InformerBench:
     """An informer, and what drives it."""
 
     def __init__(self) -> None:
@@ -71,15 +71,15 @@ class Desk:
         self.send = self.feed.send
         self.store: Store[Site] = Store(self.informer.table, VIEW, self.informer.readiness)
 
-    def _watch(self, on_trouble: OnTrouble) -> Feed:
+    def _watch(self, on_error: OnError) -> Feed:
         self.made += 1
-        self.feed.tell = on_trouble
+        self.feed.report_error = on_error
         return self.feed
 
 
 @asynccontextmanager
-async def desk() -> AsyncGenerator[Desk, None]:
-    made = Desk()
+async def open_informer() -> AsyncGenerator[InformerBench, None]:
+    made = InformerBench()
     made.informer.start()
     try:
         yield made
@@ -88,28 +88,30 @@ async def desk() -> AsyncGenerator[Desk, None]:
 
 
 @virtual
-async def test_a_late_subscriber_gets_all_that_is_there_and_then_what_comes_without_gap_or_repetition() -> None:
-    async with desk() as d:
-        await d.send([*listed(kept_site("a", 1), kept_site("b", 2)), *applied(kept_site("c", 3))], 3)
+async def test_a_late_subscriber_gets_the_cached_objects_then_the_changes_without_gap_or_repetition() -> None:
+    async with open_informer() as d:
+        await d.send([*listed(cached_site("a", 1), cached_site("b", 2)), *applied(cached_site("c", 3))], 3)
         async with d.informer.subscribe(VIEW) as late:
-            await d.send([*applied(kept_site("b", 4), kept_site("d", 5)), *deleted(kept_site("c", 6))], 6)
-            assert said(late.drain()) == ["*+a1", "*+b4", "+d5"]
-            await d.send(applied(kept_site("a", 7)), 7)
-            assert said(late.drain()) == ["a1>a7"]
+            await d.send([*applied(cached_site("b", 4), cached_site("d", 5)), *deleted(cached_site("c", 6))], 6)
+            assert summarize(late.drain()) == ["*+a1", "*+b4", "+d5"]
+            await d.send(applied(cached_site("a", 7)), 7)
+            assert summarize(late.drain()) == ["a1>a7"]
 
 
 @virtual
 async def test_an_early_subscriber_gets_the_first_list_as_initial() -> None:
-    async with desk() as d, d.informer.subscribe(VIEW) as early:
-        await d.send(listed(kept_site("a", 1)), 1)
-        await d.send(listed(kept_site("a", 1), kept_site("b", 2)), 2)
-        assert said(early.drain()) == ["*+a1", "+b2"]
+    async with open_informer() as d, d.informer.subscribe(VIEW) as early:
+        await d.send(listed(cached_site("a", 1)), 1)
+        await d.send(listed(cached_site("a", 1), cached_site("b", 2)), 2)
+        assert summarize(early.drain()) == ["*+a1", "+b2"]
 
 
 @virtual
-async def test_who_comes_in_the_middle_of_a_large_change_sees_each_object_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_subscriber_that_joins_during_a_large_change_sees_each_object_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(writing, "SLICE", 2)
-    async with desk() as d:
+    async with open_informer() as d:
         seen: list[list[str]] = []
         joined: list[Any] = []
 
@@ -118,8 +120,8 @@ async def test_who_comes_in_the_middle_of_a_large_change_sees_each_object_once(m
 
         first = d.informer.subscribe(VIEW)
         d.informer.on_progress(join)
-        await d.send([*listed(*(kept_site(f"s{n}", n) for n in range(7))), *applied(kept_site("z", 9))], 9)
-        seen = [sorted(change.kept.head.name for change in reader.drain()) for reader in (first, *joined)]
+        await d.send([*listed(*(cached_site(f"s{n}", n) for n in range(7))), *applied(cached_site("z", 9))], 9)
+        seen = [sorted(change.cached.head.name for change in reader.drain()) for reader in (first, *joined)]
         assert len(seen) >= 5
         assert all(names == [*(f"s{n}" for n in range(7)), "z"] for names in seen)
         for reader in (first, *joined):
@@ -127,87 +129,89 @@ async def test_who_comes_in_the_middle_of_a_large_change_sees_each_object_once(m
 
 
 @virtual
-async def test_a_slow_subscriber_is_conflated_and_holds_up_nobody() -> None:
-    async with desk() as d, d.informer.subscribe(VIEW) as slow, d.informer.subscribe(VIEW) as quick:
-        told: list[str] = []
+async def test_a_slow_subscriber_is_conflated_and_does_not_delay_others() -> None:
+    async with open_informer() as d, d.informer.subscribe(VIEW) as slow, d.informer.subscribe(VIEW) as quick:
+        delivered: list[str] = []
         for version in range(1, 50):
-            await d.send(applied(kept_site("a", version)), version)
-            told += said(quick.drain())
-        assert len(told) == 49
+            await d.send(applied(cached_site("a", version)), version)
+            delivered += summarize(quick.drain())
+        assert len(delivered) == 49
         assert d.informer.stats().waiting == 1
-        assert said(slow.drain()) == ["+a49"]
+        assert summarize(slow.drain()) == ["+a49"]
 
 
 @virtual
-async def test_readers_are_told_after_the_store_and_its_indexes_have_it() -> None:
-    async with desk() as d:
+async def test_subscribers_are_notified_after_the_store_and_its_indexes_are_updated() -> None:
+    async with open_informer() as d:
         image = Index(Site, lambda site: site.spec.image, name="image")
         d.store.add_index(image)
         found: list[tuple[int, int]] = []
         d.informer.listen(VIEW, lambda changes: found.append((len(d.store), len(d.store.by(image, "nginx")))))
-        await d.send(listed(kept_site("a"), kept_site("b")), 1)
+        await d.send(listed(cached_site("a"), cached_site("b")), 1)
         assert found == [(2, 2)]
 
 
 @virtual
-async def test_deletes_come_before_updates_on_a_new_list_and_the_store_is_replaced_already() -> None:
-    async with desk() as d:
-        await d.send(listed(kept_site("gone", 1), kept_site("a", 2)), 2)
-        told: list[tuple[str, int]] = []
+async def test_deletes_come_before_updates_on_a_relist_and_the_store_is_already_swapped() -> None:
+    async with open_informer() as d:
+        await d.send(listed(cached_site("gone", 1), cached_site("a", 2)), 2)
+        delivered: list[tuple[str, int]] = []
         d.informer.listen(
-            VIEW, lambda changes: told.extend((word, len(d.store)) for word in said(changes)), replay=False
+            VIEW, lambda changes: delivered.extend((word, len(d.store)) for word in summarize(changes)), replay=False
         )
-        await d.send(listed(kept_site("a", 4), kept_site("b", 3), version=5), 5)
-        assert told == [("-gone1", 2), ("a2>a4", 2), ("+b3", 2)]
+        await d.send(listed(cached_site("a", 4), cached_site("b", 3), version=5), 5)
+        assert delivered == [("-gone1", 2), ("a2>a4", 2), ("+b3", 2)]
 
 
 @virtual
-async def test_a_listener_that_raises_is_reported_and_the_others_go_on() -> None:
-    async with desk() as d:
-        told: list[str] = []
+async def test_a_listener_that_raises_is_reported_and_does_not_affect_others() -> None:
+    async with open_informer() as d:
+        delivered: list[str] = []
         bad = d.informer.listen(VIEW, lambda changes: 1 / 0)  # type: ignore[arg-type]  # raises first
-        d.informer.listen(VIEW, lambda changes: told.extend(said(changes)))
-        await d.send(listed(kept_site("a", 1)), 1)
-        await d.send(applied(kept_site("a", 2)), 2)
-        assert (told, bad.failures) == (["*+a1", "a1>a2"], 2)
+        d.informer.listen(VIEW, lambda changes: delivered.extend(summarize(changes)))
+        await d.send(listed(cached_site("a", 1)), 1)
+        await d.send(applied(cached_site("a", 2)), 2)
+        assert (delivered, bad.failures) == (["*+a1", "a1>a2"], 2)
         assert all("division by zero" in words for words in d.reported)
 
 
 @virtual
-async def test_a_closed_reader_gets_nothing_more_and_may_be_closed_again() -> None:
-    async with desk() as d:
-        told: list[str] = []
-        listening = d.informer.listen(VIEW, lambda changes: told.extend(said(changes)))
+async def test_a_closed_subscriber_gets_no_more_changes_and_may_be_closed_again() -> None:
+    async with open_informer() as d:
+        delivered: list[str] = []
+        listener = d.informer.listen(VIEW, lambda changes: delivered.extend(summarize(changes)))
         subscription = d.informer.subscribe(VIEW)
-        await d.send(listed(kept_site("a", 1)), 1)
-        for one in (listening, subscription, listening, subscription):
+        await d.send(listed(cached_site("a", 1)), 1)
+        for one in (listener, subscription, listener, subscription):
             one.close()
-        await d.send(applied(kept_site("a", 2)), 2)
-        assert told == ["*+a1"]
+        await d.send(applied(cached_site("a", 2)), 2)
+        assert delivered == ["*+a1"]
         with pytest.raises(Closed):
             subscription.receive_nowait()
         assert d.informer.stats().readers == 0
 
 
 @virtual
-async def test_a_late_listener_is_shown_what_is_there_a_few_at_a_time_and_misses_nothing() -> None:
-    async with desk() as d:
-        await d.send(listed(*(kept_site(f"s{n}", n) for n in range(1200))), 1200)
+async def test_a_late_listener_gets_the_cached_objects_in_slices_and_misses_nothing() -> None:
+    async with open_informer() as d:
+        await d.send(listed(*(cached_site(f"s{n}", n) for n in range(1200))), 1200)
         batches: list[list[str]] = []
-        listening = d.informer.listen(VIEW, lambda changes: batches.append(list(said(changes))))
-        assert not listening.is_synced
-        d.feed.batches.send_nowait(("1201", [*applied(kept_site("s1199", 2000)), *deleted(kept_site("s1198", 2001))]))
-        await listening.wait_synced()
-        told = [word for batch in batches for word in batch]
+        listener = d.informer.listen(VIEW, lambda changes: batches.append(list(summarize(changes))))
+        assert not listener.is_synced
+        d.feed.batches.send_nowait(
+            ("1201", [*applied(cached_site("s1199", 2000)), *deleted(cached_site("s1198", 2001))])
+        )
+        await listener.wait_synced()
+        delivered = [word for batch in batches for word in batch]
         assert max(map(len, batches)) <= 500
-        assert (len(told), told.count("*+s11992000"), "*+s11981198" in told) == (1199, 1, False)
+        assert (len(delivered), delivered.count("*+s11992000"), "*+s11981198" in delivered) == (1199, 1, False)
 
 
 @virtual
 async def test_a_subscriber_is_synced_when_it_has_read_the_objects_and_not_when_the_informer_is() -> None:
-    async with desk() as d:
+    async with open_informer() as d:
         async with d.informer.subscribe(VIEW) as early:
-            await d.send(listed(kept_site("a", 1), kept_site("b", 1)), 1)
+            await d.send(listed(cached_site("a", 1), cached_site("b", 1)), 1)
             assert (d.informer.is_ready, early.is_synced) == (True, False)
             await early.receive()
             await early.receive()
@@ -222,59 +226,59 @@ async def test_a_subscriber_is_synced_when_it_has_read_the_objects_and_not_when_
 
 
 @virtual
-async def test_without_a_replay_only_what_comes_is_told() -> None:
-    async with desk() as d:
-        await d.send(listed(kept_site("a", 1)), 1)
+async def test_without_a_replay_only_later_changes_are_delivered() -> None:
+    async with open_informer() as d:
+        await d.send(listed(cached_site("a", 1)), 1)
         async with d.informer.subscribe(VIEW, replay=False) as late:
             assert late.is_synced
-            await d.send(applied(kept_site("a", 2)), 2)
-            assert said(late.drain()) == ["a1>a2"]
+            await d.send(applied(cached_site("a", 2)), 2)
+            assert summarize(late.drain()) == ["a1>a2"]
 
 
 @virtual
-async def test_a_resync_shows_unchanged_objects_to_the_reader_that_asked_and_to_no_other() -> None:
-    async with desk() as d, d.informer.subscribe(VIEW) as one, d.informer.subscribe(VIEW) as other:
-        told: list[str] = []
-        listening = d.informer.listen(VIEW, lambda changes: told.extend(said(changes)))
-        await d.send(listed(kept_site("a", 1), kept_site("b", 1)), 1)
+async def test_a_resync_delivers_all_objects_to_the_requesting_subscriber_only() -> None:
+    async with open_informer() as d, d.informer.subscribe(VIEW) as one, d.informer.subscribe(VIEW) as other:
+        delivered: list[str] = []
+        listener = d.informer.listen(VIEW, lambda changes: delivered.extend(summarize(changes)))
+        await d.send(listed(cached_site("a", 1), cached_site("b", 1)), 1)
         one.drain(), other.drain()
-        await d.send(applied(kept_site("b", 2)), 2)
+        await d.send(applied(cached_site("b", 2)), 2)
         one.resync()
-        listening.resync()
+        listener.resync()
         await asyncio.sleep(0)
-        assert said(one.drain()) == ["=a1>a1", "b1>b2"]
-        assert said(other.drain()) == ["b1>b2"]
-        assert told == ["*+a1", "*+b1", "b1>b2", "=a1>a1", "=b2>b2"]
+        assert summarize(one.drain()) == ["=a1>a1", "b1>b2"]
+        assert summarize(other.drain()) == ["b1>b2"]
+        assert delivered == ["*+a1", "*+b1", "b1>b2", "=a1>a1", "=b2>b2"]
 
 
 @virtual
 async def test_readers_with_different_classes_share_the_informer() -> None:
-    async with desk() as d:
+    async with open_informer() as d:
         loose: View[Any] = view_of(GroupVersionKind("example.dev", "v1", "Site"))
         async with d.informer.subscribe(loose) as reader:
-            await d.send(listed(kept_site("a", 1)), 1)
+            await d.send(listed(cached_site("a", 1)), 1)
             new = (await reader.receive()).new
             assert new is not None
             assert isinstance(new.object, Unstructured)
 
 
 @virtual
-async def test_when_the_informer_ends_readers_get_what_they_have_not_read_and_then_the_end() -> None:
-    d = Desk()
+async def test_when_the_informer_ends_subscribers_get_their_unread_changes_and_then_the_end() -> None:
+    d = InformerBench()
     d.informer.start()
     reader = d.informer.subscribe(VIEW)
-    await d.send(listed(kept_site("a", 1)), 1)
+    await d.send(listed(cached_site("a", 1)), 1)
     await d.informer.aclose()
-    assert said([change async for change in reader]) == ["*+a1"]
-    assert said([change async for change in d.informer.subscribe(VIEW, replay=False)]) == []
+    assert summarize([change async for change in reader]) == ["*+a1"]
+    assert summarize([change async for change in d.informer.subscribe(VIEW, replay=False)]) == []
 
 
 @virtual
-async def test_progress_is_told_after_each_batch_also_for_a_bookmark_alone() -> None:
-    async with desk() as d:
+async def test_progress_is_reported_after_each_batch_even_for_a_single_bookmark() -> None:
+    async with open_informer() as d:
         seen: list[tuple[str | None, int]] = []
         detach = d.informer.on_progress(lambda changes: seen.append((d.informer.observed, len(changes))))
-        await d.send(listed(kept_site("a", 1), version=5), 5)
+        await d.send(listed(cached_site("a", 1), version=5), 5)
         await d.send([], 8)
         detach()
         await d.send([], 9)
@@ -284,55 +288,55 @@ async def test_progress_is_told_after_each_batch_also_for_a_bookmark_alone() -> 
 
 @virtual
 async def test_a_version_can_be_waited_for_and_does_not_count_before_the_list_is_complete() -> None:
-    async with desk() as d:
+    async with open_informer() as d:
         waiting = asyncio.create_task(d.informer.wait_version(7))
-        events = listed(kept_site("a", 9), version=9)
+        events = listed(cached_site("a", 9), version=9)
         await d.send(events[:-1], 9)
         assert (waiting.done(), d.informer.observed) == (False, None)
         await d.send(events[-1:], 9)
         await waiting
-        with pytest.raises(Deadline, match="has not come to 10 within 2 s; it is at 9"):
+        with pytest.raises(Deadline, match="has not reached resourceVersion 10 within 2 s; it is at 9"):
             await d.informer.wait_version(10, within=2)
 
 
 @virtual
-async def test_trouble_is_the_cause_of_not_being_ready_and_is_forgotten_when_things_go_well() -> None:
-    async with desk() as d:
+async def test_a_watch_error_is_the_cause_of_not_being_ready_and_is_cleared_on_recovery() -> None:
+    async with open_informer() as d:
         error = Forbidden("sites is forbidden")
-        d.feed.tell(Trouble(error=error, gvk=VIEW.gvk, retry_after=1.0))
+        d.feed.report_error(WatchError(error=error, gvk=VIEW.gvk, retry_after=1.0))
         with pytest.raises(NotReady, match="cache of example.dev/v1 Site .*sites is forbidden.*attempt 2") as caught:
             await d.informer.readiness.wait(within=5)
         assert caught.value.cause is error
         await d.send(listed(), 1)
-        assert (d.informer.is_ready, d.informer.readiness.trouble) == (True, None)
+        assert (d.informer.is_ready, d.informer.readiness.error) == (True, None)
 
 
 @virtual
-async def test_a_callback_of_somebody_else_that_raises_stops_nothing() -> None:
-    async with desk() as d:
+async def test_a_progress_callback_that_raises_does_not_stop_the_informer() -> None:
+    async with open_informer() as d:
         d.informer.on_progress(lambda changes: 1 / 0)  # type: ignore[arg-type]  # raises first
-        await d.send(listed(kept_site("a")), 1)
+        await d.send(listed(cached_site("a")), 1)
         assert (len(d.store), d.informer.observed) == (1, "1")
         assert "division by zero" in d.reported[0]
 
 
 @virtual
-async def test_a_watch_that_ends_by_a_mistake_is_reported_and_made_anew() -> None:
-    async with desk() as d:
-        await d.send(listed(kept_site("a")), 1)
+async def test_a_watch_that_ends_unexpectedly_is_reported_and_restarted() -> None:
+    async with open_informer() as d:
+        await d.send(listed(cached_site("a")), 1)
         d.feed.batches.close()
         await asyncio.sleep(0.5)
         d.feed.batches = Channel(capacity=None)
         await asyncio.sleep(1)
-        await d.send(applied(kept_site("b")), 3)
+        await d.send(applied(cached_site("b")), 3)
         assert (d.made, len(d.store), d.informer.stats().errors) == (2, 2, 1)
-        assert d.reported == ["the cache of example.dev/v1 Site starts again: the watch has ended by itself"]
+        assert d.reported == ["the watch of example.dev/v1 Site failed and is restarted: the watch has ended by itself"]
 
 
 @virtual
 async def test_an_index_can_be_added_while_others_run() -> None:
-    async with desk() as d:
-        await d.send(listed(*(kept_site(f"s{n}", n) for n in range(1000))), 1)
+    async with open_informer() as d:
+        await d.send(listed(*(cached_site(f"s{n}", n) for n in range(1000))), 1)
         image = Index(Site, lambda site: site.spec.image, name="image")
         turns = 0
         adding = asyncio.create_task(d.informer.add_index(image))

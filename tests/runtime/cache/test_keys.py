@@ -3,11 +3,11 @@
 import pytest
 
 from levelset.runtime.cache.keys import is_older, key_for, key_of
-from tests.runtime.cache.shelf import kept_site, node
+from tests.runtime.cache.sites import cached_site, node
 
 
 def test_a_key_is_namespace_and_name_or_the_name_alone() -> None:
-    assert key_of(kept_site("a").head) == key_for("a", "default") == "default/a"
+    assert key_of(cached_site("a").head) == key_for("a", "default") == "default/a"
     assert key_of(node("a").head) == key_for("a", None) == "a"
 
 

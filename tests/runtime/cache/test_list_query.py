@@ -1,4 +1,4 @@
-"""Which objects of a store a list means, and in which order."""
+"""List queries against a store: selection, order, limit and indexes."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ import pytest
 
 from levelset.client.object_types import Item, view_of
 from levelset.errors import BadSelector, ConfigError
-from levelset.objects import Object, encode_tree, keep
+from levelset.objects import Object, decode_cached, encode_tree
 from levelset.runtime.cache.index import Index, by_label
-from levelset.runtime.cache.list_query import make_query, match, select
+from levelset.runtime.cache.list_query import head_filter, make_query, select_objects
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.store import Store, store
 from levelset.runtime.watch.events import Init, InitApply, InitDone
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 
 __all__: list[str] = []
 
@@ -39,11 +39,11 @@ def filled(*objects: tuple[str, str, dict[str, str]], indexes: Iterable[Index[An
 def item(namespace: str, name: str, labels: dict[str, str]) -> Item[Config]:
     metadata = {"name": name, "namespace": namespace, "labels": labels, "uid": name, "resourceVersion": "1"}
     tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": labels}
-    return Item(keep(encode_tree(tree)), VIEW)
+    return Item(decode_cached(encode_tree(tree)), VIEW)
 
 
 async def listed(made: Store[Config], held: Scope = ALL, **options: Any) -> list[str]:
-    found = await select(made, make_query(VIEW, **options), held)
+    found = await select_objects(made, make_query(VIEW, **options), held)
     return [f"{one.head.namespace}/{one.head.name}" for one in found]
 
 
@@ -66,7 +66,7 @@ async def test_a_list_is_narrowed_by_namespace_labels_and_name_together() -> Non
 
 
 @virtual
-async def test_the_limit_counts_what_the_selectors_have_left() -> None:
+async def test_the_limit_applies_after_the_selectors() -> None:
     made = filled(("a", "w", BLUE), ("a", "x", RED), ("a", "y", RED), ("a", "z", RED))
     assert await listed(made, labels="color=red", limit=2) == ["a/x", "a/y"]
 
@@ -93,25 +93,25 @@ async def test_labels_use_their_index_where_there_is_one() -> None:
 
 
 @virtual
-async def test_an_index_that_nobody_declared_is_a_clear_error() -> None:
+async def test_an_undeclared_index_is_a_clear_error() -> None:
     with pytest.raises(ConfigError, match="indexes="):
         await listed(filled(), index=(by_color, "red"))
 
 
-def test_a_field_that_only_the_server_can_tell_is_a_clear_error() -> None:
+def test_a_field_that_only_the_server_can_evaluate_is_a_clear_error() -> None:
     query = make_query(VIEW, fields="data.color=red,metadata.name=x")
-    with pytest.raises(BadSelector, match=r"cannot tell data\.color: make an Index") as caught:
-        match(query, ALL)
+    with pytest.raises(BadSelector, match=r"cannot filter by data\.color: declare an Index") as caught:
+        head_filter(query, ALL)
     assert caught.value.field == "data.color"
 
 
-def test_what_the_informer_selects_by_itself_is_not_asked_again() -> None:
+def test_requirements_of_the_informers_selector_are_not_evaluated_again() -> None:
     query = make_query(VIEW, fields="status.phase=Running", labels="a=b", namespace="x")
-    assert match(query, query.scope) is None
+    assert head_filter(query, query.scope) is None
 
 
 @virtual
-async def test_a_long_list_lets_others_run_and_shows_one_moment() -> None:
+async def test_a_long_list_lets_other_tasks_run_and_is_consistent() -> None:
     count = 5000
     made = filled(*[("a", f"n{number:05}", RED) for number in reversed(range(count))])
     ran = 0

@@ -1,4 +1,4 @@
-"""Own writes are read back: the watch is held up, so that only the waiting makes it right."""
+"""Cached reads see own writes; the watch is delayed, so that a read without waiting would be stale."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,8 +10,8 @@ from levelset.client.object_types import OnlyMetadata
 from levelset.client.patches import MergePatch
 from levelset.errors import NotFound
 from levelset.objects import GroupVersionKind, Ref, replace
-from tests.apiserver.clock import virtual
-from tests.runtime.cache.held import Bench, Config, Website, WebsiteStatus, config, open_bench, website
+from levelset.testing.virtual_time import virtual
+from tests.runtime.cache.cluster_bench import Bench, Config, Website, WebsiteStatus, config, open_bench, website
 
 __all__: list[str] = []
 
@@ -42,7 +42,7 @@ async def ensure(bench: Bench) -> None:
 
 @pytest.mark.parametrize("write", [update, patch, apply, ensure])
 @virtual
-async def test_a_get_after_a_write_waits_until_the_cache_shows_it(write: Callable[[Bench], Awaitable[None]]) -> None:
+async def test_a_get_after_an_update_waits_until_the_cache_has_it(write: Callable[[Bench], Awaitable[None]]) -> None:
     async with open_bench() as bench:
         await bench.other.create(config("blog", "1"))
         bench.cluster.declare(Config)
@@ -57,7 +57,7 @@ async def test_a_get_after_a_write_waits_until_the_cache_shows_it(write: Callabl
 
 
 @virtual
-async def test_a_get_after_a_create_waits_until_the_cache_shows_it() -> None:
+async def test_a_get_after_a_create_waits_until_the_cache_has_it() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()
@@ -115,7 +115,7 @@ async def test_a_get_after_a_delete_and_a_recreate_shows_the_new_object() -> Non
 
 
 @virtual
-async def test_an_object_created_and_deleted_unseen_is_not_shown_when_its_events_come_at_last() -> None:
+async def test_an_object_created_and_deleted_before_its_events_arrive_is_never_returned() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()
@@ -130,7 +130,7 @@ async def test_an_object_created_and_deleted_unseen_is_not_shown_when_its_events
 
 
 @virtual
-async def test_the_delete_of_an_object_that_somebody_else_made_unseen_waits_until_it_came_and_went() -> None:
+async def test_the_delete_of_an_object_that_the_cache_has_not_seen_yet_is_waited_for() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()
@@ -180,7 +180,7 @@ async def test_a_list_waits_for_every_own_write_of_its_kind_and_a_get_only_for_i
 
 
 @virtual
-async def test_other_writers_writes_are_not_waited_for() -> None:
+async def test_writes_of_other_clients_are_not_waited_for() -> None:
     async with open_bench() as bench:
         await bench.other.create(config("blog", "1"))
         bench.cluster.declare(Config)
@@ -193,7 +193,7 @@ async def test_other_writers_writes_are_not_waited_for() -> None:
 
 
 @virtual
-async def test_a_read_whose_deadline_passes_asks_the_server_and_the_next_one_does_not_wait_again() -> None:
+async def test_a_read_whose_deadline_passes_is_live_and_the_next_one_does_not_wait_again() -> None:
     async with open_bench(within=5) as bench:
         await bench.other.create(config("blog", "1"))
         bench.cluster.declare(Config)
@@ -241,7 +241,7 @@ async def test_a_stale_read_does_not_wait() -> None:
 
 
 @virtual
-async def test_a_live_read_asks_the_server_whatever_is_declared() -> None:
+async def test_a_live_read_always_goes_to_the_server() -> None:
     async with open_bench() as bench:
         await bench.other.create(config("blog", "1"))
         bench.cluster.declare(Config)
@@ -261,7 +261,7 @@ def kinds() -> list[Any]:
 
 @pytest.mark.parametrize("declared", [Config, OnlyMetadata(Config)])
 @virtual
-async def test_own_writes_are_waited_for_whatever_the_cache_keeps_of_them(declared: Any) -> None:
+async def test_own_writes_are_waited_for_with_any_projection_of_the_cache(declared: Any) -> None:
     async with open_bench() as bench:
         bench.cluster.declare(declared)
         await bench.cluster.wait_ready()

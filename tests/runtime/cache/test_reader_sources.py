@@ -1,4 +1,4 @@
-"""Which writes concern an informer, and how reads wait for it."""
+"""Cache sources: which writes concern an informer, and how reads wait for it."""
 
 import asyncio
 from typing import Any
@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from levelset.client.request_body import Write
-from levelset.objects import FieldSelector, GroupVersionKind, Head, keep
-from levelset.runtime.cache.reader import CacheSource, is_newer, may_meet
+from levelset.objects import FieldSelector, GroupVersionKind, Head, decode_cached
+from levelset.runtime.cache.cluster import cluster_sources
+from levelset.runtime.cache.reader import CacheSource, may_be_newer, may_match
 from levelset.runtime.cache.scope import Scope
-from tests.apiserver.clock import virtual
-from tests.runtime.cache.held import Config, config, open_bench
+from levelset.testing.virtual_time import virtual
+from tests.runtime.cache.cluster_bench import Config, config, open_bench
 
 __all__: list[str] = []
 
@@ -38,19 +39,20 @@ def written(name: str | None = "a", namespace: str | None = "default", **more: A
 async def test_a_write_concerns_an_informer_of_its_kind_and_namespace(write: Write, count: int) -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config, namespace="default")
-        (source,) = bench.cluster.sources
-        source.note(write)
+        (source,) = cluster_sources(bench.cluster)
+        if source.concerns(write.gvk):
+            source.record(write)
         assert len(source.writes) == count
 
 
 @pytest.mark.parametrize(("labels", "count"), [('{"tier":"a"}', 1), ('{"tier":"b"}', 0), ("null", 0)])
 @virtual
 async def test_a_write_outside_of_the_selector_does_not_concern_an_informer(labels: str, count: int) -> None:
-    head: Head = keep(f'{{"metadata":{{"name":"a","labels":{labels}}}}}'.encode()).head
+    head: Head = decode_cached(f'{{"metadata":{{"name":"a","labels":{labels}}}}}'.encode()).head
     async with open_bench() as bench:
         bench.cluster.declare(Config, labels="tier=a")
-        (source,) = bench.cluster.sources
-        source.note(written(head=head))
+        (source,) = cluster_sources(bench.cluster)
+        source.record(written(head=head))
         assert len(source.writes) == count
 
 
@@ -58,17 +60,17 @@ async def test_a_write_outside_of_the_selector_does_not_concern_an_informer(labe
     ("fields", "is_so"),
     [("metadata.name=a", True), ("metadata.name=b", False), ("metadata.name!=a", False), ("status.phase=Done", True)],
 )
-def test_a_field_that_only_the_server_can_tell_may_be_met(fields: str, is_so: bool) -> None:
+def test_a_field_that_only_the_server_can_evaluate_may_match(fields: str, is_so: bool) -> None:
     scope = Scope(CONFIG, fields=FieldSelector.parse(fields))
-    assert may_meet(scope, Head(name="a")) is is_so
+    assert may_match(scope, Head(name="a")) is is_so
 
 
 @pytest.mark.parametrize(
     ("version", "than", "is_so"),
     [("7", "8", False), ("8", "8", False), ("9", "8", True), ("10", "9", True), ("x", "x", False), ("x", "9", True)],
 )
-def test_versions_that_are_no_numbers_are_only_ever_equal(version: str, than: str, is_so: bool) -> None:
-    assert is_newer(version, than) is is_so
+def test_versions_that_are_not_numbers_are_only_compared_for_equality(version: str, than: str, is_so: bool) -> None:
+    assert may_be_newer(version, than) is is_so
 
 
 @virtual
@@ -76,7 +78,7 @@ async def test_every_read_that_waits_is_woken_by_progress() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()
-        (source,) = bench.cluster.sources
+        (source,) = cluster_sources(bench.cluster)
 
         async def waits() -> bool:
             return await source.wait_until(lambda: source.find("default/blog") is not None, None)
@@ -90,11 +92,11 @@ async def test_every_read_that_waits_is_woken_by_progress() -> None:
 
 
 @virtual
-async def test_what_was_waited_for_in_vain_is_late_and_makes_the_cache_stuck_until_it_comes() -> None:
+async def test_a_write_that_timed_out_is_late_and_the_cache_is_stuck_until_it_arrives() -> None:
     async with open_bench(within=2) as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()
-        (source,) = bench.cluster.sources
+        (source,) = cluster_sources(bench.cluster)
         bench.holding.hold()
         await bench.client.create(config("one"))
         loop = asyncio.get_running_loop()
@@ -106,14 +108,14 @@ async def test_what_was_waited_for_in_vain_is_late_and_makes_the_cache_stuck_unt
         await bench.client.create(config("two"))
         began = loop.time()
         assert not await wait_for(source, "default/two")
-        assert loop.time() == began, "nobody waits for a cache that is known to be stuck"
+        assert loop.time() == began, "a read does not wait for a cache that is known to be stuck"
         bench.holding.release()
         await asyncio.sleep(1)
         assert await wait_for(source, "default/two")
 
 
 @virtual
-async def test_who_is_in_a_hurry_does_not_make_the_cache_stuck_for_others() -> None:
+async def test_a_read_with_a_short_deadline_does_not_make_the_cache_stuck() -> None:
     async with open_bench() as bench:
         bench.cluster.declare(Config)
         await bench.cluster.wait_ready()

@@ -1,9 +1,9 @@
-"""Which informer may answer which read."""
+"""Which informer may serve which read."""
 
 import pytest
 
 from levelset.objects import FieldSelector, GroupVersionKind, LabelSelector
-from levelset.runtime.cache.scope import Scope, choose, refuse
+from levelset.runtime.cache.scope import Scope, choose_source, not_cached
 
 __all__: list[str] = []
 
@@ -21,7 +21,7 @@ class One:
 
 
 @pytest.mark.parametrize(
-    ("held", "asked"),
+    ("held", "wanted"),
     [
         (ALL, ALL),
         (ALL, A),
@@ -34,12 +34,12 @@ class One:
         (ALL, Scope(SITE, fields=FieldSelector.parse("metadata.name=x"))),
     ],
 )
-def test_what_holds_more_serves_what_asks_for_less(held: Scope, asked: Scope) -> None:
-    assert held.holds(asked)
+def test_a_wider_scope_serves_a_narrower_read(held: Scope, wanted: Scope) -> None:
+    assert held.holds(wanted)
 
 
 @pytest.mark.parametrize(
-    ("held", "asked"),
+    ("held", "wanted"),
     [
         (A, ALL),
         (A, Scope(SITE, "b")),
@@ -50,36 +50,39 @@ def test_what_holds_more_serves_what_asks_for_less(held: Scope, asked: Scope) ->
         (ALL, Scope(GroupVersionKind("example.dev", "v2", "Website"))),
     ],
 )
-def test_what_holds_less_does_not_serve_what_asks_for_more(held: Scope, asked: Scope) -> None:
-    assert not held.holds(asked)
+def test_a_narrower_scope_does_not_serve_a_wider_read(held: Scope, wanted: Scope) -> None:
+    assert not held.holds(wanted)
 
 
 def test_a_read_by_name_may_go_to_a_selector_but_not_to_another_namespace() -> None:
-    assert choose(A, [One(RED)], by_name=True) is not None
-    assert choose(A, [One(RED)]) is None
-    assert choose(A, [One(Scope(SITE, "b"))], by_name=True) is None
+    assert choose_source(A, [One(RED)], by_name=True) is not None
+    assert choose_source(A, [One(RED)]) is None
+    assert choose_source(A, [One(Scope(SITE, "b"))], by_name=True) is None
 
 
-def test_of_several_the_one_without_a_selector_is_asked_then_an_unchanged_then_a_ready_then_the_narrower_one() -> None:
+def test_the_preferred_source_has_no_selector_then_no_transform_then_is_ready_then_is_narrower() -> None:
     changed, unready = One(Scope(SITE, is_changed=True)), One(ALL, is_ready=False)
     wide, narrow, red = One(ALL), One(A), One(RED)
     everyone = [red, changed, unready, wide, narrow]
     for best in (narrow, wide, unready, changed, red):
-        assert choose(A, everyone, by_name=True) is best
+        assert choose_source(A, everyone, by_name=True) is best
         everyone.remove(best)
 
 
-def test_a_read_of_metadata_prefers_the_informer_that_has_nothing_else() -> None:
+def test_a_metadata_read_prefers_a_metadata_informer() -> None:
     whole, metadata = One(ALL), One(META)
-    assert choose(META, [whole, metadata]) is metadata
-    assert choose(ALL, [whole, metadata]) is whole
+    assert choose_source(META, [whole, metadata]) is metadata
+    assert choose_source(ALL, [whole, metadata]) is whole
 
 
-def test_the_refusal_names_what_is_declared_and_the_ways_on() -> None:
-    text = str(refuse(Scope(SITE, "b"), [A, RED, Scope(GroupVersionKind("", "v1", "Pod"))]))
+def test_the_not_cached_error_names_the_declared_scopes_and_the_possible_fixes() -> None:
+    text = str(not_cached(Scope(SITE, "b"), [A, RED, Scope(GroupVersionKind("", "v1", "Pod"))]))
     assert "example.dev/v1 Website in b is not in the cache" in text
-    assert "declared are: example.dev/v1 Website in a; example.dev/v1 Website with labels color=red." in text
+    assert (
+        "declared scopes of this kind: example.dev/v1 Website in a; example.dev/v1 Website with labels color=red."
+        in text
+    )
     assert "Pod" not in text
     for way in ("cluster.declare", 'read="live"', 'undeclared="live"', 'undeclared="watch"'):
         assert way in text
-    assert "nobody declared this kind" in str(refuse(A, []))
+    assert "this kind is not declared" in str(not_cached(A, []))

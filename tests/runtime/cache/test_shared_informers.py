@@ -1,4 +1,4 @@
-"""Informers on a real server in this process, in virtual time."""
+"""Shared informers on an in-process server, in virtual time."""
 
 import asyncio
 import json
@@ -12,9 +12,9 @@ from levelset.errors import BadSelector, ConfigError, Forbidden, NotFound, NotRe
 from levelset.objects import GroupVersionKind, Object, Unstructured
 from levelset.runtime.cache.index import Index, by_label
 from levelset.runtime.cache.shared_informers import Handle, Informers
-from tests.apiserver.box import CONFIGMAPS, configmap, widgets
-from tests.apiserver.clock import virtual
-from tests.runtime.watch.world import Settings, World, open_world, refusing, status, streaming
+from levelset.testing.virtual_time import virtual
+from tests.apiserver.support.in_process_server import CONFIGMAPS, configmap, widgets
+from tests.runtime.watch.watch_bench import Settings, WatchBench, open_watch_bench, refusing, status, streaming
 
 CONFIGMAP = GroupVersionKind("", "v1", "ConfigMap")
 
@@ -39,11 +39,11 @@ async def until_suspended(handle: Handle[Any]) -> None:
     await handle.wait_ready(within=1)
 
 
-def quiet(trouble: object) -> None: ...
+def quiet(error: object) -> None: ...
 
 
-def open_informers(world: World, **options: Any) -> Informers:
-    return Informers(world.client, on_trouble=quiet, **options)
+def open_informers(bench: WatchBench, **options: Any) -> Informers:
+    return Informers(bench.client, on_error=quiet, **options)
 
 
 async def settle() -> None:
@@ -51,27 +51,27 @@ async def settle() -> None:
 
 
 @virtual
-async def test_what_the_server_has_is_in_the_store_and_stays_in_step() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a", "b")
+async def test_the_store_has_the_objects_of_the_server_and_follows_changes() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a", "b")
         async with informers.open(Settings, namespace="default") as settings:
             await settings.wait_ready(within=5)
             assert [one.name for one in settings.store.state()] == ["a", "b"]
-            await world.change("a", "7")
-            await world.remove("b")
+            await bench.change("a", "7")
+            await bench.remove("b")
             await settle()
             (only,) = settings.store.state()
             assert only.data == {"value": "7"}
 
 
 @virtual
-async def test_those_who_open_the_same_share_one_watch_and_the_last_to_close_ends_it() -> None:
-    async with open_world() as world, open_informers(world) as informers:
+async def test_equal_handles_share_one_watch_and_closing_the_last_ends_it() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
         first = informers.open(Settings, labels="a=b,c")
         second = informers.open(Settings, labels="c,a=b")
         await first.wait_ready(within=5)
         assert first.informer is second.informer
-        assert (len(informers), len(world.faults.of("watch"))) == (1, 1)
+        assert (len(informers), len(bench.faults.of("watch"))) == (1, 1)
         await first.aclose()
         await first.aclose()
         assert (len(informers), second.is_ready) == (1, True)
@@ -82,8 +82,8 @@ async def test_those_who_open_the_same_share_one_watch_and_the_last_to_close_end
 
 @virtual
 async def test_an_informer_that_was_closed_can_be_opened_again() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a")
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a")
         for _ in range(2):
             async with informers.open(Settings, namespace="default") as settings:
                 await settings.wait_ready(within=5)
@@ -91,8 +91,8 @@ async def test_an_informer_that_was_closed_can_be_opened_again() -> None:
 
 
 @virtual
-async def test_one_that_is_opened_while_its_predecessor_is_closing_is_a_new_one() -> None:
-    async with open_world() as world, open_informers(world) as informers:
+async def test_an_informer_opened_while_its_predecessor_is_closing_is_a_new_one() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
         old = informers.open(Settings)
         await old.wait_ready(within=5)
         closing = asyncio.create_task(old.aclose())
@@ -105,9 +105,9 @@ async def test_one_that_is_opened_while_its_predecessor_is_closing_is_a_new_one(
 
 @virtual
 async def test_different_selectors_namespaces_and_projections_are_different_informers() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a", labels={"color": "red"})
-        await world.make("b")
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a", labels={"color": "red"})
+        await bench.make("b")
         opened: list[Handle[Any]] = [
             informers.open(Settings),
             informers.open(Settings, namespace="default"),
@@ -125,8 +125,8 @@ async def test_different_selectors_namespaces_and_projections_are_different_info
 
 @virtual
 async def test_typed_and_unstructured_reads_of_a_kind_share_one_informer_and_agree() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a")
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a")
         typed, loose = informers.open(Settings, namespace="default"), informers.open(CONFIGMAP, namespace="default")
         await typed.wait_ready(within=5)
         tree = loose.store.get("a", "default")
@@ -142,7 +142,7 @@ async def test_a_namespace_means_nothing_for_a_cluster_scoped_kind() -> None:
     class Namespace(Object, api="v1", scope="Cluster"):
         pass
 
-    async with open_world() as world, open_informers(world) as informers:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
         one, other = informers.open(Namespace, namespace="default"), informers.open(Namespace)
         await one.wait_ready(within=5)
         assert one.informer is other.informer
@@ -150,33 +150,33 @@ async def test_a_namespace_means_nothing_for_a_cluster_scoped_kind() -> None:
 
 
 @virtual
-async def test_objects_deleted_while_the_watch_was_away_disappear_and_are_told_with_their_last_state() -> None:
-    async with open_world() as world, open_informers(world, streaming=False) as informers:
-        await world.make("a", "b")
-        world.faults.act = lambda call: streaming(then="hang") if call.verb == "watch" else None
+async def test_objects_deleted_while_the_watch_was_disconnected_are_reported_with_their_last_state() -> None:
+    async with open_watch_bench() as bench, open_informers(bench, streaming=False) as informers:
+        await bench.make("a", "b")
+        bench.faults.act = lambda call: streaming(then="hang") if call.verb == "watch" else None
         settings = informers.open(Settings, namespace="default")
         async with settings.subscribe() as changes:
             await settings.wait_ready(within=5)
             changes.drain()
-            await world.remove("b")
-            await world.make("c")
-            await world.compact()
-            world.faults.act = lambda call: None
+            await bench.remove("b")
+            await bench.make("c")
+            await bench.compact()
+            bench.faults.act = lambda call: None
             await timing.sleep(200)  # until the dead stream is noticed
-            told = [(str(change.ref), change.new is None, change.item.object.name) for change in changes.drain()]
-        assert told == [("ConfigMap/default/b", True, "b"), ("ConfigMap/default/c", False, "c")]
+            delivered = [(str(change.ref), change.new is None, change.item.object.name) for change in changes.drain()]
+        assert delivered == [("ConfigMap/default/b", True, "b"), ("ConfigMap/default/c", False, "c")]
         assert [one.name for one in settings.store.state()] == ["a", "c"]
         assert settings.stats().relists == 1
 
 
 @virtual
 async def test_an_object_that_leaves_the_selector_is_gone_for_the_informer() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a", labels={"color": "red"})
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a", labels={"color": "red"})
         red = informers.open(Settings, namespace="default", labels="color=red")
         await red.wait_ready(within=5)
         body = {"metadata": {"labels": {"color": "blue"}}}
-        await world.box.ask("PATCH", f"{CONFIGMAPS}/a", body, kind="application/merge-patch+json")
+        await bench.box.request("PATCH", f"{CONFIGMAPS}/a", body, kind="application/merge-patch+json")
         await settle()
         assert len(red.store) == 0
 
@@ -188,44 +188,44 @@ async def test_a_transform_and_the_cutting_of_managed_fields_are_applied_to_list
         tree.pop("data", None)
         return json.dumps(tree).encode()
 
-    async with open_world() as world, open_informers(world) as informers:
-        await world.box.make(CONFIGMAPS, {**configmap("a"), "data": {"k": "v"}})
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.box.create(CONFIGMAPS, {**configmap("a"), "data": {"k": "v"}})
         bare = informers.open(Settings, namespace="default", transform=without_data)
         full = informers.open(Settings, namespace="default", managed_fields=True)
         same = informers.open(Settings, namespace="default", transform=without_data)
         await asyncio.gather(bare.wait_ready(within=5), full.wait_ready(within=5))
-        await world.change("a")
-        await world.make("b")
+        await bench.change("a")
+        await bench.make("b")
         await settle()
         assert bare.informer is same.informer
         assert [one.data for one in bare.store.state()] == [{}, {}]
-        kept = full.store.kept("default/a"), bare.store.kept("default/a")
-        assert ["managedFields" in one.tree()["metadata"] for one in kept if one is not None] == [True, False]
+        cached = full.store.cached("default/a"), bare.store.cached("default/a")
+        assert ["managedFields" in one.tree()["metadata"] for one in cached if one is not None] == [True, False]
 
 
 @virtual
-async def test_a_kind_that_is_not_there_yet_shows_in_readiness_and_is_found_when_it_comes() -> None:
-    async with open_world() as world, open_informers(world) as informers:
+async def test_a_missing_kind_makes_the_informer_not_ready_until_it_is_installed() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
         widgets_, settings = informers.open(Widget), informers.open(Settings)
-        await settings.wait_ready(within=5)  # stopped by nobody
+        await settings.wait_ready(within=5)  # not affected by the other informer
         with pytest.raises(NotReady, match="Widget") as caught:
             await widgets_.wait_ready(within=5)
         assert isinstance(caught.value.cause, NotFound)
-        assert widgets_.trouble is not None
-        await world.box.make(CRDS, widgets())
+        assert widgets_.error is not None
+        await bench.box.create(CRDS, widgets())
         await widgets_.wait_ready(within=60)
-        assert widgets_.trouble is None
+        assert widgets_.error is None
 
 
 @virtual
-async def test_a_kind_that_vanishes_takes_its_objects_out_of_the_store_and_shows_in_readiness() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.box.make(CRDS, widgets())
-        await world.box.make(WIDGETS, WIDGET)
+async def test_a_removed_kind_empties_the_store_and_makes_the_informer_not_ready() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.box.create(CRDS, widgets())
+        await bench.box.create(WIDGETS, WIDGET)
         widgets_, settings = informers.open(Widget), informers.open(Settings)
         await asyncio.gather(widgets_.wait_ready(within=5), settings.wait_ready(within=5))
         async with widgets_.subscribe(replay=False) as changes:
-            await world.box.ask("DELETE", f"{CRDS}/widgets.example.com")
+            await bench.box.request("DELETE", f"{CRDS}/widgets.example.com")
             gone = await changes.receive(within=5)
         assert (gone.ref.name, gone.new, len(widgets_.store)) == ("a", None, 0)
         with pytest.raises(NotReady, match="Widget.* could not be kept current") as caught:
@@ -238,81 +238,81 @@ async def test_a_kind_that_vanishes_takes_its_objects_out_of_the_store_and_shows
             False,
             True,
         )
-        assert stats.trouble is not None
-        assert "Widget" in stats.trouble
+        assert stats.error is not None
+        assert "Widget" in stats.error
 
 
 @virtual
-async def test_a_kind_that_comes_back_is_ready_again_with_the_objects_that_it_has_then() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.box.make(CRDS, widgets())
-        await world.box.make(WIDGETS, WIDGET)
+async def test_a_reinstalled_kind_is_ready_again_with_its_current_objects() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.box.create(CRDS, widgets())
+        await bench.box.create(WIDGETS, WIDGET)
         widgets_ = informers.open(Widget)
         await widgets_.wait_ready(within=5)
-        await world.box.ask("DELETE", f"{CRDS}/widgets.example.com")
+        await bench.box.request("DELETE", f"{CRDS}/widgets.example.com")
         with pytest.raises(NotReady):
             await until_suspended(widgets_)
         waiting = asyncio.create_task(widgets_.wait_ready(within=100))
-        await world.box.make(CRDS, widgets())
-        await world.box.make(WIDGETS, {**WIDGET, "metadata": {"name": "b"}})
+        await bench.box.create(CRDS, widgets())
+        await bench.box.create(WIDGETS, {**WIDGET, "metadata": {"name": "b"}})
         await waiting
-        assert (widgets_.is_ready, widgets_.trouble, widgets_.stats().trouble) == (True, None, None)
+        assert (widgets_.is_ready, widgets_.error, widgets_.stats().error) == (True, None, None)
         assert [one.name for one in widgets_.store.state()] == ["b"]
 
 
 @virtual
-async def test_a_permission_that_is_taken_away_shows_until_the_watch_is_open_again() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a")
+async def test_a_revoked_permission_makes_the_informer_not_ready_until_the_watch_reopens() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a")
         settings = informers.open(Settings, namespace="default")
         await settings.wait_ready(within=5)
-        world.faults.act = lambda call: status(403, "Forbidden", message="no") if "configmaps" in call.path else None
-        world.end_watches()
+        bench.faults.act = lambda call: status(403, "Forbidden", message="no") if "configmaps" in call.path else None
+        bench.end_watches()
         with pytest.raises(NotReady, match="could not be kept current") as caught:
             await until_suspended(settings)
         assert isinstance(caught.value.cause, Forbidden)
-        assert [one.name for one in settings.store.state()] == ["a"]  # what was seen last can still be looked at
-        world.faults.act = lambda call: None
+        assert [one.name for one in settings.store.state()] == ["a"]  # the last observed objects stay readable
+        bench.faults.act = lambda call: None
         await settings.wait_ready(within=60)
-        assert (settings.trouble, settings.stats().relists, settings.stats().bookmarks) == (None, 0, 0)
+        assert (settings.error, settings.stats().relists, settings.stats().bookmarks) == (None, 0, 0)
 
 
 @virtual
 @pytest.mark.parametrize("code", [500, 503, 429, 410])
-async def test_trouble_that_passes_leaves_it_ready(code: int) -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a")
+async def test_transient_errors_leave_the_informer_ready(code: int) -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a")
         settings = informers.open(Settings, namespace="default")
         await settings.wait_ready(within=5)
-        world.faults.act = refusing(code, "Expired" if code == 410 else "")
-        world.end_watches()
+        bench.faults.act = refusing(code, "Expired" if code == 410 else "")
+        bench.end_watches()
         for _ in range(20):
             await timing.sleep(1)
             assert settings.is_ready
-        assert settings.trouble is not None
+        assert settings.error is not None
         await settings.wait_ready(within=0)
 
 
 @virtual
-async def test_a_missing_permission_shows_in_readiness_with_its_cause_and_stops_nobody_else() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        world.faults.act = lambda call: status(403, "Forbidden", message="no") if "configmaps" in call.path else None
+async def test_a_missing_permission_makes_only_its_informer_not_ready_and_is_the_cause() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        bench.faults.act = lambda call: status(403, "Forbidden", message="no") if "configmaps" in call.path else None
         settings, other = informers.open(Settings), informers.open(GroupVersionKind("", "v1", "Namespace"))
         await other.wait_ready(within=5)
         with pytest.raises(NotReady) as caught:
             await settings.wait_ready(within=5)
         assert isinstance(caught.value.cause, Forbidden)
-        trouble = informers.stats()[0].trouble
-        assert trouble is not None
-        assert "no" in trouble
-        world.faults.act = lambda call: None
+        error = informers.stats()[0].error
+        assert error is not None
+        assert "no" in error
+        bench.faults.act = lambda call: None
         await settings.wait_ready(within=60)
 
 
 @virtual
 async def test_waiting_for_readiness_can_be_cancelled() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        world.faults.act = refusing(500, "InternalError")
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        bench.faults.act = refusing(500, "InternalError")
         settings = informers.open(Settings)
         waiting = asyncio.create_task(settings.wait_ready())
         await timing.sleep(1)
@@ -322,10 +322,10 @@ async def test_waiting_for_readiness_can_be_cancelled() -> None:
 
 
 @virtual
-async def test_closing_the_informers_leaves_no_task_and_ends_all_readers() -> None:
-    async with open_world() as world:
-        informers = open_informers(world)
-        world.faults.act = lambda call: status(500, "InternalError") if "namespaces" not in call.path else None
+async def test_closing_the_informers_leaves_no_task_and_ends_all_subscribers() -> None:
+    async with open_watch_bench() as bench:
+        informers = open_informers(bench)
+        bench.faults.act = lambda call: status(500, "InternalError") if "namespaces" not in call.path else None
         ready, never = informers.open(Settings, namespace="default"), informers.open(Settings)
         await ready.wait_ready(within=5)
         reader = ready.subscribe()
@@ -341,8 +341,8 @@ async def test_closing_the_informers_leaves_no_task_and_ends_all_readers() -> No
 
 
 @virtual
-async def test_a_wrong_option_is_refused_where_it_is_given_and_starts_nothing() -> None:
-    async with open_world() as world, open_informers(world) as informers:
+async def test_a_wrong_option_raises_in_the_caller_and_starts_nothing() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
         with pytest.raises(BadSelector):
             informers.open(Settings, labels="a==b==c")
         with pytest.raises(ConfigError):
@@ -351,15 +351,15 @@ async def test_a_wrong_option_is_refused_where_it_is_given_and_starts_nothing() 
 
 
 @virtual
-async def test_indexes_of_all_who_opened_it_are_kept_and_built_before_it_is_ready() -> None:
-    async with open_world() as world, open_informers(world) as informers:
-        await world.make("a", labels={"color": "red"})
+async def test_indexes_of_all_handles_are_built_before_the_informer_is_ready() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
+        await bench.make("a", labels={"color": "red"})
         first = informers.open(Settings, namespace="default", indexes=[by_label("color")])
         await first.wait_ready(within=5)
         data = Index(Settings, lambda one: list(one.data.values()), name="data")
         second = informers.open(Settings, namespace="default", indexes=[data, by_label("color")])
         await second.wait_ready(within=5)
-        await world.change("a", "7")
+        await bench.change("a", "7")
         await settle()
         for handle in (first, second):
             assert [one.name for one in handle.store.by(data, "7")] == ["a"]
@@ -367,35 +367,35 @@ async def test_indexes_of_all_who_opened_it_are_kept_and_built_before_it_is_read
 
 
 @virtual
-async def test_closing_a_handle_closes_what_was_subscribed_through_it_and_not_the_rest() -> None:
-    async with open_world() as world, open_informers(world) as informers:
+async def test_closing_a_handle_closes_its_own_subscriptions_only() -> None:
+    async with open_watch_bench() as bench, open_informers(bench) as informers:
         one, other = informers.open(Settings), informers.open(Settings)
         mine, theirs = one.subscribe(), other.subscribe()
-        heard: list[int] = []
-        one.listen(lambda changes: heard.append(len(changes)))
+        calls: list[int] = []
+        one.listen(lambda changes: calls.append(len(changes)))
         await one.wait_ready(within=5)
         await one.aclose()
         assert (mine.is_closed, theirs.is_closed) == (True, False)
         with pytest.raises(ConfigError, match="open another"):
             one.subscribe()
-        heard.clear()
-        await world.make("a")
+        calls.clear()
+        await bench.make("a")
         assert (await theirs.receive(within=5)).ref.name == "a"
-        assert heard == []
+        assert calls == []
 
 
 @virtual
-async def test_the_statistics_say_how_much_there_is_how_old_it_is_and_what_went_wrong() -> None:
-    async with open_world() as world, open_informers(world, streaming=False) as informers:
-        await world.make("a", "b")
+async def test_the_statistics_have_size_lag_and_errors() -> None:
+    async with open_watch_bench() as bench, open_informers(bench, streaming=False) as informers:
+        await bench.make("a", "b")
         settings = informers.open(Settings, namespace="default")
         await settings.wait_ready(within=5)
-        await world.change("a")
+        await bench.change("a")
         await timing.sleep(10)
         stats = settings.stats()
         assert (stats.name, stats.is_ready, stats.objects, stats.readers) == ("v1 ConfigMap in default", True, 2, 0)
         assert stats.bytes == settings.store.size > 0
-        assert (stats.events, stats.relists, stats.errors, stats.trouble) == (5, 0, 0, None)
+        assert (stats.events, stats.relists, stats.errors, stats.error) == (5, 0, 0, None)
         assert stats.resource_version == settings.informer.observed
         assert stats.lag is not None
         assert 9 < stats.lag < 11

@@ -1,8 +1,8 @@
 """Looking into the caches without waiting."""
 
-from levelset.runtime.controller.cache_lookup import Peeking
-from tests.apiserver.clock import virtual
-from tests.runtime.controller.loops import ConfigMap, Web, open_loop
+from levelset.runtime.controller.cache_lookup import CacheLookup
+from levelset.testing.virtual_time import virtual
+from tests.runtime.controller.controller_loop import ConfigMap, Web, open_loop
 
 __all__: list[str] = []
 
@@ -11,21 +11,21 @@ SITES = Web.__definition__.gvk
 
 
 @virtual
-async def test_what_nobody_held_is_found_as_soon_as_somebody_declares_it_and_no_longer_when_he_has_gone() -> None:
+async def test_an_undeclared_kind_is_found_once_declared_and_not_after_its_informer_is_closed() -> None:
     async with open_loop() as loop:
-        peeking = Peeking(loop.cluster)
+        cache_lookup = CacheLookup(loop.cluster)
         for _ in range(2):
-            assert peeking.source(SETTINGS, "default") is None
+            assert cache_lookup.source(SETTINGS, "default") is None
         async with loop.cluster.declare(Web):
-            assert peeking.source(SETTINGS, "default") is None
+            assert cache_lookup.source(SETTINGS, "default") is None
             async with loop.cluster.declare(ConfigMap) as held:
-                found = peeking.source(SETTINGS, "default")
+                found = cache_lookup.source(SETTINGS, "default")
                 assert found is not None
                 assert found.informer is held.informer
-                assert peeking.source(SETTINGS, "default") is found
-            assert peeking.source(SETTINGS, "default") is None
-            assert peeking.source(SITES, "default") is not None
+                assert cache_lookup.source(SETTINGS, "default") is found
+            assert cache_lookup.source(SETTINGS, "default") is None
+            assert cache_lookup.source(SITES, "default") is not None
         async with loop.cluster.declare(ConfigMap) as again:
-            found = peeking.source(SETTINGS, "other")
+            found = cache_lookup.source(SETTINGS, "other")
             assert found is not None
             assert found.informer is again.informer

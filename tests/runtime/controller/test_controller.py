@@ -1,4 +1,4 @@
-"""A controller is a frozen value, and what cannot work is refused when it is made."""
+"""A controller is a frozen value, and invalid arguments raise when it is created."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +10,7 @@ from levelset.errors import ConfigError
 from levelset.objects import GroupVersionKind, Ref
 from levelset.runtime.controller import Context, Controller, every, owns, references, remembers, source, watches
 from levelset.runtime.state import StateMap
-from tests.runtime.controller.loops import ConfigMap, Web
+from tests.runtime.controller.controller_loop import ConfigMap, Web
 
 __all__: list[str] = []
 
@@ -21,14 +21,14 @@ async def reconcile(_: Any, __: Context) -> None:
     return
 
 
-def test_a_controller_has_the_name_of_its_kind_unless_given_another() -> None:
+def test_a_controller_is_named_after_its_kind_by_default() -> None:
     assert Controller(Web, reconcile).name == "websites"
     assert Controller(WEBSITE, reconcile).name == "website"
     assert Controller(OnlyMetadata(Web), reconcile, name="webs").name == "webs"
     assert repr(Controller(Web, reconcile)) == "<Controller 'websites' of example.dev/v1 Website>"
 
 
-def test_a_controller_does_not_change_and_other_options_make_another_one() -> None:
+def test_a_controller_is_immutable_and_with_options_makes_a_copy() -> None:
     first = Controller(Web, reconcile, owns(ConfigMap), concurrency=8, cleanup=reconcile)
     with pytest.raises(AttributeError):
         first.concurrency = 1  # type: ignore[misc]  # that is the point
@@ -47,23 +47,23 @@ def test_a_controller_does_not_change_and_other_options_make_another_one() -> No
         ({"debounce": -1}, "debounce=-1, but it must be"),
         ({"finalizer": "a.dev/b"}, "must be left out without a cleanup"),
         ({"finalizer": "nonsense", "cleanup": reconcile}, "finalizer 'nonsense'"),
-        ({"cleanup": 5}, "cleanup=5 is no function"),
-        ({"on_error": "retry"}, "on_error='retry' is no function"),
-        ({"retries": 5}, "there is no option retries"),
+        ({"cleanup": 5}, "cleanup=5 is not a function"),
+        ({"on_error": "retry"}, "on_error='retry' is not a function"),
+        ({"retries": 5}, "unknown option retries"),
     ],
 )
-def test_options_that_cannot_work_are_refused_with_their_name(options: dict[str, Any], said: str) -> None:
+def test_invalid_options_raise_a_config_error_with_their_name(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Controller(Web, reconcile, **options)
 
 
-def test_what_is_no_kind_no_function_or_no_relation_is_refused() -> None:
+def test_anything_but_a_kind_a_function_and_relations_raises_a_config_error() -> None:
     anything: Any = "Website"
     with pytest.raises(ConfigError):
         Controller(anything, reconcile)
-    with pytest.raises(ConfigError, match="reconcile=None is no function"):
+    with pytest.raises(ConfigError, match="reconcile=None is not a function"):
         Controller(Web, None)  # type: ignore[call-overload]  # that is the point
-    with pytest.raises(ConfigError, match=r"is no relation; write owns"):
+    with pytest.raises(ConfigError, match=r"is not a relation; use owns"):
         Controller(Web, reconcile, ConfigMap)  # type: ignore[call-overload]  # that is the point
 
 
@@ -73,7 +73,7 @@ def test_a_cleanup_of_a_kind_without_a_class_needs_a_finalizer() -> None:
     assert Controller(WEBSITE, reconcile, cleanup=reconcile, finalizer="a.dev/b").finalizer == "a.dev/b"
 
 
-def test_relations_are_values_that_refuse_what_cannot_work() -> None:
+def test_relations_check_their_arguments() -> None:
     nonsense: Any = 5
     assert owns(ConfigMap) == owns(ConfigMap) != owns(ConfigMap, every_owner=True)
     states: StateMap[Web, str, str] = StateMap()
@@ -90,7 +90,7 @@ def test_relations_are_values_that_refuse_what_cannot_work() -> None:
             make()
 
 
-def test_children_are_watched_by_their_metadata_and_what_is_referenced_as_a_whole() -> None:
+def test_owned_kinds_are_watched_as_metadata_and_referenced_kinds_as_a_whole() -> None:
     def names(_: Web) -> list[Ref[ConfigMap]]:
         return []
 

@@ -11,12 +11,12 @@ from levelset.aio import Backoff, Channel
 from levelset.client.object_types import Item
 from levelset.errors import NotReady
 from levelset.objects import Ref, encode
-from levelset.objects.cached_object import keep
+from levelset.objects.cached_object import decode_cached
 from levelset.runtime.cache import store
 from levelset.runtime.controller import Action, Context, Outcome, Request, drive, requeue
 from levelset.runtime.watch import Init, InitApply, InitDone, by, watch
-from tests.apiserver.clock import virtual
-from tests.runtime.controller.loops import Diary, Web, WebStatus, open_loop, web, web_ref
+from levelset.testing.virtual_time import virtual
+from tests.runtime.controller.controller_loop import RecordingReconciler, Web, WebStatus, open_loop, web, web_ref
 
 __all__: list[str] = []
 
@@ -25,7 +25,7 @@ Refs = Channel[Ref[Web] | Request[Web]]
 
 def filled(*names: str) -> tuple[Any, Any]:
     sites, writer = store(Web)
-    there = [InitApply(Item(keep(encode(web(name))), sites.view)) for name in names]
+    there = [InitApply(Item(decode_cached(encode(web(name))), sites.view)) for name in names]
     writer.apply([Init(), *there, InitDone("1")])
     return sites, writer
 
@@ -51,7 +51,7 @@ async def test_streams_from_a_watch_drive_a_reconciler_that_writes() -> None:
 
 
 @virtual
-async def test_the_end_of_the_requests_ends_the_outcomes_after_what_is_due_and_drops_what_is_later() -> None:
+async def test_the_end_of_the_requests_ends_the_outcomes_after_due_ones_and_drops_delayed_ones() -> None:
     async def step(site: Web, _: Context) -> Action:
         await asyncio.sleep(1)
         return requeue(60)
@@ -60,7 +60,7 @@ async def test_the_end_of_the_requests_ends_the_outcomes_after_what_is_due_and_d
         requests: Refs = Channel(capacity=10)
         for name in "abcab":
             requests.push(web_ref(name))
-        requests.push(web_ref("nobody"))
+        requests.push(web_ref("missing"))
         requests.close()
         sites, _ = filled("a", "b", "c")
         found = [one async for one in drive(requests, step, reading=sites, writing=loop.client, concurrency=2)]
@@ -68,27 +68,27 @@ async def test_the_end_of_the_requests_ends_the_outcomes_after_what_is_due_and_d
             ("a", "requeued"),
             ("b", "requeued"),
             ("c", "requeued"),
-            ("nobody", "gone"),
+            ("missing", "gone"),
         ]
 
 
 @virtual
-async def test_no_look_before_the_store_is_filled_and_a_store_that_never_is_raises() -> None:
+async def test_no_reconcile_before_the_store_is_filled_and_a_store_that_never_is_raises() -> None:
     async with open_loop() as loop:
         sites, writer = store(Web)
         requests: Refs = Channel(capacity=10)
         requests.push(web_ref())
-        diary = Diary()
-        reading = asyncio.ensure_future(anext(drive(requests, diary, reading=sites, writing=loop.client)))
+        recorded = RecordingReconciler()
+        reading = asyncio.ensure_future(anext(drive(requests, recorded, reading=sites, writing=loop.client)))
         await asyncio.sleep(10)
-        assert diary.names == []
+        assert recorded.names == []
         writer.close(ValueError("the watch is dead"))
         with pytest.raises(NotReady, match="the watch is dead"):
             await reading
 
 
 @virtual
-async def test_an_error_of_the_requests_is_raised_and_one_of_the_reconciler_is_an_outcome() -> None:
+async def test_an_error_of_the_requests_is_raised_and_an_error_of_the_reconciler_is_an_outcome() -> None:
     async def requests() -> AsyncIterator[Ref[Web]]:
         yield web_ref("a")
         await asyncio.sleep(20)
@@ -111,18 +111,18 @@ async def test_an_error_of_the_requests_is_raised_and_one_of_the_reconciler_is_a
 
 
 @virtual
-async def test_who_reads_slowly_slows_the_looks_down_and_nothing_is_lost() -> None:
+async def test_a_slow_consumer_slows_the_workers_down_and_nothing_is_lost() -> None:
     async with open_loop() as loop:
         names = [f"w{number}" for number in range(20)]
         sites, _ = filled(*names)
         requests: Refs = Channel(capacity=100)
         for name in names:
             requests.push(web_ref(name))
-        diary, seen = Diary(), list[str]()
-        async with aclosing(drive(requests, diary, reading=sites, writing=loop.client, concurrency=2)) as outcomes:
+        recorded, seen = RecordingReconciler(), list[str]()
+        async with aclosing(drive(requests, recorded, reading=sites, writing=loop.client, concurrency=2)) as outcomes:
             seen.append((await anext(outcomes)).ref.name)
             await asyncio.sleep(10)
-            assert len(diary.looks) < 10
+            assert len(recorded.reconciles) < 10
             requests.close()
             seen.extend([one.ref.name async for one in outcomes])
         assert sorted(seen) == sorted(names)

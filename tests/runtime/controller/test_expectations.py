@@ -5,32 +5,39 @@ from typing import Any
 import pytest
 
 from levelset.aio import timing
-from levelset.client import Answer, Call, OnlyMetadata, Send
+from levelset.client import Call, OnlyMetadata, Response, Send
 from levelset.errors import AlreadyExists, Invalid, TimedOut, Unreachable
 from levelset.objects import Ref
 from levelset.runtime.cache import Index, by_owner
-from levelset.runtime.controller.expectations import Expectations, Expected, Shows
-from tests.apiserver.clock import virtual
-from tests.client.world import CONFIG_MAP
-from tests.runtime.controller.desk import ConfigMap, Desk, Site, config, open_desk, site
+from levelset.runtime.controller.expectations import Expectation, Expectations, IsObserved
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import CONFIG_MAP
+from tests.runtime.controller.context_environment import (
+    ConfigMap,
+    ContextEnvironment,
+    Site,
+    config,
+    open_environment,
+    site,
+)
 
 OWNER = Ref(Site, "blog", "default")
 CHILD = Ref(ConfigMap, "c-1", "default")
 OTHER = Ref(ConfigMap, "c-2", "default")
 
 
-def never(_: Expected) -> bool:
+def never(_: Expectation) -> bool:
     return False
 
 
-def children(expectations: Expectations, shows: Shows = never, now: float = 0.0) -> list[Ref[Any]]:
+def children(expectations: Expectations, shows: IsObserved = never, now: float = 0.0) -> list[Ref[Any]]:
     return [one.child for one in expectations.pending(OWNER, shows, now=now)]
 
 
-def test_what_was_made_is_expected_until_the_cache_shows_it() -> None:
+def test_a_created_child_is_expected_until_the_cache_shows_it() -> None:
     expectations = Expectations()
-    expectations.expect_made(OWNER, CHILD, uid="u1", version="5", now=0.0)
-    expectations.expect_made(OWNER, OTHER, uid="u2", version="6", now=0.0)
+    expectations.expect_created(OWNER, CHILD, uid="u1", version="5", now=0.0)
+    expectations.expect_created(OWNER, OTHER, uid="u2", version="6", now=0.0)
     assert children(expectations) == [CHILD, OTHER]
     assert children(expectations, lambda one: one.version == "5") == [OTHER]
     assert children(expectations) == [OTHER]
@@ -38,42 +45,42 @@ def test_what_was_made_is_expected_until_the_cache_shows_it() -> None:
     assert len(expectations) == 0
 
 
-def test_an_expectation_that_does_not_come_true_is_given_up_in_the_end() -> None:
-    expectations = Expectations(patience=300.0)
-    expectations.expect_gone(OWNER, CHILD, uid="u1", now=0.0)
+def test_an_expectation_that_is_never_met_expires() -> None:
+    expectations = Expectations(timeout=300.0)
+    expectations.expect_deleted(OWNER, CHILD, uid="u1", now=0.0)
     assert children(expectations, now=299.0) == [CHILD]
     assert children(expectations, now=301.0) == []
 
 
-def test_what_nobody_asks_about_is_forgotten_all_the_same() -> None:
-    expectations = Expectations(patience=300.0, doubt=60.0)
+def test_expectations_of_owners_that_are_never_read_expire_too() -> None:
+    expectations = Expectations(timeout=300.0, unknown_create_timeout=60.0)
     for number in range(1000):
         owner = Ref(Site, f"site-{number}", "default")
-        expectations.expect_made(owner, CHILD, uid="u1", version="5", now=float(number))
-        expectations.be_in_doubt(owner, CONFIG_MAP, now=float(number))
+        expectations.expect_created(owner, CHILD, uid="u1", version="5", now=float(number))
+        expectations.record_unknown_create(owner, CONFIG_MAP, now=float(number))
     assert len(expectations) == 300
 
 
-def test_a_child_that_was_made_anew_is_expected_besides() -> None:
+def test_a_recreated_child_is_expected_in_addition() -> None:
     expectations = Expectations()
-    expectations.expect_gone(OWNER, CHILD, uid="u1", now=0.0)
-    expectations.expect_made(OWNER, CHILD, uid="u2", version="6", now=0.0)
+    expectations.expect_deleted(OWNER, CHILD, uid="u1", now=0.0)
+    expectations.expect_created(OWNER, CHILD, uid="u2", version="6", now=0.0)
     assert children(expectations) == [CHILD, CHILD]
 
 
-def test_an_owner_is_in_doubt_about_one_kind_for_a_while() -> None:
-    expectations = Expectations(doubt=60.0)
-    expectations.be_in_doubt(OWNER, CONFIG_MAP, now=0.0)
-    assert expectations.is_in_doubt(OWNER, CONFIG_MAP, now=59.0)
-    assert not expectations.is_in_doubt(OWNER, OWNER.gvk, now=59.0)
-    assert not expectations.is_in_doubt(OWNER, CONFIG_MAP, now=61.0)
+def test_an_unknown_create_concerns_one_kind_for_a_while() -> None:
+    expectations = Expectations(unknown_create_timeout=60.0)
+    expectations.record_unknown_create(OWNER, CONFIG_MAP, now=0.0)
+    assert expectations.has_unknown_create(OWNER, CONFIG_MAP, now=59.0)
+    assert not expectations.has_unknown_create(OWNER, OWNER.gvk, now=59.0)
+    assert not expectations.has_unknown_create(OWNER, CONFIG_MAP, now=61.0)
     assert len(expectations) == 0
 
 
-def test_an_owner_that_is_gone_expects_nothing() -> None:
+def test_the_expectations_of_an_owner_that_is_gone_are_dropped() -> None:
     expectations = Expectations()
-    expectations.expect_made(OWNER, CHILD, uid="u1", version="5", now=0.0)
-    expectations.be_in_doubt(OWNER, CONFIG_MAP, now=0.0)
+    expectations.expect_created(OWNER, CHILD, uid="u1", version="5", now=0.0)
+    expectations.record_unknown_create(OWNER, CONFIG_MAP, now=0.0)
     expectations.forget(OWNER)
     assert len(expectations) == 0
 
@@ -82,100 +89,100 @@ def nameless() -> ConfigMap:
     return ConfigMap().with_metadata(generate_name="c-")
 
 
-async def ensure(desk: Desk, blog: Site, wanted: int) -> None:
+async def ensure(env: ContextEnvironment, blog: Site, wanted: int) -> None:
     """A reconciler that makes children whose names the server makes up."""
-    ctx = desk.context(blog)
+    ctx = env.context(blog)
     for _ in range(wanted - len(await ctx.children(ConfigMap))):
         await ctx.create(nameless(), owner=blog)
 
 
 @virtual
-async def test_children_that_were_made_a_moment_ago_are_not_made_again() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
+async def test_children_that_were_just_created_are_not_created_again() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
         for _ in range(5):
-            await ensure(desk, blog, 3)
-        assert len(await desk.other.list(ConfigMap, namespace="default")) == 3
+            await ensure(env, blog, 3)
+        assert len(await env.other.list(ConfigMap, namespace="default")) == 3
 
 
 @virtual
-async def test_a_child_whose_answer_never_came_is_not_made_again() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
+async def test_a_child_whose_create_response_was_lost_is_not_created_again() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
 
-        async def lose_answers(call: Call, send: Send) -> Answer | None:
+        async def lose_answers(call: Call, send: Send) -> Response | None:
             if call.verb == "create":
                 await send(call)
                 raise TimedOut(f"{call.words}: no answer")
             return None
 
-        desk.faults.append(lose_answers)
+        env.faults.append(lose_answers)
         with pytest.raises(TimedOut):
-            await ensure(desk, blog, 1)
-        desk.faults.clear()
-        await ensure(desk, blog, 1)
-        assert len(await desk.other.list(ConfigMap, namespace="default")) == 1
+            await ensure(env, blog, 1)
+        env.faults.clear()
+        await ensure(env, blog, 1)
+        assert len(await env.other.list(ConfigMap, namespace="default")) == 1
 
 
 @virtual
-async def test_a_create_that_was_cancelled_leaves_its_owner_in_doubt() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
+async def test_a_cancelled_create_counts_as_unknown() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
 
-        async def hang(call: Call, send: Send) -> Answer | None:
+        async def hang(call: Call, send: Send) -> Response | None:
             if call.verb == "create":
                 await send(call)
                 await timing.sleep(1000)
             return None
 
-        desk.faults.append(hang)
+        env.faults.append(hang)
         with pytest.raises(TimeoutError):
             async with timing.within(1.0):
-                await ensure(desk, blog, 1)
-        desk.faults.clear()
-        await ensure(desk, blog, 1)
-        assert len(await desk.other.list(ConfigMap, namespace="default")) == 1
+                await ensure(env, blog, 1)
+        env.faults.clear()
+        await ensure(env, blog, 1)
+        assert len(await env.other.list(ConfigMap, namespace="default")) == 1
 
 
 @virtual
-async def test_a_create_that_cannot_have_reached_the_server_leaves_no_doubt() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
+async def test_a_create_that_was_never_sent_does_not_count_as_unknown() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
 
         async def refuse(*_: object) -> None:
-            raise Unreachable("refused", is_sent=False)
+            raise Unreachable("connection refused", is_sent=False)
 
-        desk.faults.append(refuse)
+        env.faults.append(refuse)
         with pytest.raises(Unreachable):
-            await desk.context(blog).create(nameless(), owner=blog)
-        assert len(desk.services.expectations) == 0
+            await env.context(blog).create(nameless(), owner=blog)
+        assert len(env.dependencies.expectations) == 0
 
 
 @virtual
-async def test_a_create_that_was_refused_leaves_no_doubt() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
+async def test_a_rejected_create_does_not_count_as_unknown() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
         with pytest.raises(Invalid):
-            await desk.context(blog).create(config("Not A Name"), owner=blog)
-        assert len(desk.services.expectations) == 0
+            await env.context(blog).create(config("Not A Name"), owner=blog)
+        assert len(env.dependencies.expectations) == 0
 
 
 @virtual
-async def test_a_child_whose_name_is_taken_is_a_conflict_and_is_read_from_the_server_next() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        await desk.other.create(config(namespace="default"))
-        ctx = desk.context(blog)
+async def test_a_child_whose_name_is_taken_is_read_from_the_server_next() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        await env.other.create(config(namespace="default"))
+        ctx = env.context(blog)
         with pytest.raises(AlreadyExists):
             await ctx.create(config(), owner=blog)
-        assert Ref(ConfigMap, "settings", "default") in desk.services.conflicts
+        assert Ref(ConfigMap, "settings", "default") in env.dependencies.conflicts
 
 
 @virtual
-async def test_a_context_says_which_children_the_cache_does_not_show_yet() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        ctx = desk.context(blog)
+async def test_expecting_lists_the_children_that_the_cache_does_not_show_yet() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        ctx = env.context(blog)
         made = await ctx.create(nameless(), owner=blog)
         assert list(ctx.expecting) == [made.ref]
         assert (await ctx.get(made.ref)).metadata.uid == made.metadata.uid
@@ -187,38 +194,38 @@ async def test_a_context_says_which_children_the_cache_does_not_show_yet() -> No
 
 
 @virtual
-async def test_a_child_that_was_deleted_before_the_cache_showed_it_is_not_expected_for_ever() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        ctx = desk.context(blog)
+async def test_a_child_that_was_deleted_before_the_cache_showed_it_is_not_expected_forever() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        ctx = env.context(blog)
         made = await ctx.create(nameless(), owner=blog)
-        await desk.other.delete(made.ref)
-        await desk.other.create(config("later", namespace="default"))
-        await desk.cluster.get(ConfigMap, "later", read="consistent")
+        await env.other.delete(made.ref)
+        await env.other.create(config("later", namespace="default"))
+        await env.cluster.get(ConfigMap, "later", read="consistent")
         assert list(ctx.expecting) == []
 
 
 @virtual
-async def test_a_child_that_nobody_watches_is_not_expected() -> None:
-    async with open_desk(OnlyMetadata(ConfigMap)) as desk:
-        blog = await desk.start(site())
-        ctx = desk.context(blog)
+async def test_a_child_that_is_not_watched_is_not_expected() -> None:
+    async with open_environment(OnlyMetadata(ConfigMap)) as env:
+        blog = await env.start(site())
+        ctx = env.context(blog)
         await ctx.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"generateName": "s-"}}, owner=blog)
         assert list(ctx.expecting) == []
         made = await ctx.create(nameless(), owner=blog)
         assert list(ctx.expecting) == [made.ref]
 
 
-@pytest.mark.parametrize("indexes", [(), (by_owner(),)], ids=["by looking at all", "by an index"])
+@pytest.mark.parametrize("indexes", [(), (by_owner(),)], ids=["by a scan", "by an index"])
 @virtual
-async def test_children_are_those_of_this_very_owner(indexes: tuple[Index[Any], ...]) -> None:
-    async with open_desk() as desk:
-        desk.cluster.declare(ConfigMap, indexes=indexes)
-        blog = await desk.start(site())
-        shop = await desk.start(site("shop"))
-        mine = await desk.context(blog).create(config("mine"), owner=blog)
-        await desk.context(shop).create(config("theirs"), owner=shop)
-        await desk.other.create(config("nobodys", namespace="default"))
-        ctx = desk.context(blog)
+async def test_children_are_matched_by_the_uid_of_the_owner(indexes: tuple[Index[Any], ...]) -> None:
+    async with open_environment() as env:
+        env.cluster.declare(ConfigMap, indexes=indexes)
+        blog = await env.start(site())
+        shop = await env.start(site("shop"))
+        mine = await env.context(blog).create(config("mine"), owner=blog)
+        await env.context(shop).create(config("theirs"), owner=shop)
+        await env.other.create(config("nobodys", namespace="default"))
+        ctx = env.context(blog)
         assert [one.ref for one in await ctx.children(ConfigMap)] == [mine.ref]
         assert [one.name for one in await ctx.children(ConfigMap, owner=shop)] == ["theirs"]

@@ -9,9 +9,9 @@ from levelset.errors import ConfigError, Conflict, Forbidden
 from levelset.objects import Object, definition_of, parse_time
 from levelset.objects.names import is_qualified_name
 from levelset.runtime.controller import finalizers as finalizing
-from tests.apiserver.clock import virtual
-from tests.client.world import answering
-from tests.runtime.controller.desk import ConfigMap, Desk, Site, open_desk, site
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import fake_response
+from tests.runtime.controller.context_environment import ConfigMap, ContextEnvironment, Site, open_environment, site
 
 OURS = "websites.example.dev/levelset-sites"
 THEIRS = "example.org/theirs"
@@ -39,7 +39,7 @@ def test_the_step_depends_on_our_finalizer_and_on_the_deletion_alone(obj: Site, 
 
 
 def test_the_first_finalizer_is_added_only_where_there_is_none() -> None:
-    assert finalizing.adding((), OURS) == JsonPatch(
+    assert finalizing.add_patch((), OURS) == JsonPatch(
         [
             {"op": "test", "path": "/metadata/finalizers", "value": None},
             {"op": "add", "path": "/metadata/finalizers", "value": [OURS]},
@@ -48,7 +48,7 @@ def test_the_first_finalizer_is_added_only_where_there_is_none() -> None:
 
 
 def test_a_further_finalizer_is_added_only_to_those_that_were_seen() -> None:
-    assert finalizing.adding((THEIRS,), OURS) == JsonPatch(
+    assert finalizing.add_patch((THEIRS,), OURS) == JsonPatch(
         [
             {"op": "test", "path": "/metadata/finalizers", "value": [THEIRS]},
             {"op": "add", "path": "/metadata/finalizers/-", "value": OURS},
@@ -56,8 +56,8 @@ def test_a_further_finalizer_is_added_only_to_those_that_were_seen() -> None:
     )
 
 
-def test_our_finalizer_is_taken_off_only_from_where_it_was_seen() -> None:
-    assert finalizing.removing((THEIRS, OURS), OURS) == JsonPatch(
+def test_our_finalizer_is_removed_only_at_the_index_where_it_was_seen() -> None:
+    assert finalizing.remove_patch((THEIRS, OURS), OURS) == JsonPatch(
         [
             {"op": "test", "path": "/metadata/finalizers/1", "value": OURS},
             {"op": "remove", "path": "/metadata/finalizers/1"},
@@ -65,15 +65,15 @@ def test_our_finalizer_is_taken_off_only_from_where_it_was_seen() -> None:
     )
 
 
-def test_a_finalizer_that_is_there_twice_is_taken_off_twice_from_the_back() -> None:
+def test_a_finalizer_that_is_listed_twice_is_removed_twice_from_the_end() -> None:
     places = [
-        one["path"] for one in finalizing.removing((OURS, THEIRS, OURS), OURS).operations if one["op"] == "remove"
+        one["path"] for one in finalizing.remove_patch((OURS, THEIRS, OURS), OURS).operations if one["op"] == "remove"
     ]
     assert places == ["/metadata/finalizers/2", "/metadata/finalizers/0"]
 
 
-def test_there_is_nothing_to_take_off_where_our_finalizer_is_not() -> None:
-    assert finalizing.removing((THEIRS,), OURS).is_empty
+def test_nothing_is_removed_if_our_finalizer_is_absent() -> None:
+    assert finalizing.remove_patch((THEIRS,), OURS).is_empty
 
 
 @pytest.mark.parametrize("name", ["sites", "a b/c", "ü", "x" * 200, "sites-"])
@@ -87,129 +87,129 @@ def test_the_finalizer_names_the_kind_and_the_controller() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "cleanup", "a/b/c", "/x", "example.dev/", "example.dev/" + "x" * 64])
-def test_a_finalizer_that_a_server_would_refuse_is_refused_at_once(name: str) -> None:
+def test_a_finalizer_that_a_server_would_reject_raises_a_config_error(name: str) -> None:
     with pytest.raises(ConfigError, match="finalizer"):
         finalizing.check_finalizer(name)
 
 
-async def finalizers(desk: Desk, obj: Object) -> tuple[str, ...]:
-    found: Any = await desk.other.find(obj.ref)
+async def finalizers(env: ContextEnvironment, obj: Object) -> tuple[str, ...]:
+    found: Any = await env.other.find(obj.ref)
     return found.metadata.finalizers if found else ()
 
 
 @virtual
-async def test_a_server_takes_a_finalizer_for_an_object_that_has_none() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        await finalizing.add(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == (OURS,)
+async def test_a_finalizer_is_added_to_an_object_that_has_none() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        await finalizing.add(env.client, blog, OURS)
+        assert await finalizers(env, blog) == (OURS,)
 
 
 @virtual
-async def test_a_server_takes_a_finalizer_beside_those_of_others() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(THEIRS))
-        await finalizing.add(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == (THEIRS, OURS)
+async def test_a_finalizer_is_added_beside_those_of_others() -> None:
+    async with open_environment() as env:
+        blog = await env.start(seen(THEIRS))
+        await finalizing.add(env.client, blog, OURS)
+        assert await finalizers(env, blog) == (THEIRS, OURS)
 
 
 @virtual
-async def test_a_finalizer_that_somebody_added_meanwhile_is_a_conflict_and_is_not_lost() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        await desk.other.patch(blog.ref, finalizing.adding((), THEIRS))
-        with pytest.raises(Conflict, match="somebody else"):
-            await finalizing.add(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == (THEIRS,)
+async def test_a_finalizer_that_another_writer_added_meanwhile_is_a_conflict_and_is_not_lost() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        await env.other.patch(blog.ref, finalizing.add_patch((), THEIRS))
+        with pytest.raises(Conflict, match="another writer changed the finalizers"):
+            await finalizing.add(env.client, blog, OURS)
+        assert await finalizers(env, blog) == (THEIRS,)
 
 
 @virtual
 async def test_no_finalizer_is_added_to_an_object_that_is_being_deleted() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(THEIRS))
-        await desk.other.delete(blog.ref)
+    async with open_environment() as env:
+        blog = await env.start(seen(THEIRS))
+        await env.other.delete(blog.ref)
         with pytest.raises(Conflict):
-            await finalizing.add(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == (THEIRS,)
+            await finalizing.add(env.client, blog, OURS)
+        assert await finalizers(env, blog) == (THEIRS,)
 
 
 @virtual
-async def test_no_finalizer_is_added_to_a_namesake_that_was_made_since() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        await desk.other.delete(blog.ref)
-        await desk.other.create(site())
+async def test_no_finalizer_is_added_to_an_object_that_was_recreated_since() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        await env.other.delete(blog.ref)
+        await env.other.create(site())
         with pytest.raises(Conflict):
-            await finalizing.add(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == ()
+            await finalizing.add(env.client, blog, OURS)
+        assert await finalizers(env, blog) == ()
 
 
 @virtual
 async def test_adding_to_an_object_that_is_gone_is_no_error() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
-        await desk.other.delete(blog.ref)
-        await finalizing.add(desk.client, blog, OURS)
+    async with open_environment() as env:
+        blog = await env.start(site())
+        await env.other.delete(blog.ref)
+        await finalizing.add(env.client, blog, OURS)
 
 
 @virtual
-async def test_an_object_goes_when_its_last_finalizer_is_taken_off() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(OURS))
-        await desk.other.delete(blog.ref)
-        await finalizing.remove(desk.client, await desk.other.get(blog.ref), OURS)
-        assert await desk.other.find(blog.ref) is None
+async def test_an_object_is_removed_with_its_last_finalizer() -> None:
+    async with open_environment() as env:
+        blog = await env.start(seen(OURS))
+        await env.other.delete(blog.ref)
+        await finalizing.remove(env.client, await env.other.get(blog.ref), OURS)
+        assert await env.other.find(blog.ref) is None
 
 
 @virtual
-async def test_the_finalizers_of_others_stay_when_ours_is_taken_off() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(THEIRS, OURS))
-        await finalizing.remove(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == (THEIRS,)
+async def test_the_finalizers_of_others_stay_when_ours_is_removed() -> None:
+    async with open_environment() as env:
+        blog = await env.start(seen(THEIRS, OURS))
+        await finalizing.remove(env.client, blog, OURS)
+        assert await finalizers(env, blog) == (THEIRS,)
 
 
 @virtual
-async def test_taking_off_is_a_conflict_when_the_finalizers_have_moved() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(THEIRS, OURS))
-        await desk.other.patch(blog.ref, finalizing.removing((THEIRS, OURS), THEIRS))
+async def test_removing_is_a_conflict_if_the_finalizers_have_moved() -> None:
+    async with open_environment() as env:
+        blog = await env.start(seen(THEIRS, OURS))
+        await env.other.patch(blog.ref, finalizing.remove_patch((THEIRS, OURS), THEIRS))
         with pytest.raises(Conflict):
-            await finalizing.remove(desk.client, blog, OURS)
-        assert await finalizers(desk, blog) == (OURS,)
+            await finalizing.remove(env.client, blog, OURS)
+        assert await finalizers(env, blog) == (OURS,)
 
 
 @virtual
-async def test_taking_off_from_an_object_that_is_gone_is_no_error() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(OURS))
-        await desk.other.delete(blog.ref)
-        await finalizing.remove(desk.other, blog, OURS)
-        await finalizing.remove(desk.client, blog, OURS)
+async def test_removing_from_an_object_that_is_gone_is_no_error() -> None:
+    async with open_environment() as env:
+        blog = await env.start(seen(OURS))
+        await env.other.delete(blog.ref)
+        await finalizing.remove(env.other, blog, OURS)
+        await finalizing.remove(env.client, blog, OURS)
 
 
 @virtual
-async def test_two_controllers_take_their_finalizers_off_at_the_same_time_and_none_is_lost() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(seen(THEIRS, OURS))
-        await desk.other.delete(blog.ref)
-        marked = await desk.other.get(blog.ref)
-        await finalizing.remove(desk.other, marked, THEIRS)
+async def test_two_controllers_remove_their_finalizers_concurrently_and_none_is_lost() -> None:
+    async with open_environment() as env:
+        blog = await env.start(seen(THEIRS, OURS))
+        await env.other.delete(blog.ref)
+        marked = await env.other.get(blog.ref)
+        await finalizing.remove(env.other, marked, THEIRS)
         with pytest.raises(Conflict):
-            await finalizing.remove(desk.client, marked, OURS)
-        assert await finalizers(desk, blog) == (OURS,)
-        await finalizing.remove(desk.client, await desk.other.get(blog.ref), OURS)
-        assert await desk.other.find(blog.ref) is None
+            await finalizing.remove(env.client, marked, OURS)
+        assert await finalizers(env, blog) == (OURS,)
+        await finalizing.remove(env.client, await env.other.get(blog.ref), OURS)
+        assert await env.other.find(blog.ref) is None
 
 
 @virtual
-async def test_a_refusal_that_is_no_failed_test_is_told_as_it_is() -> None:
-    async with open_desk() as desk:
-        blog = await desk.start(site())
+async def test_a_rejection_that_is_not_a_failed_test_is_raised_unchanged() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
 
         async def forbid(*_: object) -> object:
-            return answering(403, b"{}")
+            return fake_response(403, b"{}")
 
-        desk.faults.append(forbid)
+        env.faults.append(forbid)
         with pytest.raises(Forbidden):
-            await finalizing.add(desk.client, blog, OURS)
+            await finalizing.add(env.client, blog, OURS)

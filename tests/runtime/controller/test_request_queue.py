@@ -1,4 +1,4 @@
-"""Streams that ask for looks: from outside, and for everything now and then."""
+"""Streams and timers that enqueue requests."""
 
 import asyncio
 import logging
@@ -10,8 +10,8 @@ import pytest
 from levelset.aio import Broadcast, Channel, Crashed, Slow
 from levelset.objects import Ref
 from levelset.runtime.controller import Context, Reason, Request, RunningController, every, running, source
-from tests.apiserver.clock import virtual
-from tests.runtime.controller.loops import ConfigMap, Web, open_loop, web, web_ref
+from levelset.testing.virtual_time import virtual
+from tests.runtime.controller.controller_loop import ConfigMap, Web, open_loop, web, web_ref
 
 __all__: list[str] = []
 
@@ -22,25 +22,25 @@ async def until_stopped(controller: RunningController[Any]) -> None:
 
 
 @virtual
-async def test_what_a_stream_held_before_the_start_and_sends_later_is_looked_at_and_its_end_is_harmless() -> None:
+async def test_items_of_a_stream_before_and_after_the_start_are_reconciled_and_its_end_is_harmless() -> None:
     async with open_loop() as loop:
         await loop.other.create(web())
         outside: Channel[Ref[Web] | Request[Web]] = Channel(capacity=10)
         outside.push(web_ref())
-        diary, controller = loop.watching(None, source(outside))
+        recorded, controller = loop.recording_controller(None, source(outside))
         async with loop.run(controller) as started:
-            assert diary.reasons == [["somebody asked from outside", "it was there at the start"]]
+            assert recorded.reasons == [["it was enqueued from outside", "it was there at the start"]]
             outside.push(Request(web_ref(), (Reason("a call"), Reason("a letter")), priority=5))
             await loop.settle(started)
-            assert (diary.reasons[1], diary.priorities[1]) == (["a call", "a letter"], 5)
+            assert (recorded.reasons[1], recorded.priorities[1]) == (["a call", "a letter"], 5)
             outside.close()
             started.enqueue(web_ref())
             await loop.settle(started)
-            assert len(diary.looks) == 3
+            assert len(recorded.reconciles) == 3
 
 
 @virtual
-async def test_an_item_that_is_no_ref_of_ours_is_reported_and_those_behind_it_count(
+async def test_an_item_that_is_not_a_ref_of_the_controllers_kind_is_logged_and_the_next_ones_count(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def stream() -> AsyncIterator[Any]:
@@ -51,18 +51,18 @@ async def test_an_item_that_is_no_ref_of_ours_is_reported_and_those_behind_it_co
 
     async with open_loop() as loop:
         await loop.other.create(web())
-        diary, controller = loop.watching(None, source(stream))
+        recorded, controller = loop.recording_controller(None, source(stream))
         with caplog.at_level(logging.ERROR):
             async with loop.run(controller) as started:
                 await asyncio.sleep(2)
                 await loop.settle(started)
-        assert len(diary.looks) == 2
-        assert "this controller looks at" in caplog.text
+        assert len(recorded.reconciles) == 2
+        assert "this controller reconciles" in caplog.text
         assert "neither a Ref nor a Request" in caplog.text
 
 
 @virtual
-async def test_a_stream_that_fails_is_made_anew_if_it_comes_from_a_function() -> None:
+async def test_a_stream_that_fails_is_restarted_if_it_comes_from_a_function() -> None:
     made = 0
 
     async def stream() -> AsyncIterator[Ref[Web]]:
@@ -74,60 +74,60 @@ async def test_a_stream_that_fails_is_made_anew_if_it_comes_from_a_function() ->
 
     async with open_loop() as loop:
         await loop.other.create(web())
-        diary, controller = loop.watching(None, source(stream))
+        recorded, controller = loop.recording_controller(None, source(stream))
         async with loop.run(controller) as started:
             await asyncio.sleep(30)
             await loop.settle(started)
             assert made > 2
-            assert len(diary.looks) >= made
+            assert len(recorded.reconciles) >= made
 
 
 @virtual
-async def test_a_stream_that_fails_for_good_stops_the_controller() -> None:
+async def test_a_stream_that_cannot_be_restarted_stops_the_controller_when_it_fails() -> None:
     async def stream() -> AsyncIterator[Ref[Web]]:
         await asyncio.sleep(1)
         raise OSError("the line is dead")
         yield web_ref()
 
     async with open_loop() as loop:
-        _, controller = loop.watching(None, source(stream()))
+        _, controller = loop.recording_controller(None, source(stream()))
         with pytest.raises(Crashed) as raised:
             await until_stopped(running(controller, loop.cluster))
         assert isinstance(raised.value.exceptions[0], OSError)
 
 
 @virtual
-async def test_everything_is_looked_at_every_so_often_behind_all_others() -> None:
+async def test_all_objects_are_reconciled_periodically_with_low_priority() -> None:
     async with open_loop() as loop:
         for name in "ab":
             await loop.other.create(web(name))
-        diary, controller = loop.watching(None, every(60))
+        recorded, controller = loop.recording_controller(None, every(60))
         async with loop.run(controller) as started:
-            diary.clear()
+            recorded.clear()
             await asyncio.sleep(125)
             await loop.settle(started)
-            assert sorted(diary.names) == ["a", "a", "b", "b"]
-            assert diary.reasons[0] == ["all objects are looked at"]
-            assert set(diary.priorities) == {-100}
+            assert sorted(recorded.names) == ["a", "a", "b", "b"]
+            assert recorded.reasons[0] == ["all objects are reconciled"]
+            assert set(recorded.priorities) == {-100}
 
 
 @virtual
-async def test_a_tick_of_a_stream_asks_for_all_there_are_however_many() -> None:
+async def test_a_tick_of_a_stream_enqueues_all_objects_however_many() -> None:
     async with open_loop() as loop:
         for number in range(1001):
             await loop.other.create(web(f"w{number}"))
         ticks: Channel[None] = Channel(capacity=10)
-        diary, controller = loop.watching(None, every(ticks))
+        recorded, controller = loop.recording_controller(None, every(ticks))
         async with loop.run(controller) as started:
-            diary.clear()
+            recorded.clear()
             ticks.push(None)
             ticks.close()
             await loop.settle(started)
-            assert len(set(diary.names)) == 1001
+            assert len(set(recorded.names)) == 1001
 
 
 @virtual
-async def test_one_stream_may_ask_two_controllers_and_neither_holds_the_other_up() -> None:
+async def test_one_stream_may_feed_two_controllers_and_neither_blocks_the_other() -> None:
     calls: Broadcast[Ref[Web]] = Broadcast()
     gate = asyncio.Event()
 
@@ -137,8 +137,10 @@ async def test_one_stream_may_ask_two_controllers_and_neither_holds_the_other_up
     async with open_loop() as loop:
         for name in "abc":
             await loop.other.create(web(name))
-        slow, one = loop.watching(stand_still, source(lambda: calls.subscribe(slow=Slow.GROW)), concurrency=1)
-        quick, two = loop.watching(None, source(lambda: calls.subscribe(slow=Slow.GROW)))
+        slow, one = loop.recording_controller(
+            stand_still, source(lambda: calls.subscribe(slow=Slow.GROW)), concurrency=1
+        )
+        quick, two = loop.recording_controller(None, source(lambda: calls.subscribe(slow=Slow.GROW)))
         async with loop.run(one, ready=False) as first, loop.run(two) as second:
             quick.clear()
             for name in "abcc":

@@ -1,23 +1,23 @@
-"""A network that breaks on demand: a wire hook for clients."""
+"""A network that fails on demand: a wire hook for clients."""
 
 from collections.abc import Callable
 
 from levelset.aio import timing
-from levelset.client.transport.interface import Answer, Call, Send
+from levelset.client.transport.interface import Call, Response, Send
 from levelset.errors import Unreachable
-from tests.client.world import answering
+from tests.client.fixtures import fake_response
 
 __all__ = ["Network"]
 
 
 class Network:
-    """Lets everything pass until it is told otherwise; what it is told holds for so many writes, or for ever."""
+    """Passes everything until a fault is set; a fault holds for a number of writes, or until it is removed."""
 
     def __init__(self) -> None:
         self._fault: Callable[[Call, Send], object] | None = None
         self._left: int | None = None
 
-    async def hook(self, call: Call, send: Send) -> Answer:
+    async def hook(self, call: Call, send: Send) -> Response:
         if self._fault is None or (self._left is not None and call.method == "GET"):
             return await send(call)
         fault = self._fault
@@ -27,7 +27,7 @@ class Network:
         return await fault(call, send)  # type: ignore[misc,no-any-return]
 
     def breaks(self, error: Exception) -> None:
-        async def fault(call: Call, send: Send) -> Answer:
+        async def fault(call: Call, send: Send) -> Response:
             raise error
 
         self._fault, self._left = fault, None
@@ -36,22 +36,22 @@ class Network:
         self._fault = None
 
     def delays(self, seconds: float, *, times: int) -> None:
-        async def fault(call: Call, send: Send) -> Answer:
+        async def fault(call: Call, send: Send) -> Response:
             await timing.sleep(seconds)
             return await send(call)
 
         self._fault, self._left = fault, times
 
-    def loses_answer(self, *, times: int) -> None:
-        async def fault(call: Call, send: Send) -> Answer:
+    def loses_response(self, *, times: int) -> None:
+        async def fault(call: Call, send: Send) -> Response:
             await send(call)
-            raise Unreachable("the answer was lost")
+            raise Unreachable("the response was lost")
 
         self._fault, self._left = fault, times
 
     def conflicts(self, *, times: int) -> None:
-        async def fault(call: Call, send: Send) -> Answer:
-            return answering(
+        async def fault(call: Call, send: Send) -> Response:
+            return fake_response(
                 409, b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}'
             )
 

@@ -1,4 +1,4 @@
-"""The pages of a manager for its owner open to nobody else, and the files that lead to them are swept."""
+"""The admin API of a manager requires its token, and stale records of processes are removed."""
 
 import os
 from pathlib import Path
@@ -8,8 +8,14 @@ import pytest
 from levelset.errors import ConfigError
 from levelset.http import Request
 from levelset.http.messages import Headers
-from levelset.runtime.manager.admin import Admin, Inside
-from levelset.runtime.manager.process_records import FOLDER_VARIABLE, Record, find_records, records_folder, write_record
+from levelset.runtime.manager.admin import AdminServer, ManagerView
+from levelset.runtime.manager.process_records import (
+    FOLDER_VARIABLE,
+    ProcessRecord,
+    find_records,
+    records_folder,
+    write_record,
+)
 
 
 @pytest.fixture
@@ -18,21 +24,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runtime"
 
 
-def ask(admin: Admin, method: str, path: str, token: str | None) -> int:
+def send(admin: AdminServer, method: str, path: str, token: str | None) -> int:
     headers = Headers({} if token is None else {"Authorization": f"Bearer {token}"})
     path, _, query = path.partition("?")
     return admin.handle(Request(method=method, path=path, query=query, headers=headers)).status
 
 
 @pytest.fixture
-def admin() -> Admin:
-    return Admin(Inside(controllers=dict, watches=list, is_leader=lambda: True))
+def admin() -> AdminServer:
+    return AdminServer(ManagerView(controllers=dict, watches=list, is_leader=lambda: True))
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "ünicode"])
 @pytest.mark.parametrize("path", ["/status", "/why?kind=a&name=b", "/nothing"])
-def test_without_the_token_nothing_is_told(admin: Admin, path: str, token: str | None) -> None:
-    assert ask(admin, "GET", path, token) == 401
+def test_requests_without_the_token_are_unauthorized(admin: AdminServer, path: str, token: str | None) -> None:
+    assert send(admin, "GET", path, token) == 401
 
 
 @pytest.mark.parametrize(
@@ -46,34 +52,34 @@ def test_without_the_token_nothing_is_told(admin: Admin, path: str, token: str |
         ("GET", "/why?kind=a&name=b", 404),
     ],
 )
-def test_pages_answer_what_fits_the_question(admin: Admin, method: str, path: str, status: int) -> None:
-    assert ask(admin, method, path, admin.token) == status
+def test_the_admin_api_rejects_unknown_paths_and_missing_parameters(
+    admin: AdminServer, method: str, path: str, status: int
+) -> None:
+    assert send(admin, method, path, admin.token) == status
 
 
-def test_files_of_dead_processes_and_broken_ones_are_swept(folder: Path) -> None:
-    write_record(Record(pid=2**22 + 1, url="http://127.0.0.1:1", token="t"))
+def test_records_of_dead_processes_and_broken_ones_are_removed(folder: Path) -> None:
+    write_record(ProcessRecord(pid=2**22 + 1, url="http://127.0.0.1:1", token="t"))
     (folder / "broken.json").write_text("{")
-    alive = Record(pid=os.getpid(), url="http://127.0.0.1:2", token="t")
+    alive = ProcessRecord(pid=os.getpid(), url="http://127.0.0.1:2", token="t")
     path = write_record(alive)
     assert find_records() == [alive]
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_folder_that_others_may_open_is_neither_written_nor_believed(folder: Path) -> None:
+def test_a_folder_that_is_not_private_is_neither_written_nor_read(folder: Path) -> None:
     folder.mkdir(mode=0o755)
-    with pytest.raises(ConfigError, match="is not yours alone"):
-        write_record(Record(pid=os.getpid(), url="http://127.0.0.1:2", token="t"))
+    with pytest.raises(ConfigError, match="is not a private folder"):
+        write_record(ProcessRecord(pid=os.getpid(), url="http://127.0.0.1:2", token="t"))
     (folder / "1.json").write_text("{}")
     assert find_records() == ()
 
 
-def test_a_token_does_not_show_up_where_records_are_printed() -> None:
-    assert "secret" not in repr(Record(pid=1, url="http://127.0.0.1:2", token="secret"))
+def test_the_token_is_not_in_the_repr_of_a_record() -> None:
+    assert "secret" not in repr(ProcessRecord(pid=1, url="http://127.0.0.1:2", token="secret"))
 
 
-def test_without_a_folder_of_its_own_it_uses_the_runtime_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_folder_is_in_the_runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert records_folder() == tmp_path / "levelset"

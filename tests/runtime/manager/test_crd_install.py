@@ -7,9 +7,9 @@ from levelset.client.object_types import view_of
 from levelset.errors import ConfigError, Invalid
 from levelset.objects import Column, GroupVersionKind, Resource, Scale, Spec, Status
 from levelset.runtime.controller import Controller, owns, references, watches
-from levelset.runtime.manager.crd_install import definitions_for, install_definitions, kinds_of
-from tests.apiserver.clock import virtual
-from tests.client.world import ConfigMap, Namespace, open_client
+from levelset.runtime.manager.crd_install import crds_for, install_crds, kinds_of
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import ConfigMap, Namespace, open_client
 
 
 class ShopSpec(Spec):
@@ -55,7 +55,7 @@ async def reconcile(obj, ctx):
     pass
 
 
-def test_the_kinds_of_controllers_are_what_they_look_at_and_follow_each_once():
+def test_the_kinds_of_controllers_are_those_they_reconcile_and_watch_each_once():
     shops = Controller(
         Shop,
         reconcile,
@@ -72,7 +72,7 @@ def test_the_kinds_of_controllers_are_what_they_look_at_and_follow_each_once():
 async def test_a_class_is_served_with_its_names_columns_and_subresources():
     async with open_client(crd=False) as client:
         shops = Controller(Shop, reconcile, owns(ConfigMap))
-        assert await install_definitions(client, kinds_of([shops])) == ("shops.trade.example.dev",)
+        assert await install_crds(client, kinds_of([shops])) == ("shops.trade.example.dev",)
         made = await client.create(Shop.new("corner", ShopSpec(goods={"tea": 3})))
         await client.update_status(made.with_status(ShopStatus(sold=2)))
         found = await client.get(Shop, "corner")
@@ -82,16 +82,16 @@ async def test_a_class_is_served_with_its_names_columns_and_subresources():
 
 
 @virtual
-async def test_what_is_served_already_is_left_alone():
+async def test_kinds_that_are_served_already_are_left_alone():
     async with open_client(crd=False) as client:
         views = kinds_of([Controller(Region, reconcile, owns(ConfigMap))])
-        assert await install_definitions(client, views) == ("regions.trade.example.dev",)
-        assert await install_definitions(client, views) == ()
+        assert await install_crds(client, views) == ("regions.trade.example.dev",)
+        assert await install_crds(client, views) == ()
         await client.create(Region.new("north", ShopSpec()))
 
 
-def test_several_versions_of_a_kind_are_one_definition_of_which_the_first_is_stored():
-    (tree,) = definitions_for([view_of(OldShop), view_of(Shop)]).values()
+def test_several_versions_of_a_kind_are_one_crd_with_the_first_stored():
+    (tree,) = crds_for([view_of(OldShop), view_of(Shop)]).values()
     versions = tree["spec"]["versions"]
     assert [(one["name"], one["storage"]) for one in versions] == [("v1", False), ("v1alpha1", True)]
     assert versions[0]["schema"]["openAPIV3Schema"]["description"] == "A place to buy things."
@@ -99,20 +99,20 @@ def test_several_versions_of_a_kind_are_one_definition_of_which_the_first_is_sto
     assert tree["spec"]["names"]["shortNames"] == ["sh"]
 
 
-def test_kinds_without_a_class_have_no_definition():
+def test_kinds_without_a_class_have_no_crd():
     bare = GroupVersionKind("trade.example.dev", "v1", "Shop")
-    assert definitions_for([view_of(OnlyMetadata(Shop)), view_of(bare)]) == {}
+    assert crds_for([view_of(OnlyMetadata(Shop)), view_of(bare)]) == {}
 
 
-def test_a_child_whose_metadata_are_watched_is_a_kind_like_any_other():
+def test_a_child_watched_as_metadata_counts_as_a_whole_kind():
     (_, view) = kinds_of([Controller(Region, reconcile, owns(Shop))])
     assert view.class_ is Shop
 
 
 @virtual
-async def test_the_server_refuses_what_the_class_does_not_allow():
+async def test_the_server_rejects_what_the_class_does_not_allow():
     async with open_client(crd=False) as client:
-        await install_definitions(client, [view_of(Shop)])
+        await install_crds(client, [view_of(Shop)])
         tree = {"apiVersion": "trade.example.dev/v1", "kind": "Shop", "metadata": {"name": "x", "namespace": "default"}}
         with pytest.raises(Invalid, match=r"spec.goods.tea"):
             await client.create({**tree, "spec": {"goods": {"tea": "much"}}})
@@ -121,9 +121,9 @@ async def test_the_server_refuses_what_the_class_does_not_allow():
 
 
 @virtual
-async def test_a_class_without_a_schema_is_served_all_the_same_and_the_log_says_why_it_has_none(caplog):
+async def test_a_class_without_a_schema_is_served_with_a_warning(caplog):
     async with open_client(crd=False) as client:
-        await install_definitions(client, [view_of(Odd)])
+        await install_crds(client, [view_of(Odd)])
         made = await client.create(Odd.new("x", OddSpec(either="or"), namespace="default"))
         assert made.spec.either == "or"
     (record,) = [one for one in caplog.records if one.name == "levelset.runtime.manager"]
@@ -131,6 +131,6 @@ async def test_a_class_without_a_schema_is_served_all_the_same_and_the_log_says_
     assert "Odd.spec.either: list | str has no structural schema" in record.getMessage()
 
 
-def test_classes_that_are_no_versions_of_one_kind_are_refused():
+def test_classes_that_are_not_versions_of_one_kind_raise_a_config_error():
     with pytest.raises(ConfigError, match="two classes for one version"):
-        definitions_for([view_of(Shop), view_of(Shop)])
+        crds_for([view_of(Shop), view_of(Shop)])

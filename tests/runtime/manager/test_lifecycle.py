@@ -3,11 +3,11 @@
 import pytest
 
 from levelset.errors import ConfigError
-from levelset.runtime.manager.lifecycle import Phase, Roster
+from levelset.runtime.manager.lifecycle import Phase, RunnablePhases
 
 
-def filled() -> Roster:
-    roster = Roster()
+def filled() -> RunnablePhases:
+    roster = RunnablePhases()
     for name, phase in (
         ("work", Phase.LEADERS),
         ("health", Phase.SERVERS),
@@ -20,13 +20,13 @@ def filled() -> Roster:
     return roster
 
 
-def test_what_starts_goes_by_phase_and_within_one_by_arrival():
+def test_runnables_start_by_phase_and_within_a_phase_in_the_order_added():
     roster = filled()
     started = [name for phase in Phase for name in roster.begin(phase)]
     assert started == ["health", "hooks", "cluster", "report", "work", "more work"]
 
 
-def test_what_stops_goes_the_other_way_round():
+def test_runnables_stop_in_reverse_order():
     roster = filled()
     for phase in Phase:
         roster.begin(phase)
@@ -39,7 +39,7 @@ def test_what_stops_goes_the_other_way_round():
     ]
 
 
-def test_a_newcomer_starts_at_once_if_its_phase_has_begun():
+def test_a_runnable_added_late_starts_at_once_if_its_phase_has_begun():
     roster = filled()
     for phase in (Phase.SERVERS, Phase.WEBHOOKS, Phase.CACHES, Phase.OTHERS):
         roster.begin(phase)
@@ -47,7 +47,7 @@ def test_a_newcomer_starts_at_once_if_its_phase_has_begun():
     assert not roster.add("third work", Phase.LEADERS)
 
 
-def test_nobody_is_taken_in_while_stopping():
+def test_nothing_can_be_added_while_stopping():
     roster = filled()
     roster.stop()
     with pytest.raises(ConfigError, match="'late': the manager is stopping"):
@@ -55,22 +55,22 @@ def test_nobody_is_taken_in_while_stopping():
     assert roster.begin(Phase.SERVERS) == []
 
 
-def test_a_name_is_there_once_and_free_again_when_its_bearer_is_removed():
+def test_names_are_unique_and_free_again_after_removal():
     roster = filled()
-    with pytest.raises(ConfigError, match="there is a 'work' in this manager already"):
+    with pytest.raises(ConfigError, match="already runs a 'work'"):
         roster.add("work", Phase.OTHERS)
     roster.remove("work")
     assert "work" not in roster
     roster.add("work", Phase.OTHERS)
 
 
-def test_what_has_no_name_is_refused():
+def test_an_empty_name_raises_a_config_error():
     with pytest.raises(ConfigError, match="needs a name"):
-        Roster().add("", Phase.OTHERS)
+        RunnablePhases().add("", Phase.OTHERS)
 
 
-def test_no_phase_is_left_out():
-    roster = Roster()
+def test_phases_cannot_be_skipped():
+    roster = RunnablePhases()
     roster.begin(Phase.SERVERS)
     with pytest.raises(RuntimeError, match="WEBHOOKS comes first"):
         roster.begin(Phase.CACHES)

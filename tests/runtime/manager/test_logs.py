@@ -29,7 +29,7 @@ def failed() -> logging.LogRecord:
         return made
 
 
-def test_a_plain_line_has_time_level_who_what_and_the_fields_in_order():
+def test_a_plain_line_has_time_level_logger_message_and_sorted_fields():
     line = PlainFormatter().format(record("sold %s", "it", ref=REF, price=10, to="Mrs. B", empty=""))
     time, rest = line.split(" ", 1)
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}", time)
@@ -65,7 +65,7 @@ def test_a_json_line_holds_the_traceback_on_one_line():
     assert json.loads(text)["error"].endswith("ValueError: boom")
 
 
-def test_the_style_is_a_word_and_another_one_is_refused():
+def test_an_unknown_log_style_raises_a_config_error():
     assert [style_of(text) for text in (None, "", "plain", "json")] == ["plain", "plain", "plain", "json"]
     with pytest.raises(ConfigError, match="LEVELSET_LOG='xml'"):
         style_of("xml")

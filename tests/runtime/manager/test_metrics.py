@@ -12,10 +12,17 @@ from levelset.errors import GiveUp, NotFound, Retry
 from levelset.objects import GroupVersionKind, Ref
 from levelset.runtime.controller.actions import Action, Outcome
 from levelset.runtime.controller.request import CHANGED, Reason
-from levelset.runtime.manager.metric_definitions import BOUNDS, MANY, QUEUE_BOUNDS, RECONCILE_BOUNDS, Numbers, fold
+from levelset.runtime.manager.metric_definitions import (
+    BATCH_SIZE,
+    BOUNDS,
+    QUEUE_BOUNDS,
+    RECONCILE_BOUNDS,
+    ControllerMetrics,
+    fold,
+)
 from levelset.runtime.manager.metrics import Metrics
-from tests.client.world import open_client
-from tests.runtime.manager.pages import numbers_of
+from tests.client.fixtures import open_client
+from tests.runtime.manager.http_fetch import numbers_of
 
 REF = Ref(GroupVersionKind("example.dev", "v1", "Website"), "blog", "default")
 
@@ -32,7 +39,7 @@ def after(*outcomes: Outcome[Any]) -> dict[str, float]:
     return numbers_of(metrics.registry.render())
 
 
-def test_all_results_are_there_at_zero_before_anything_happens():
+def test_all_results_are_exported_as_zero_at_first():
     metrics = Metrics()
     metrics.add_controller("websites", concurrency=4, depth=lambda: 9)
     shown = numbers_of(metrics.registry.render())
@@ -59,14 +66,14 @@ def test_all_results_are_there_at_zero_before_anything_happens():
         (outcome("gave_up", error=GiveUp("no")), "error"),
     ],
 )
-def test_each_outcome_counts_once_under_controller_runtimes_word(one, result):
+def test_each_outcome_counts_once_with_the_label_of_controller_runtime(one, result):
     shown = after(one)
     counted = {name: value for name, value in shown.items() if name.startswith("controller_runtime_reconcile_total")}
     assert sum(counted.values()) == 1
     assert counted[f'controller_runtime_reconcile_total{{controller="websites",result="{result}"}}'] == 1
 
 
-def test_errors_are_counted_and_terminal_ones_timeouts_and_unexpected_ones_besides():
+def test_terminal_errors_timeouts_and_panics_are_also_counted_separately():
     shown = after(
         outcome("failed", error=NotFound("no")),
         outcome("failed", error=ValueError("a mistake")),
@@ -82,7 +89,7 @@ def test_errors_are_counted_and_terminal_ones_timeouts_and_unexpected_ones_besid
     assert shown['workqueue_retries_total{name="websites",controller="websites"}'] == 4
 
 
-def test_times_are_counted_in_the_buckets_of_controller_runtime():
+def test_durations_are_counted_in_the_buckets_of_controller_runtime():
     shown = after(outcome("done", seconds=0.003, waited=0.2), outcome("done", seconds=70.0, waited=0.0))
     prefix = 'controller_runtime_reconcile_time_seconds_bucket{controller="websites",le='
     assert shown[f'{prefix}"0.005"}}'] == 1
@@ -95,7 +102,7 @@ def test_times_are_counted_in_the_buckets_of_controller_runtime():
     assert shown[f'{queue}"1"}}'] == 2
 
 
-def test_folding_puts_each_time_where_a_histogram_of_its_own_would():
+def test_folding_buckets_gives_the_same_counts_as_a_separate_histogram():
     for bounds in (RECONCILE_BOUNDS, QUEUE_BOUNDS):
         for place, bound in enumerate((*BOUNDS, 2000.0)):
             counts = [0] * (len(BOUNDS) + 1)
@@ -104,7 +111,7 @@ def test_folding_puts_each_time_where_a_histogram_of_its_own_would():
             assert fold(bounds, counts).index(1) == expected
 
 
-def test_what_runs_and_why_is_shown():
+def test_running_reconciles_and_reasons_are_exported():
     metrics = Metrics()
     metrics.queued("websites", 1)
     metrics.started("websites", REF, (CHANGED,))
@@ -120,8 +127,8 @@ def test_what_runs_and_why_is_shown():
 
 
 @given(st.lists(st.one_of(st.sampled_from((0.0, *BOUNDS, 2000.0)), st.floats(-1.0, 4000.0)), min_size=1))
-def test_each_time_is_counted_where_a_search_for_it_alone_would_put_it(times):
-    numbers, expected = Numbers(), [0] * (len(BOUNDS) + 1)
+def test_durations_counted_in_a_batch_land_in_the_same_buckets_as_one_by_one(times):
+    numbers, expected = ControllerMetrics(), [0] * (len(BOUNDS) + 1)
     for one in times:
         expected[bisect_left(BOUNDS, one)] += 1
     numbers.count([part for one in times for part in (REF.key, one, (CHANGED,), -one)])
@@ -129,23 +136,23 @@ def test_each_time_is_counted_where_a_search_for_it_alone_would_put_it(times):
     assert sum(numbers.waited_counts) == len(times)
 
 
-def test_what_did_not_go_well_is_counted_among_keys_of_what_did():
-    numbers = Numbers()
+def test_failures_in_a_batch_of_successes_are_counted():
+    numbers = ControllerMetrics()
     numbers.count([part for one in (REF.key, outcome("failed"), outcome("done")) for part in (one, 0.0, (), 0.0)])
     assert (numbers.results["success"], numbers.results["error"]) == (2, 1)
 
 
-def test_each_reason_counts_whether_looks_share_their_reasons_or_not():
+def test_each_reason_counts_whether_or_not_reconciles_share_their_reasons():
     about = Ref(GroupVersionKind("", "v1", "ConfigMap"), "blog", "default")
     shared, twice = (CHANGED,), (Reason("related", about), Reason("related", REF))
-    numbers = Numbers()
+    numbers = ControllerMetrics()
     numbers.count([part for one in (shared, twice, shared, (CHANGED,), (), shared) for part in (REF, 0.0, one, 0.0)])
     assert numbers.reasons == {"changed": 4, "related": 2}
     numbers.count([part for one in (twice, twice, shared) for part in (REF, 0.0, one, 0.0)])
     assert numbers.reasons == {"changed": 5, "related": 6}
 
 
-def test_reasons_of_ones_own_do_not_make_series_without_end():
+def test_custom_reasons_do_not_create_unbounded_series():
     metrics = Metrics()
     for number in range(100):
         metrics.finished("websites", REF, outcome("done", reasons=(Reason(f"order {number}"),)), 0.0)
@@ -153,7 +160,7 @@ def test_reasons_of_ones_own_do_not_make_series_without_end():
     assert len(shown) == 26
 
 
-def test_hot_loops_and_leadership_are_shown():
+def test_hot_loops_and_leadership_are_exported():
     metrics = Metrics()
     metrics.count_hot_loop("websites")
     leads = [False]
@@ -165,7 +172,7 @@ def test_hot_loops_and_leadership_are_shown():
     assert shown['levelset_hot_loops_total{controller="websites"}'] == 1
 
 
-def test_two_managers_count_for_themselves():
+def test_two_managers_have_separate_metrics():
     one, other = Metrics(), Metrics()
     one.queued("websites", 1)
     assert "websites" not in other.registry.render()
@@ -180,7 +187,7 @@ async def test_requests_are_counted_by_code_method_and_host():
     assert shown['rest_client_requests_total{code="404",method="GET",host="here"}'] == 1
 
 
-async def test_a_request_without_an_answer_is_counted_as_an_error():
+async def test_a_request_without_a_response_is_counted_as_an_error():
     metrics = Metrics()
     hook = metrics.counting("here")
 
@@ -192,10 +199,10 @@ async def test_a_request_without_an_answer_is_counted_as_an_error():
     assert 'rest_client_requests_total{code="<error>",method="GET",host="here"} 1' in metrics.registry.render()
 
 
-def test_no_outcome_is_lost_between_the_counting_of_many_and_a_look():
+def test_no_outcome_is_lost_between_batches_and_a_scrape():
     metrics = Metrics()
-    for _ in range(MANY + 7):
+    for _ in range(BATCH_SIZE + 7):
         metrics.finished("websites", REF, outcome("done", seconds=1.0), 1.0)
     shown = numbers_of(metrics.registry.render())
-    assert shown['controller_runtime_reconcile_total{controller="websites",result="success"}'] == MANY + 7
-    assert shown['controller_runtime_reconcile_time_seconds_sum{controller="websites"}'] == MANY + 7
+    assert shown['controller_runtime_reconcile_total{controller="websites",result="success"}'] == BATCH_SIZE + 7
+    assert shown['controller_runtime_reconcile_time_seconds_sum{controller="websites"}'] == BATCH_SIZE + 7

@@ -17,7 +17,7 @@ def test_labels_are_quoted_so_that_no_text_can_break_a_line():
     assert 'x{who="a\\"b\\\\c\\nd"} 1\n' in text
 
 
-def test_numbers_that_are_none_are_written_as_prometheus_does():
+def test_infinities_and_nan_are_written_like_prometheus_does():
     samples = [Sample(math.inf, {}), Sample(-math.inf, {}), Sample(math.nan, {}), Sample(1e20, {})]
     assert render([Family("x", "gauge", "x", samples)]).splitlines()[2:] == ["x +Inf", "x -Inf", "x NaN", "x 1e+20"]
 
@@ -34,7 +34,7 @@ def test_a_histogram_counts_what_is_below_each_bound_and_everything_in_the_last(
     ]
 
 
-def test_families_of_one_name_are_one_and_the_page_is_sorted():
+def test_families_of_one_name_are_merged_and_sorted():
     registry = Registry()
     registry.add(lambda: [Family("b", "gauge", "b", [Sample(1, {"n": "1"})]), Family("a", "gauge", "a", [])])
     detach = registry.add(lambda: [Family("b", "gauge", "b", [Sample(2, {"n": "2"})])])

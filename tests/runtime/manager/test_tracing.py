@@ -7,12 +7,13 @@ from importlib import import_module
 import pytest
 
 from levelset.client import Client
+from levelset.client.internals import with_hook
 from levelset.errors import ConfigError
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.tracing import Tracing
-from tests.apiserver.clock import virtual
-from tests.client.world import ConfigMap, website
-from tests.runtime.manager.shop import open_server, websites
+from levelset.testing.virtual_time import virtual
+from tests.client.fixtures import ConfigMap, website
+from tests.runtime.manager.recording import open_server, websites
 
 
 def recorder():
@@ -24,7 +25,7 @@ def recorder():
     return provider.get_tracer("tests"), exporter
 
 
-def test_without_opentelemetry_tracing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opentelemetry_tracing_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)  # as where it is not installed
     with pytest.raises(ConfigError, match=r"levelset\[otel\]"):
         Tracing()
@@ -50,6 +51,6 @@ async def run_once(tracing: Tracing) -> None:
 
     async with open_server() as server, await Client.connect(server) as client:
         await client.create(website("blog"))
-        async with Manager(client.hooked(tracing.hook), observers=[tracing]) as manager:
+        async with Manager(with_hook(client, tracing.hook), observers=[tracing]) as manager:
             manager.add(websites(reconcile))
             await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""Webhooks of a manager: asked in the same process, or served over HTTPS and registered."""
+"""Webhooks of a manager: reviewed in the same process, or served over HTTPS and registered."""
 
 import base64
 import ssl
@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from levelset import Client, Config, ConfigError, Context, Controller, Denied, Forbidden, GroupVersionKind, Manager, Ref
+from levelset import Client, Config, Context, Controller, Denied, GroupVersionKind, Manager, Ref
 from levelset.apiserver import ApiServer
 from levelset.client import Retries, Token
+from levelset.errors import ConfigError, Forbidden
 from levelset.runtime.webhook import Review, Service, Webhooks, defaults, validates
-from tests.apiserver.clock import virtual
-from tests.runtime.manager.pages import fetch, numbers_of
-from tests.runtime.webhook.calls import call, trusting
-from tests.runtime.webhook.sites import OldSite, OldSiteSpec, Site, SiteSpec, definition, request, site, versions
+from levelset.testing.virtual_time import virtual
+from tests.runtime.manager.http_fetch import fetch, numbers_of
+from tests.runtime.webhook.https_client import call, tls_context
+from tests.runtime.webhook.site_kinds import OldSite, OldSiteSpec, Site, SiteSpec, definition, request, site, versions
 
 CONFIGURATION = GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 
@@ -45,7 +46,7 @@ async def open_server(*, listen: bool = False) -> AsyncGenerator[ApiServer, None
 
 
 @virtual
-async def test_a_server_in_this_process_asks_without_any_connection_as_long_as_the_manager_runs() -> None:
+async def test_an_in_process_server_calls_webhooks_directly_while_the_manager_runs() -> None:
     async with open_server() as server:
         async with Manager(server, webhooks=HOOKS) as manager:
             made = await manager.client.create(Site.new("blog", SiteSpec(image="x")))
@@ -58,7 +59,7 @@ async def test_a_server_in_this_process_asks_without_any_connection_as_long_as_t
 
 
 @virtual
-async def test_versions_are_converted_in_this_process_and_controllers_see_their_own() -> None:
+async def test_versions_are_converted_in_process_and_controllers_see_their_own() -> None:
     seen: list[str] = []
 
     async def reconcile(old: OldSite, ctx: Context) -> None:
@@ -74,23 +75,23 @@ async def test_versions_are_converted_in_this_process_and_controllers_see_their_
 
 
 @virtual
-async def test_webhooks_are_added_before_the_start_only_and_find_the_client_of_the_manager() -> None:
+async def test_webhooks_can_only_be_added_before_the_start_and_get_the_client_of_the_manager() -> None:
     seen: list[Any] = []
 
-    async def look(review: Review[Site]) -> None:
+    async def find_existing(review: Review[Site]) -> None:
         seen.append(await review.client.find(Site, review.name))
 
     async with open_server() as server:
         manager = Manager(server, webhooks=HOOKS)
-        manager.add_webhooks([validates(Site, look)])
+        manager.add_webhooks([validates(Site, find_existing)])
         async with manager:
             await manager.client.create(Site.new("blog", SiteSpec()))
             assert seen == [None]
-            with pytest.raises(ConfigError, match="before a manager starts"):
+            with pytest.raises(ConfigError, match="before the manager starts"):
                 manager.add_webhooks(versions())
 
 
-async def test_for_any_other_server_they_are_served_over_https_and_registered_with_their_authority() -> None:
+async def test_for_other_servers_webhooks_are_served_over_https_and_registered_with_their_ca() -> None:
     webhooks = Webhooks(HOOKS, versions(), url="https://127.0.0.1:9443", host="127.0.0.1", port=0)
     async with open_server(listen=True) as server:
         config = Config(server=server.url, credentials=Token(server.token))
@@ -98,15 +99,15 @@ async def test_for_any_other_server_they_are_served_over_https_and_registered_wi
             await manager.wait_started()
             ref: Ref[Any] = Ref(CONFIGURATION, "sites.example.dev")
             entry = (await manager.client.get(ref)).tree["webhooks"][0]
-            trusted = trusting(base64.b64decode(entry["clientConfig"]["caBundle"]))
+            trusted = tls_context(base64.b64decode(entry["clientConfig"]["caBundle"]))
             port = int(manager.urls["webhooks"].rpartition(":")[2])
-            asked = {
+            reviewed = {
                 "apiVersion": "admission.k8s.io/v1",
                 "kind": "AdmissionReview",
                 "request": request(site(replicas=0)),
             }
             path = entry["clientConfig"]["url"].removeprefix("https://127.0.0.1:9443")
-            status, answer = await call(port, path, asked, trusted)
+            status, answer = await call(port, path, reviewed, trusted)
             assert (status, answer["response"]["status"]["code"]) == (200, 403)
             definitions: Ref[Any] = Ref(
                 GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), ref.name
@@ -114,20 +115,20 @@ async def test_for_any_other_server_they_are_served_over_https_and_registered_wi
             conversion = (await manager.client.get(definitions)).tree["spec"]["conversion"]
             assert conversion["strategy"] == "Webhook"
             assert "[+]webhooks ok: valid until" in (await fetch(manager.urls["health"], "/readyz?verbose"))[1]
-            assert (await call(port, "/elsewhere", asked, trusted))[0] == 404
+            assert (await call(port, "/elsewhere", reviewed, trusted))[0] == 404
             shown = numbers_of((await fetch(manager.urls["health"], "/metrics"))[1])
             assert shown[f'controller_runtime_webhook_requests_total{{code="200",webhook="{path}"}}'] == 1
             assert shown[f'controller_runtime_webhook_latency_seconds_count{{webhook="{path}"}}'] == 1
             assert shown['controller_runtime_webhook_requests_in_flight{webhook="/convert"}'] == 0
             assert not [name for name in shown if "elsewhere" in name]
         with pytest.raises((OSError, ssl.SSLError)):
-            await call(port, path, asked, trusted)
+            await call(port, path, reviewed, trusted)
         async with await Client.connect(server) as client:
             assert await client.find(ref) is None
             assert (await client.get(definitions)).tree["spec"]["conversion"]["strategy"] == "Webhook"
 
 
-async def test_what_is_registered_for_a_service_stays_for_the_other_replicas() -> None:
+async def test_a_registration_for_a_service_stays_for_other_replicas() -> None:
     service = Service("hooks", "default")
     async with open_server(listen=True) as server, await Client.connect(server) as client:
         config = Config(server=server.url, credentials=Token(server.token))
@@ -142,7 +143,7 @@ async def test_what_is_registered_for_a_service_stays_for_the_other_replicas() -
         assert secret.tree["data"]["ca.crt"] == bundles[0]
 
 
-async def test_a_server_that_is_gone_when_the_manager_ends_is_only_warned_about(
+async def test_a_server_that_is_gone_when_the_manager_stops_causes_only_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     webhooks = Webhooks(HOOKS, url="https://127.0.0.1:9443", host="127.0.0.1", port=0)
@@ -155,9 +156,9 @@ async def test_a_server_that_is_gone_when_the_manager_ends_is_only_warned_about(
     assert "webhooks stay registered" in caplog.messages
 
 
-async def test_a_manager_that_cannot_be_reached_does_not_start_and_leaves_nothing_behind() -> None:
+async def test_a_manager_without_a_webhook_address_does_not_start_and_leaves_nothing_behind() -> None:
     async with open_server(listen=True) as server:
         config = Config(server=server.url, credentials=Token(server.token))
-        with pytest.raises(ConfigError, match="must be told where they are"):
+        with pytest.raises(ConfigError, match="needs their address"):
             async with Manager(config, webhooks=HOOKS):
                 pass

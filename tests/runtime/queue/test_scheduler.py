@@ -1,4 +1,4 @@
-"""The scheduler on a virtual clock: workers, wake-ups, the gate and the end."""
+"""The scheduler on a virtual clock: workers, wake-ups, hold and close."""
 
 import asyncio
 from collections.abc import Callable
@@ -54,7 +54,7 @@ async def test_a_waiting_worker_is_woken_by_a_request() -> None:
     assert (due.key, due.reasons) == ("a", ("changed",))
 
 
-async def test_a_delayed_key_comes_at_its_time() -> None:
+async def test_a_delayed_key_is_taken_at_its_time() -> None:
     work = filled()
     work.add("later", after=20.0)
     work.add("sooner", at=timing.now() + 5.0)
@@ -88,7 +88,7 @@ async def test_there_is_one_timer_however_many_delays() -> None:
     assert (await taking).key == "999"
 
 
-async def test_workers_are_served_in_the_order_in_which_they_came() -> None:
+async def test_workers_are_served_in_fifo_order() -> None:
     work = filled()
     order: list[int] = []
 
@@ -105,7 +105,7 @@ async def test_workers_are_served_in_the_order_in_which_they_came() -> None:
     assert order == [0, 1, 2, 3]
 
 
-async def test_a_worker_that_comes_later_does_not_take_what_is_promised() -> None:
+async def test_a_later_worker_does_not_take_a_promised_key() -> None:
     work = filled()
     waiting = asyncio.create_task(work.take())
     await ticks()
@@ -188,7 +188,7 @@ async def test_a_key_that_is_cancelled_before_the_worker_runs_is_not_taken() -> 
     assert ((await first).key, (await second).key) == ("b", "c")
 
 
-async def test_nothing_is_handed_out_while_it_is_held() -> None:
+async def test_no_key_is_handed_out_on_hold() -> None:
     work: Work = Scheduler(held=True)
     taking = [asyncio.create_task(work.take()) for _ in range(2)]
     for key in "aba":
@@ -200,7 +200,7 @@ async def test_nothing_is_handed_out_while_it_is_held() -> None:
     assert [(await task).key for task in taking] == ["a", "b"]
 
 
-async def test_holding_takes_back_a_turn_that_was_not_taken_up() -> None:
+async def test_hold_revokes_a_promise_that_was_not_taken() -> None:
     work = filled()
     taking = asyncio.create_task(work.take())
     await ticks()
@@ -212,7 +212,7 @@ async def test_holding_takes_back_a_turn_that_was_not_taken_up() -> None:
     assert (await taking).key == "a"
 
 
-async def test_delays_go_on_while_it_is_held() -> None:
+async def test_delays_elapse_on_hold() -> None:
     work: Work = Scheduler(held=True)
     work.add("a", after=5.0)
     taking = asyncio.create_task(work.take())
@@ -222,7 +222,7 @@ async def test_delays_go_on_while_it_is_held() -> None:
     assert (await taking).since == 5.0
 
 
-async def test_closing_without_draining_sends_everybody_home() -> None:
+async def test_closing_without_draining_ends_all_workers() -> None:
     work = filled("a")
     due = await work.take()
     waiting = asyncio.create_task(work.take())
@@ -265,7 +265,7 @@ async def test_draining_lets_ready_and_held_keys_be_taken_and_drops_the_delayed(
     assert seen == [(0.0, "b"), (5.0, "a")]
 
 
-async def test_draining_waits_for_what_runs() -> None:
+async def test_draining_waits_for_running_keys() -> None:
     work = filled("a")
     seen: list[tuple[float, str]] = []
     running = asyncio.create_task(worker(work, seen, each=7.0))
@@ -288,7 +288,7 @@ async def test_a_forced_close_ends_a_drain() -> None:
     assert (seen, timing.now()) == ([(0.0, "a")], 10.0)
 
 
-async def test_closing_while_it_is_held_hands_nothing_out() -> None:
+async def test_closing_on_hold_hands_out_no_key() -> None:
     work: Work = Scheduler(held=True)
     work.add("a")
     taking = asyncio.create_task(work.take())
@@ -298,7 +298,7 @@ async def test_closing_while_it_is_held_hands_nothing_out() -> None:
         await taking
 
 
-async def test_holding_stops_a_drain_until_it_is_released() -> None:
+async def test_hold_pauses_a_drain_until_release() -> None:
     work = filled()
     taking = asyncio.create_task(work.take())
     await ticks()
@@ -311,7 +311,7 @@ async def test_holding_stops_a_drain_until_it_is_released() -> None:
     assert (await taking).key == "a"
 
 
-async def test_closing_races_with_a_turn_without_deadlock() -> None:
+async def test_closing_races_with_a_promise_without_deadlock() -> None:
     work = filled()
     tasks = [asyncio.create_task(work.take()) for _ in range(3)]
     await ticks()
@@ -337,7 +337,7 @@ async def test_idle_means_nothing_ready_and_nothing_running() -> None:
     await running
 
 
-async def test_taking_back_the_last_request_makes_it_idle() -> None:
+async def test_cancelling_the_last_request_makes_it_idle() -> None:
     work = filled("a")
     waiting = asyncio.create_task(work.wait_idle())
     await ticks()
@@ -345,13 +345,13 @@ async def test_taking_back_the_last_request_makes_it_idle() -> None:
     await waiting
 
 
-async def test_a_cancelled_wait_for_idleness_is_forgotten() -> None:
+async def test_a_cancelled_wait_idle_is_removed() -> None:
     work = filled("a")
     waiting = asyncio.create_task(work.wait_idle())
     await ticks()
     waiting.cancel()
     await asyncio.wait([waiting])
-    assert work._idlers == []
+    assert work._idle_waiters == []
 
 
 async def test_a_rate_limits_how_often_a_key_is_handed_out() -> None:
@@ -367,7 +367,7 @@ async def test_a_rate_limits_how_often_a_key_is_handed_out() -> None:
     assert seen == [(0.0, "a"), (0.0, "b"), (0.5, "c"), (1.0, "d"), (1.5, "e"), (2.0, "f")]
 
 
-async def test_priorities_debounce_and_ageing_are_those_of_the_timeline() -> None:
+async def test_priorities_debounce_and_ageing_are_those_of_the_work_queue() -> None:
     work: Work = Scheduler(debounce=1.0, age=50.0)
     work.add("low", priority=LOW)
     work.add("normal")
@@ -378,7 +378,7 @@ async def test_priorities_debounce_and_ageing_are_those_of_the_timeline() -> Non
     assert work.running_keys() == ["normal"]
 
 
-async def test_a_worker_that_is_busy_never_makes_a_future(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_busy_worker_never_creates_a_future(monkeypatch: pytest.MonkeyPatch) -> None:
     work = filled(*map(str, range(100)))
     loop = asyncio.get_running_loop()
     made: list[object] = []
@@ -395,19 +395,19 @@ async def test_a_worker_that_is_busy_never_makes_a_future(monkeypatch: pytest.Mo
     assert made == []
 
 
-async def test_it_shows_its_state() -> None:
+async def test_the_repr_shows_the_state() -> None:
     work = filled("a")
     assert repr(work) == "<Scheduler 'scheduler', open: 1 ready, 0 delayed, 0 running>"
     work.close(drain=False)
     assert "closed" in repr(work)
 
 
-def test_it_is_made_inside_a_running_loop() -> None:
+def test_it_must_be_created_inside_a_running_loop() -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
         Scheduler()
 
 
-async def test_many_keys_that_are_asked_for_again_at_once_do_not_deadlock() -> None:
+async def test_many_keys_enqueued_again_at_once_do_not_deadlock() -> None:
     work = filled(*map(str, range(5000)))
     runs = 0
 
@@ -431,51 +431,51 @@ async def test_many_keys_that_are_asked_for_again_at_once_do_not_deadlock() -> N
     assert runs == 15_000
 
 
-async def test_a_crowd_is_asked_for_at_once_and_only_what_is_new_is_counted() -> None:
+async def test_enqueue_all_counts_only_new_requests() -> None:
     work: Work = Scheduler(held=True)
-    assert work.ask("a", "first", NORMAL)
-    assert work.ask_all(["b", "a", "c"], "crowd", NORMAL) == 2
+    assert work.enqueue("a", "first", NORMAL)
+    assert work.enqueue_all(["b", "a", "c"], "batch", NORMAL) == 2
     work.add("d")
-    assert (work.asked, work.ready, work.keys()) == (3, 4, ["a", "b", "c", "d"])
+    assert (work.adds, work.ready, work.keys()) == (3, 4, ["a", "b", "c", "d"])
     work.release()
-    assert [(await work.take()).reasons for _ in range(3)] == [("first", "crowd"), ("crowd",), ("crowd",)]
+    assert [(await work.take()).reasons for _ in range(3)] == [("first", "batch"), ("batch",), ("batch",)]
     work.close(drain=False)
-    assert (work.ask("e", "late", NORMAL), work.ask_all(["e"], "late", NORMAL)) == (False, 0)
+    assert (work.enqueue("e", "late", NORMAL), work.enqueue_all(["e"], "late", NORMAL)) == (False, 0)
 
 
-async def test_a_worker_ends_one_key_and_takes_the_next() -> None:
+async def test_take_after_ends_one_key_and_takes_the_next() -> None:
     work: Work = Scheduler()
-    work.ask_all(["a", "b"], "crowd", NORMAL)
+    work.enqueue_all(["a", "b"], "batch", NORMAL)
     first = await work.take()
-    work.ask("a", "again", NORMAL)
+    work.enqueue("a", "again", NORMAL)
     found = [work.take_after(first.key, timing.now())]
     found += [work.take_after("b", timing.now()), work.take_after("a", timing.now())]
-    assert [(due.key, due.reasons) for due in found if due] == [("b", ("crowd",)), ("a", ("again",))]
+    assert [(due.key, due.reasons) for due in found if due] == [("b", ("batch",)), ("a", ("again",))]
     assert (found[-1], work.running, len(work)) == (None, 0, 0)
 
 
-async def test_a_worker_goes_on_freely_again_once_nobody_else_has_a_say_in_it() -> None:
+async def test_the_fast_path_is_used_again_once_there_are_no_restrictions() -> None:
     work: Work = Scheduler(held=True)
-    assert not work._is_free
+    assert not work._is_unrestricted
     work.release()
-    assert work._is_free
+    assert work._is_unrestricted
     waiting, idle = asyncio.create_task(work.take()), asyncio.create_task(work.wait_idle())
     await asyncio.sleep(0)
-    assert (idle.done(), work._is_free) == (True, False)
+    assert (idle.done(), work._is_unrestricted) == (True, False)
     waiting.cancel()
     await asyncio.gather(waiting, idle, return_exceptions=True)
-    assert work._is_free
+    assert work._is_unrestricted
     work.hold()
-    assert not work._is_free
+    assert not work._is_unrestricted
 
 
-async def test_a_worker_that_goes_on_leaves_what_is_promised_to_others() -> None:
+async def test_take_after_leaves_promised_keys_to_their_workers() -> None:
     work: Work = Scheduler()
     work.add("a")
     first = await work.take()
     waiting = asyncio.create_task(work.take())
     await asyncio.sleep(0)
-    work.ask_all(["b", "c"], "crowd", NORMAL)  # the one in line is given a turn, and has not run since
+    work.enqueue_all(["b", "c"], "batch", NORMAL)  # the waiting worker is promised a key, and has not run since
     second = work.take_after(first.key, timing.now())
     assert second is not None
     assert (second.key, work.take_after(second.key, timing.now())) == ("b", None)

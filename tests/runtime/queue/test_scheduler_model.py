@@ -1,4 +1,4 @@
-"""Producers, workers that are cancelled, holds and delays in any interleaving: nothing lost, nothing twice."""
+"""Producers, cancelled workers, holds and delays in random interleavings: nothing lost, nothing twice."""
 
 import asyncio
 import contextlib
@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from levelset.aio import Closed, timing
 from levelset.runtime.queue import Scheduler, TokenBucket
-from tests.aio.clock import run
+from tests.aio.virtual_time import run
 
 Step = tuple[str, int]
 
-KINDS = ["add", "add", "crowd", "pair", "pair", "ask", "later", "start", "cancel", "hold", "release"]
+KINDS = ["add", "add", "batch", "pair", "pair", "enqueue", "later", "start", "cancel", "hold", "release"]
 KINDS += ["tick", "tick", "sleep", "revoke", "idle"]
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 4)), max_size=60)
 
 
 class Story:
-    """One scheduler with its workers; what was asked for and not run since is owed."""
+    """One scheduler with its workers; a key that was enqueued and has not run since is owed."""
 
     def __init__(self, *, is_limited: bool) -> None:
         self.work: Scheduler[int, str] = Scheduler(rate=TokenBucket(5.0, 2) if is_limited else None)
@@ -56,12 +56,12 @@ class Story:
             case "add" | "later":
                 self.owed.add(number)
                 self.work.add(number, after=float(number) if kind == "later" else 0.0)
-            case "ask":
+            case "enqueue":
                 self.owed.add(number)
-                self.work.ask(number, "somebody", 0)
-            case "crowd" | "pair":
+                self.work.enqueue(number, "test", 0)
+            case "batch" | "pair":
                 self.owed |= {number, number + 1}
-                self.work.ask_all([number, number + 1, *([number] if kind == "crowd" else [])], "somebody", 0)
+                self.work.enqueue_all([number, number + 1, *([number] if kind == "batch" else [])], "test", 0)
             case "idle":
                 self.idlers.append(asyncio.create_task(self.work.wait_idle()))
             case "start":
@@ -80,7 +80,9 @@ class Story:
             case _:
                 await asyncio.sleep(0)
         work = self.work
-        assert not (work._is_free and (work._line or work._held or work._idlers or work._rate is not None))
+        assert not (
+            work._is_unrestricted and (work._waiters or work._held or work._idle_waiters or work._rate is not None)
+        )
 
     async def finish(self) -> None:
         self.work.release()
@@ -89,7 +91,7 @@ class Story:
         assert (self.owed, len(self.work)) == (set(), 0)
         self.work.close(drain=True)
         await asyncio.wait(self.workers)
-        assert (self.work._given, len(self.work._line), self.work.running) == (0, 0, 0)
+        assert (self.work._promised, len(self.work._waiters), self.work.running) == (0, 0, 0)
         await asyncio.gather(*self.idlers)
         for task in self.workers:
             with contextlib.suppress(asyncio.CancelledError):
@@ -98,7 +100,7 @@ class Story:
 
 @settings(max_examples=200)
 @given(STEPS, st.booleans())
-def test_whatever_happens_each_request_is_answered_by_a_run(steps: list[Step], is_limited: bool) -> None:
+def test_every_request_is_followed_by_a_run(steps: list[Step], is_limited: bool) -> None:
     async def main() -> None:
         story = Story(is_limited=is_limited)
         for step in steps:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from levelset.aio import Closed, Crashed, Supervisor, WouldBlock, timing
-from levelset.runtime.state import Progress, StateMap, WorkFailed, WorkQueue
-from tests.runtime.state.things import Run, ref
+from levelset.runtime.state import BackgroundWork, StateMap, WorkFailed, WorkProgress
+from tests.runtime.state.runs import Run, ref
 
 WEB, DB = ref("web"), ref("db")
 
@@ -20,7 +20,7 @@ class Diary:
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, str]] = []
-        self.most = self._running = 0
+        self.peak = self._running = 0
 
     def __call__(
         self, text: str, *, takes: float = 1.0, cleaning: float = 0.0
@@ -30,7 +30,7 @@ class Diary:
     async def _work(self, text: str, takes: float, cleaning: float) -> None:
         self.lines.append((timing.now(), text))
         self._running += 1
-        self.most = max(self.most, self._running)
+        self.peak = max(self.peak, self._running)
         try:
             await timing.sleep(takes)
         except asyncio.CancelledError:
@@ -41,30 +41,30 @@ class Diary:
             self._running -= 1
 
 
-async def test_work_is_done_beside_the_caller() -> None:
+async def test_work_runs_concurrently_with_the_caller() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         handle = work.start(WEB, diary("pull"), name="pull")
-        assert (diary.lines, handle.progress, len(work), work.running) == ([], Progress.RUNNING, 1, 1)
-        assert await handle.wait() is Progress.DONE
+        assert (diary.lines, handle.progress, len(work), work.running) == ([], WorkProgress.RUNNING, 1, 1)
+        assert await handle.wait() is WorkProgress.DONE
         assert (handle.has_ended, len(work), work.handles(WEB)) == (True, 0, [])
     assert diary.lines == [(0.0, "pull")]
 
 
 async def test_there_is_never_more_at_once_than_the_limit_and_it_starts_in_order() -> None:
     diary = Diary()
-    async with WorkQueue(limit=2) as work:
+    async with BackgroundWork(limit=2) as work:
         for number in range(5):
             work.start(ref(str(number)), diary(str(number)))
         assert (work.running, work.queued) == (2, 3)
         await work.wait_idle()
-    assert diary.most == 2
+    assert diary.peak == 2
     assert diary.lines == [(0.0, "0"), (0.0, "1"), (1.0, "2"), (1.0, "3"), (2.0, "4")]
 
 
 async def test_the_same_work_for_the_same_object_is_started_once() -> None:
     diary = Diary()
-    async with WorkQueue(limit=1) as work:
+    async with BackgroundWork(limit=1) as work:
         first = work.start(WEB, diary("first"), name="pull")
         assert work.start(WEB, diary("again"), name="pull") is first
         waiting = work.start(DB, diary("other object"), name="pull")
@@ -76,9 +76,9 @@ async def test_the_same_work_for_the_same_object_is_started_once() -> None:
     assert [text for _, text in diary.lines] == ["first", "other object", "other work", "later"]
 
 
-async def test_the_same_work_can_be_told_to_run_beside_itself() -> None:
+async def test_the_same_work_can_run_twice_with_beside() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         work.start(WEB, diary("one"), name="pull")
         work.start(WEB, diary("two"), name="pull", beside=True)
         assert len(work.handles(WEB)) == 2
@@ -91,7 +91,7 @@ async def test_work_is_named_after_its_function() -> None:
         names.append(getattr(asyncio.current_task(), "get_name", str)())
 
     names: list[str] = []
-    async with WorkQueue(name="images") as work:
+    async with BackgroundWork(name="images") as work:
         assert work.start(WEB, pull).name == "pull"
         assert work.start(DB, pull()).name == "pull"
         assert work.start(WEB, pull()) is work.handles(WEB)[0]
@@ -102,10 +102,10 @@ async def test_work_is_named_after_its_function() -> None:
 
 async def test_too_much_work_is_refused() -> None:
     diary = Diary()
-    async with WorkQueue(limit=1, most=2) as work:
+    async with BackgroundWork(limit=1, max_queued=2) as work:
         for number in range(3):
             work.start(ref(str(number)), diary(str(number)))
-        with pytest.raises(WouldBlock, match="cannot start pull of Executable/default/web, 2 others wait"):
+        with pytest.raises(WouldBlock, match="cannot start pull of Executable/default/web: 2 are queued"):
             work.start(WEB, diary("too much")(), name="pull")
         await work.wait_idle()
     assert len(diary.lines) == 3
@@ -119,10 +119,10 @@ async def test_an_error_comes_back_and_stops_nothing_else() -> None:
         raise OSError("no such image")
 
     diary = Diary()
-    async with WorkQueue(limit=1, on_error=failures.append) as work:
+    async with BackgroundWork(limit=1, on_error=failures.append) as work:
         handle = work.start(WEB, broken)
         work.start(DB, diary("next"))
-        assert await handle.wait() is Progress.FAILED
+        assert await handle.wait() is WorkProgress.FAILED
         await work.wait_idle()
     assert [(one.ref, one.name, str(one.error)) for one in failures] == [(WEB, "broken", "no such image")]
     assert (handle.error, diary.lines) == (failures[0].error, [(1.0, "next")])
@@ -130,7 +130,7 @@ async def test_an_error_comes_back_and_stops_nothing_else() -> None:
 
 async def test_an_error_comes_back_as_a_deferred_change() -> None:
     runs: StateMap[object, int, Run] = StateMap()
-    runs.keep(WEB, Run("Starting"))
+    runs.put(WEB, Run("Starting"))
     woken: list[object] = []
     runs.listen(woken.append)
 
@@ -140,45 +140,45 @@ async def test_an_error_comes_back_as_a_deferred_change() -> None:
     def failed(failure: WorkFailed) -> None:
         runs.defer(WEB, lambda run: replace(run, phase="Failed", notes=(str(failure.error),)))
 
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         await work.start(WEB, broken, on_error=failed).wait()
     assert woken == [WEB]
     assert runs.apply_deferred(WEB) == Run("Failed", notes=("no such image",))
 
 
-async def test_errors_go_to_the_log_unless_somebody_wants_them(caplog: pytest.LogCaptureFixture) -> None:
+async def test_errors_are_logged_by_default(caplog: pytest.LogCaptureFixture) -> None:
     async def broken() -> None:
         raise OSError("no such image")
 
     def deaf(_: WorkFailed) -> None:
         raise RuntimeError("deaf")
 
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         await work.start(WEB, broken).wait()
         await work.start(WEB, broken, on_error=deaf).wait()
     logged = [record.message.split(":")[0] for record in caplog.records]
-    told = "broken of Executable/default/web failed"
-    assert logged == [told, "on_error of broken of Executable/default/web failed itself", told]
+    expected = "broken of Executable/default/web failed"
+    assert logged == [expected, "on_error of broken of Executable/default/web failed itself", expected]
 
 
-async def test_cancelling_an_object_cancels_what_runs_and_what_waits() -> None:
+async def test_cancelling_an_object_cancels_running_and_queued_work() -> None:
     diary = Diary()
-    async with WorkQueue(limit=1) as work:
+    async with BackgroundWork(limit=1) as work:
         running = work.start(WEB, diary("running"), name="a")
         waiting = work.start(WEB, diary("waiting")(), name="b")
         other = work.start(DB, diary("other"))
         await timing.sleep(0.5)
         assert (work.cancel(WEB), work.cancel(WEB)) == (2, 0)
-        assert waiting.progress is Progress.CANCELLED
-        assert await running.wait() is Progress.CANCELLED
+        assert waiting.progress is WorkProgress.CANCELLED
+        assert await running.wait() is WorkProgress.CANCELLED
         assert not running.cancel()
-        assert await other.wait() is Progress.DONE
+        assert await other.wait() is WorkProgress.DONE
     assert diary.lines == [(0.0, "running"), (0.5, "running cancelled"), (0.5, "other")]
 
 
 async def test_cancelling_by_name_leaves_the_others() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         work.start(WEB, diary("a"), name="a")
         work.start(WEB, diary("b"), name="b")
         await timing.sleep(0.5)
@@ -189,64 +189,64 @@ async def test_cancelling_by_name_leaves_the_others() -> None:
 
 async def test_work_that_is_cancelled_before_its_first_step_never_begins() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         handle = work.start(WEB, diary("never")())
         assert handle.cancel()
-        assert await handle.wait() is Progress.CANCELLED
+        assert await handle.wait() is WorkProgress.CANCELLED
         assert len(work) == 0
     assert diary.lines == []
 
 
 async def test_work_started_again_while_it_is_being_cancelled_waits_for_the_end_of_that() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         old = work.start(WEB, diary("old", cleaning=3.0), name="pull")
         await timing.sleep(0.5)
         old.cancel()
         new = work.start(WEB, diary("new"), name="pull")
         assert work.start(WEB, diary("new too"), name="pull") is new
-        assert (new is old, new.progress, work.queued) == (False, Progress.QUEUED, 1)
+        assert (new is old, new.progress, work.queued) == (False, WorkProgress.QUEUED, 1)
         await work.wait_idle()
     assert diary.lines == [(0.0, "old"), (3.5, "old cancelled"), (3.5, "new")]
 
 
-async def test_what_waits_for_a_cancellation_can_be_cancelled() -> None:
+async def test_work_that_waits_for_a_cancellation_can_be_cancelled() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         work.start(WEB, diary("old", cleaning=3.0), name="pull")
         await timing.sleep(0.5)
         work.cancel(WEB)
         new = work.start(WEB, diary("new"), name="pull")
         assert work.cancel(WEB) == 1
-        assert await new.wait() is Progress.CANCELLED
+        assert await new.wait() is WorkProgress.CANCELLED
         await work.wait_idle()
     assert [text for _, text in diary.lines] == ["old", "old cancelled"]
 
 
-async def test_the_end_drops_what_waits_and_cancels_what_runs() -> None:
+async def test_the_end_drops_queued_work_and_cancels_running_work() -> None:
     diary = Diary()
-    async with WorkQueue(limit=1, grace=5.0) as work:
+    async with BackgroundWork(limit=1, grace=5.0) as work:
         running = work.start(WEB, diary("running", takes=3600.0, cleaning=4.0))
         waiting = work.start(DB, diary("waiting")())
         await timing.sleep(1.0)
-    assert (running.progress, waiting.progress, timing.now()) == (Progress.CANCELLED, Progress.CANCELLED, 5.0)
+    assert (running.progress, waiting.progress, timing.now()) == (WorkProgress.CANCELLED, WorkProgress.CANCELLED, 5.0)
     assert (len(work), [text for _, text in diary.lines]) == (0, ["running", "running cancelled"])
 
 
 async def test_closing_is_the_end_and_may_be_repeated() -> None:
     diary = Diary()
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         handles = [work.start(WEB, diary("at once")()), work.start(DB, diary("too"))]
         await work.close()
         await work.close()
         await work.wait_idle()
-        assert [handle.progress for handle in handles] == [Progress.CANCELLED] * 2
-        with pytest.raises(Closed, match="cannot start pull of Executable/default/web, it is closed"):
+        assert [handle.progress for handle in handles] == [WorkProgress.CANCELLED] * 2
+        with pytest.raises(Closed, match="cannot start pull of Executable/default/web: it is closed"):
             work.start(WEB, diary("late")(), name="pull")
     assert (len(work), diary.lines) == (0, [])
 
 
-async def test_work_that_ignores_its_cancellation_is_named_after_the_grace() -> None:
+async def test_work_that_ignores_its_cancellation_is_reported_after_the_grace_period() -> None:
     async def stubborn() -> None:
         while timing.now() < 60.0:
             try:
@@ -254,7 +254,7 @@ async def test_work_that_ignores_its_cancellation_is_named_after_the_grace() -> 
             except asyncio.CancelledError:
                 continue
 
-    work = WorkQueue(grace=5.0)
+    work = BackgroundWork(grace=5.0)
     with pytest.raises(Crashed) as error:  # noqa: PT012 -- it is the end of the block that raises
         async with work:
             work.start(WEB, stubborn)
@@ -264,37 +264,37 @@ async def test_work_that_ignores_its_cancellation_is_named_after_the_grace() -> 
     await work.wait_idle()
 
 
-async def test_work_that_ends_well_in_spite_of_its_cancellation_is_done() -> None:
+async def test_work_that_completes_despite_its_cancellation_is_done() -> None:
     async def careful() -> None:
         try:
             await timing.sleep(60.0)
         except asyncio.CancelledError:
             return
 
-    async with WorkQueue() as work:
+    async with BackgroundWork() as work:
         handle = work.start(WEB, careful)
         await timing.sleep(1.0)
         handle.cancel()
-        assert await handle.wait() is Progress.DONE
+        assert await handle.wait() is WorkProgress.DONE
 
 
-@pytest.mark.parametrize(("limit", "most"), [(0, 1), (1, 0), (-1, 5)])
-def test_limits_are_above_zero(limit: int, most: int) -> None:
+@pytest.mark.parametrize(("limit", "max_queued"), [(0, 1), (1, 0), (-1, 5)])
+def test_limits_are_above_zero(limit: int, max_queued: int) -> None:
     with pytest.raises(ValueError, match="must be above 0"):
-        WorkQueue(limit=limit, most=most)
+        BackgroundWork(limit=limit, max_queued=max_queued)
 
 
-async def test_a_handle_shows_what_it_is() -> None:
-    async with WorkQueue() as work:
+async def test_a_handle_has_a_readable_repr() -> None:
+    async with BackgroundWork() as work:
         handle = work.start(WEB, Diary()("a"), name="pull")
         assert repr(handle) == "<Handle pull of Executable/default/web: running>"
 
 
-async def test_a_queue_can_live_inside_a_supervised_task() -> None:
+async def test_background_work_can_run_inside_a_supervised_task() -> None:
     diary = Diary()
 
     async def serve() -> None:
-        async with WorkQueue() as work:
+        async with BackgroundWork() as work:
             work.start(WEB, diary("follow", takes=3600.0))
             await asyncio.Event().wait()
 

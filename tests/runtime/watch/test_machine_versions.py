@@ -1,9 +1,9 @@
-"""Which version is older, and which object was not asked for."""
+"""The order of resourceVersions, and the filter for objects of other kinds."""
 
 import pytest
 
-from levelset.runtime.watch.machine import Sieve, is_older, newest
-from tests.runtime.watch.scripted import VIEW
+from levelset.runtime.watch.machine import KindFilter, is_older, newer_version
+from tests.runtime.watch.machine_inputs import VIEW
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_only_whole_numbers_have_an_order(version: str, than: str, expected: boo
     assert is_older(version, than) is expected
 
 
-def test_the_newest_version_never_goes_back_where_there_is_an_order() -> None:
-    assert [newest("10", seen) for seen in ("9", "10", "11", "x")] == ["10", "10", "11", "x"]
+def test_the_newer_version_never_goes_back_if_versions_are_comparable() -> None:
+    assert [newer_version("10", seen) for seen in ("9", "10", "11", "x")] == ["10", "10", "11", "x"]
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_the_newest_version_never_goes_back_where_there_is_an_order() -> None:
         (b"nonsense", False),
     ],
 )
-def test_an_object_of_another_kind_is_told_from_one_that_is_only_written_in_another_way(raw, expected) -> None:
-    assert Sieve(VIEW).holds(raw) is expected
+def test_an_object_of_another_kind_is_distinguished_from_another_encoding_of_the_same_kind(raw, expected) -> None:
+    assert KindFilter(VIEW).holds(raw) is expected
 
 
-def test_a_stray_object_is_named() -> None:
-    assert Sieve(VIEW).stray(b'{"kind":"Table","apiVersion":"meta.k8s.io/v1"}') == "Table of meta.k8s.io/v1"
+def test_an_object_of_another_kind_is_named() -> None:
+    assert KindFilter(VIEW).describe(b'{"kind":"Table","apiVersion":"meta.k8s.io/v1"}') == "Table of meta.k8s.io/v1"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from levelset.runtime.watch.predicates import Predicate, all_of, any_of, by, not_
-from tests.runtime.watch.scripted import item
+from tests.runtime.watch.machine_inputs import item
 
 PASS: Predicate = any_of(by.value(lambda obj: object()))  # a value that is always another
 
@@ -28,7 +28,7 @@ def made(**metadata: Any):
     ],
     ids=repr,
 )
-def test_a_predicate_passes_a_change_of_what_it_looks_at_and_no_other(predicate, member, value) -> None:
+def test_a_predicate_passes_changes_of_its_field_only(predicate, member, value) -> None:
     old = made(generation=1, name="a")
     assert predicate.passes(old, made(generation=1) if member == "generation" else old) is False
     assert predicate.passes(old, made(**{"generation": 1, member: value})) is True
@@ -37,13 +37,13 @@ def test_a_predicate_passes_a_change_of_what_it_looks_at_and_no_other(predicate,
 
 
 @pytest.mark.parametrize("predicate", [by.resource_version, by.generation, by.labels, by.annotations, by.finalizers])
-def test_what_comes_and_what_goes_passes_and_nothing_at_all_does_not(predicate: Predicate) -> None:
+def test_added_and_deleted_objects_pass(predicate: Predicate) -> None:
     assert predicate.passes(None, made())
     assert predicate.passes(made(), None)
     assert not predicate.passes(None, None)
 
 
-def test_by_generation_passes_the_beginning_of_a_deletion() -> None:
+def test_by_generation_passes_the_start_of_a_deletion() -> None:
     dying = made(generation=1, deletionTimestamp="2026-01-01T00:00:00Z")
     assert by.generation.passes(made(generation=1), dying)
     assert not by.generation.passes(dying, dying)
@@ -58,13 +58,13 @@ def test_labels_in_another_order_are_the_same() -> None:
     assert not by.labels.passes(made(labels={"a": "1", "b": "2"}), made(labels={"b": "2", "a": "1"}))
 
 
-def test_by_value_looks_at_the_typed_object() -> None:
+def test_by_value_compares_a_value_of_the_typed_object() -> None:
     by_size = by.value(lambda settings: len(settings.data))
     assert by_size.passes(item("a", data={}), item("a", data={"x": "1"}))
     assert not by_size.passes(item("a", data={"x": "1"}), item("a", data={"x": "2"}))
 
 
-def test_by_value_passes_what_cannot_be_read() -> None:
+def test_by_value_passes_objects_that_cannot_be_decoded() -> None:
     by_size = by.value(lambda settings: len(settings.data))
     broken = item("a", data="no map")
     assert by_size.passes(broken, broken)
@@ -85,5 +85,5 @@ def test_any_of_nothing_passes_nothing_and_all_of_nothing_everything() -> None:
     assert all_of().passes(item("a"), item("a"))
 
 
-def test_a_predicate_says_what_it_is() -> None:
+def test_the_repr_of_a_predicate_names_it() -> None:
     assert repr(any_of(by.generation, not_(by.labels))) == "any_of(by.generation, not_(by.labels))"

@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from levelset import ConfigError, GroupVersionKind, LabelSelector, OnlyMetadata, Unstructured
-from levelset.runtime.webhook import Hook, Match, Review, defaults, validates
-from tests.runtime.webhook.sites import Settings, Site, SiteSpec, request, site
+from levelset import GroupVersionKind, LabelSelector, OnlyMetadata, Unstructured
+from levelset.errors import ConfigError
+from levelset.runtime.webhook import AdmissionHook, MatchCondition, Review, defaults, validates
+from tests.runtime.webhook.site_kinds import Settings, Site, SiteSpec, request, site
 
 POD = GroupVersionKind("", "v1", "Pod")
 
@@ -14,7 +15,7 @@ def check(_: Site) -> None:
     pass
 
 
-def look(_: Unstructured) -> None:
+def check_tree(_: Unstructured) -> None:
     pass
 
 
@@ -29,7 +30,7 @@ def test_a_hook_is_named_by_its_function_and_its_kind_and_so_is_its_path() -> No
     assert defaults(Site, lambda one: one, name="fill.shop.dev").path == "/default/fill.shop.dev"
 
 
-def test_a_hook_is_for_creates_and_updates_of_the_object_itself_unless_told_otherwise() -> None:
+def test_a_hook_is_for_creates_and_updates_of_the_object_by_default() -> None:
     hook, place = validates(Site, check), ("example.dev", "v2", "sites")
     assert hook.matches("CREATE", place, "")
     assert hook.matches("UPDATE", place, "")
@@ -38,19 +39,19 @@ def test_a_hook_is_for_creates_and_updates_of_the_object_itself_unless_told_othe
     assert not hook.matches("UPDATE", ("example.dev", "v1", "sites"), "")
 
 
-def test_subresources_are_asked_about_in_place_of_the_object() -> None:
+def test_subresources_replace_the_object_itself() -> None:
     place = ("example.dev", "v2", "sites")
     assert not validates(Site, check, subresources="status").matches("UPDATE", place, "")
     both = validates(Site, check, subresources=("", "status"))
     assert both.matches("UPDATE", place, "")
     assert both.matches("UPDATE", place, "status")
-    every = validates(POD, look, subresources="*", on=("connect",))
+    every = validates(POD, check_tree, subresources="*", on=("connect",))
     assert every.matches("CONNECT", ("", "v1", "pods"), "exec")
     assert not every.matches("CONNECT", ("", "v1", "pods"), "")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"on": "creates"}, "on='creates' must be one or several of connect, create, delete, update"),
         ({"on": ()}, "must be one or several"),
@@ -58,40 +59,43 @@ def test_subresources_are_asked_about_in_place_of_the_object() -> None:
         ({"timeout": 0.5}, "between 1 and 30"),
         ({"failure_policy": "fail"}, "must be one of Fail, Ignore"),
         ({"side_effects": "Some"}, "must be one of None, NoneOnDryRun"),
-        ({"name": "short.name"}, "is a domain name such as"),
-        ({"name": "Not.A.Name"}, "is a domain name such as"),
-        ({"object_selector": "a in"}, "object_selector='a in' is no selector"),
-        ({"subresources": "scale"}, "what sites/scale shows is no Site"),
-        ({"on": "connect"}, "a connection to sites shows is no Site"),
-        ({"when": Match("", "true", bool)}, "needs a name such as not-paused"),
-        ({"when": Match("a", " ", bool)}, "and an expression"),
-        ({"when": [Match("a", "true", bool), Match("a", "true", bool)]}, "each with a name of its own"),
-        ({"selector": "a=b"}, "there is no option selector; there are failure_policy"),
+        ({"name": "short.name"}, "must be a domain name such as"),
+        ({"name": "Not.A.Name"}, "must be a domain name such as"),
+        ({"object_selector": "a in"}, "object_selector='a in' is not a selector"),
+        ({"subresources": "scale"}, "the object of sites/scale is not a Site"),
+        ({"on": "connect"}, "the object of a connection to sites is not a Site"),
+        ({"when": MatchCondition("", "true", bool)}, "needs a name such as not-paused"),
+        ({"when": MatchCondition("a", " ", bool)}, "such as not-paused and CEL"),
+        (
+            {"when": [MatchCondition("a", "true", bool), MatchCondition("a", "true", bool)]},
+            "each with a unique name",
+        ),
+        ({"selector": "a=b"}, "unknown option selector; there are failure_policy"),
     ],
 )
-def test_an_option_that_makes_no_sense_is_refused_at_once(options: dict[str, Any], told: str) -> None:
+def test_invalid_options_of_a_hook_raise_a_config_error(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validates(Site, check, **options)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_check_is_never_asked_twice() -> None:
+def test_a_validating_hook_is_never_reinvoked() -> None:
     assert defaults(Site, lambda one: one, reinvoke=True).reinvokes
     with pytest.raises(ConfigError, match="reinvoke is for defaults"):
         validates(Site, check, reinvoke=True)
 
 
-def test_a_deletion_cannot_be_changed() -> None:
+def test_a_mutating_hook_for_deletes_raises_a_config_error() -> None:
     with pytest.raises(ConfigError, match="use validates"):
         defaults(Site, lambda one: one, on=("create", "delete"))
 
 
-def test_only_kinds_and_functions_will_do() -> None:
+def test_anything_but_kinds_and_functions_raises_a_config_error() -> None:
     wrong: list[Any] = [SiteSpec, OnlyMetadata(Site)]
     for kind in wrong:
         with pytest.raises(ConfigError):
             validates(kind, check)
-    with pytest.raises(ConfigError, match="needs a function to ask"):
+    with pytest.raises(ConfigError, match="needs at least one function"):
         validates(Site)
     functions: list[Any] = [lambda: None, lambda a, b, c: (a, b, c), 3, lambda a, *, b: (a, b)]
     for function in functions:
@@ -99,7 +103,7 @@ def test_only_kinds_and_functions_will_do() -> None:
             validates(Site, function)
 
 
-async def test_a_function_is_called_as_it_wants_to_be() -> None:
+async def test_a_function_is_called_by_its_signature() -> None:
     seen: list[Any] = []
 
     def only_review(review: Review[Site]) -> None:
@@ -130,7 +134,7 @@ def test_selectors_are_text_or_values() -> None:
     assert str(hook.object_selector) == "app=shop"
 
 
-def test_a_hook_shows_what_it_is() -> None:
-    hook: Hook = validates(Site, check)
+def test_the_repr_of_a_hook_names_its_kind_and_functions() -> None:
+    hook: AdmissionHook = validates(Site, check)
     assert repr(hook) == "validates(example.dev/v2 Site, check.sites.example.dev)"
-    assert validates(POD, look, plural="podlings").plural == "podlings"
+    assert validates(POD, check_tree, plural="podlings").plural == "podlings"

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from levelset import Client, ConfigError, Denied, Forbidden, NotReady
+from levelset import Client, Denied
 from levelset.apiserver import ApiServer
-from levelset.http import Authority, load_identity
+from levelset.errors import ConfigError, Forbidden, NotReady
+from levelset.http import CertificateAuthority, load_identity
 from levelset.runtime.webhook import Endpoint, FileCertificates, OwnCertificates, Webhooks, defaults, validates
-from tests.runtime.webhook.calls import RemoteAdmitter, call, serial_of, trusting
-from tests.runtime.webhook.sites import Site, SiteSpec, definition, request, site, versions
+from tests.runtime.webhook.https_client import RemoteHook, call, serial_of, tls_context
+from tests.runtime.webhook.site_kinds import Site, SiteSpec, definition, request, site, versions
 
 URL = "https://127.0.0.1:9443"
 LOCAL: dict[str, Any] = {"url": URL, "host": "127.0.0.1", "port": 0}
@@ -36,8 +37,8 @@ def latest(one: Site) -> Site:
 
 
 def review(replicas: int) -> Any:
-    asked = request(site(replicas=replicas))
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    reviewed = request(site(replicas=replicas))
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": reviewed}
 
 
 PATH = "/validate/check.sites.example.dev"
@@ -45,21 +46,21 @@ PATH = "/validate/check.sites.example.dev"
 
 async def test_a_review_is_answered_over_https_with_a_certificate_of_our_own() -> None:
     async with Endpoint(Webhooks(validates(Site, check), **LOCAL)) as endpoint:
-        status, answer = await call(endpoint.port, PATH, review(0), trusting(endpoint.ca))
+        status, answer = await call(endpoint.port, PATH, review(0), tls_context(endpoint.ca))
         assert (status, answer["response"]["allowed"]) == (200, False)
         assert "valid until" in endpoint.check()
 
 
-async def test_whoever_does_not_trust_our_authority_is_not_served() -> None:
+async def test_a_client_that_does_not_trust_our_ca_cannot_connect() -> None:
     async with Endpoint(Webhooks(validates(Site, check), **LOCAL)) as endpoint:
         with pytest.raises(ssl.SSLError):
-            await call(endpoint.port, PATH, review(1), trusting(Authority.create("other").certificate))
+            await call(endpoint.port, PATH, review(1), tls_context(CertificateAuthority.create("other").certificate))
 
 
-async def test_a_server_asks_over_the_network_as_it_asks_in_its_own_process() -> None:
+async def test_a_server_gets_the_same_results_over_https_as_in_process() -> None:
     hooks = [defaults(Site, latest), validates(Site, check)]
     async with Endpoint(Webhooks(hooks, **LOCAL)) as endpoint:
-        server = ApiServer(admission=[RemoteAdmitter(one, endpoint) for one in hooks])
+        server = ApiServer(admission=[RemoteHook(one, endpoint) for one in hooks])
         await server.start(listen=False)
         async with await Client.connect(server) as client:
             await client.create(definition("v2"))
@@ -71,15 +72,15 @@ async def test_a_server_asks_over_the_network_as_it_asks_in_its_own_process() ->
 
 
 async def test_a_certificate_is_renewed_in_time_and_without_a_restart() -> None:
-    clock, told = Clock(), []
+    clock, trusted_bundles = Clock(), []
 
     async def trust(ca: bytes | None) -> None:
-        told.append(ca)
+        trusted_bundles.append(ca)
 
     certificates = OwnCertificates(days=90, now=clock.now)
     webhooks = Webhooks(validates(Site, check), certificates=certificates, **LOCAL)
     async with Endpoint(webhooks, on_trust=trust) as endpoint:
-        context = trusting(endpoint.ca)
+        context = tls_context(endpoint.ca)
         first = await serial_of(endpoint.port, context)
         assert not await endpoint.renew()
         clock.time += timedelta(days=61)
@@ -90,29 +91,29 @@ async def test_a_certificate_is_renewed_in_time_and_without_a_restart() -> None:
         assert b"404" in await reader.readline()
         writer.close()
         await writer.wait_closed()
-    assert told == []
+    assert trusted_bundles == []
 
 
-async def test_a_new_authority_is_told_before_it_is_shown_and_the_old_one_stays_trusted() -> None:
-    clock, told = Clock(), []
+async def test_a_new_authority_is_announced_before_it_is_used_and_the_old_one_stays_trusted() -> None:
+    clock, trusted_bundles = Clock(), []
 
     async def trust(ca: bytes | None) -> None:
-        told.append((ca, await serial_of(endpoint.port, old)))
+        trusted_bundles.append((ca, await serial_of(endpoint.port, old)))
 
     certificates = OwnCertificates(authority_days=300, now=clock.now)
     webhooks = Webhooks(validates(Site, check), certificates=certificates, **LOCAL)
     async with Endpoint(webhooks, on_trust=trust) as endpoint:
-        old = trusting(endpoint.ca)
+        old = tls_context(endpoint.ca)
         first = await serial_of(endpoint.port, old)
         clock.time += timedelta(days=250)
         assert await endpoint.renew()
-        assert told == [(endpoint.ca, first)]
+        assert trusted_bundles == [(endpoint.ca, first)]
         assert endpoint.ca is not None
         assert endpoint.ca.count(b"BEGIN CERTIFICATE") == 2
-        assert await serial_of(endpoint.port, trusting(endpoint.ca)) != first
+        assert await serial_of(endpoint.port, tls_context(endpoint.ca)) != first
 
 
-async def write(folder: Path, authority: Authority) -> None:
+async def write(folder: Path, authority: CertificateAuthority) -> None:
     def work() -> None:
         authority.issue_server().save(folder / "tls.crt", folder / "tls.key")
         (folder / "ca.crt").write_bytes(authority.certificate)
@@ -120,12 +121,12 @@ async def write(folder: Path, authority: Authority) -> None:
     await asyncio.to_thread(work)
 
 
-async def test_certificates_in_files_are_taken_when_somebody_renews_them(tmp_path: Path) -> None:
-    authority = Authority.create("files")
+async def test_renewed_certificate_files_are_loaded(tmp_path: Path) -> None:
+    authority = CertificateAuthority.create("files")
     await write(tmp_path, authority)
     webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
     async with Endpoint(webhooks, renew_every=0.001) as endpoint:
-        context = trusting(endpoint.ca)
+        context = tls_context(endpoint.ca)
         first = await serial_of(endpoint.port, context)
         await write(tmp_path, authority)
         shown = first
@@ -136,11 +137,11 @@ async def test_certificates_in_files_are_taken_when_somebody_renews_them(tmp_pat
 async def test_a_half_written_renewal_leaves_the_old_certificate_in_place(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    authority = Authority.create("files")
+    authority = CertificateAuthority.create("files")
     await write(tmp_path, authority)
     webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
     async with Endpoint(webhooks, renew_every=3600) as endpoint:
-        context = trusting(endpoint.ca)
+        context = tls_context(endpoint.ca)
         first = await serial_of(endpoint.port, context)
         await asyncio.to_thread((tmp_path / "tls.crt").write_bytes, authority.issue_server().certificate)
         with pytest.raises(ConfigError, match="certificate and its key cannot be used"):
@@ -152,33 +153,33 @@ async def test_a_half_written_renewal_leaves_the_old_certificate_in_place(
     assert not caplog.records
 
 
-async def test_a_renewal_that_fails_is_logged_and_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    await write(tmp_path, Authority.create("files"))
+async def test_a_failed_renewal_is_logged_and_retried(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await write(tmp_path, CertificateAuthority.create("files"))
     webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
     async with Endpoint(webhooks, renew_every=0.001) as endpoint:
         await asyncio.to_thread((tmp_path / "tls.crt").unlink)
         while len(caplog.records) < 2:
-            await serial_of(endpoint.port, trusting(endpoint.ca))
+            await serial_of(endpoint.port, tls_context(endpoint.ca))
     assert {one.levelno for one in caplog.records} == {logging.ERROR}
 
 
-async def test_only_those_are_answered_who_show_a_certificate_if_one_is_asked_for() -> None:
-    clients = Authority.create("clients")
+async def test_with_client_ca_only_clients_with_a_certificate_are_served() -> None:
+    clients = CertificateAuthority.create("clients")
     async with Endpoint(Webhooks(validates(Site, check), **LOCAL), client_ca=clients.certificate) as endpoint:
-        stranger, known = trusting(endpoint.ca), trusting(endpoint.ca)
+        stranger, known = tls_context(endpoint.ca), tls_context(endpoint.ca)
         await asyncio.to_thread(load_identity, known, clients.issue_client("apiserver"))
         assert (await call(endpoint.port, PATH, review(1), known))[0] == 200
         with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
             await call(endpoint.port, PATH, review(1), stranger)
-    with pytest.raises(ConfigError, match="client_ca is no certificate"):
+    with pytest.raises(ConfigError, match="client_ca is not a certificate"):
         await Endpoint(Webhooks(validates(Site, check), **LOCAL), client_ca=b"none").start()
 
 
-async def test_before_the_start_and_after_the_end_there_is_nothing_to_show() -> None:
+async def test_an_endpoint_that_does_not_run_raises_not_ready() -> None:
     endpoint = Endpoint(Webhooks(validates(Site, check), versions(), **LOCAL))
-    for look in (lambda: endpoint.ca, lambda: endpoint.port, lambda: endpoint.url, endpoint.check):
+    for read in (lambda: endpoint.ca, lambda: endpoint.port, lambda: endpoint.url, endpoint.check):
         with pytest.raises(NotReady):
-            look()
+            read()
     with pytest.raises(NotReady):
         await endpoint.renew()
     async with endpoint:
@@ -188,11 +189,11 @@ async def test_before_the_start_and_after_the_end_there_is_nothing_to_show() -> 
     await endpoint.stop()
 
 
-async def test_a_certificate_that_has_ended_is_not_ready(tmp_path: Path) -> None:
-    authority = Authority.create("files")
+async def test_an_expired_certificate_is_not_ready(tmp_path: Path) -> None:
+    authority = CertificateAuthority.create("files")
     await asyncio.to_thread(authority.issue_server(within=0).save, tmp_path / "tls.crt", tmp_path / "tls.key")
     webhooks = Webhooks(validates(Site, check), certificates=FileCertificates(tmp_path), **LOCAL)
     async with Endpoint(webhooks) as endpoint:
         assert endpoint.ca is None
-        with pytest.raises(NotReady, match="has ended at"):
+        with pytest.raises(NotReady, match="expired at"):
             endpoint.check()

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from levelset import Client, ConfigError, GroupVersionKind, Ref, Unstructured
+from levelset import Client, GroupVersionKind, Ref, Unstructured
 from levelset.apiserver import ApiServer
+from levelset.errors import ConfigError
 from levelset.objects import Object
 from levelset.runtime.webhook import (
+    ClientConfig,
     Endpoint,
-    Match,
-    Reach,
+    MatchCondition,
     Service,
     Url,
     Webhooks,
@@ -23,8 +24,8 @@ from levelset.runtime.webhook import (
     unregister,
     validates,
 )
-from levelset.runtime.webhook.client_config import reach_from_environment
-from tests.runtime.webhook.sites import OldestSite, OldSite, Site, definition, versions
+from levelset.runtime.webhook.client_config import client_config_from_environment
+from tests.runtime.webhook.site_kinds import OldestSite, OldSite, Site, definition, versions
 
 SERVICE = Service("hooks", "shop")
 CA = b"-----BEGIN CERTIFICATE-----\n"
@@ -76,7 +77,7 @@ def same(one: Site) -> Site:
 
 
 def test_a_hook_becomes_an_entry_of_its_configuration() -> None:
-    unpaused = Match[Site]("not-paused", "!object.spec.paused", lambda review: not review.new.spec.paused)
+    unpaused = MatchCondition[Site]("not-paused", "!object.spec.paused", lambda review: not review.new.spec.paused)
     hook = validates(
         Site,
         check,
@@ -94,7 +95,7 @@ def test_a_hook_becomes_an_entry_of_its_configuration() -> None:
     assert made["webhooks"] == [ENTRY]
 
 
-def test_each_sort_has_a_configuration_of_its_own_and_urls_end_in_the_path() -> None:
+def test_mutating_and_validating_hooks_have_separate_configurations() -> None:
     webhooks = Webhooks([defaults(Site, same), validates(Node, check)], url="https://hooks.dev:9443/base/")
     mutating, validating = configurations(webhooks)
     assert mutating["kind"] == "MutatingWebhookConfiguration"
@@ -113,7 +114,7 @@ def test_a_kind_without_a_class_may_have_either_scope() -> None:
     assert made["webhooks"][0]["rules"][0]["resources"] == ["pods/exec"]
 
 
-def test_conversions_become_a_part_of_the_definition() -> None:
+def test_conversions_become_part_of_the_crd() -> None:
     (made,) = conversion_patches(Webhooks(versions(), service=SERVICE), ca=CA)
     assert made["metadata"] == {"name": "sites.example.dev"}
     conversion = made["spec"]["conversion"]
@@ -159,7 +160,7 @@ async def test_registering_twice_changes_nothing_and_a_new_authority_changes_the
         assert all(bundle in str(one.tree) for one in changed)
 
 
-async def test_configurations_are_taken_out_again_as_far_as_they_are_there() -> None:
+async def test_unregister_deletes_the_configurations_that_exist() -> None:
     async with open_client() as client:
         webhooks = Webhooks(defaults(Site, same), validates(Site, check), service=SERVICE)
         await register(client, webhooks)
@@ -169,13 +170,13 @@ async def test_configurations_are_taken_out_again_as_far_as_they_are_there() -> 
         assert not list(await client.list(kind))
 
 
-async def test_a_definition_that_is_missing_is_named() -> None:
+async def test_a_missing_crd_is_named() -> None:
     async with open_client() as client:
-        with pytest.raises(ConfigError, match=r"CustomResourceDefinition/sites\.example\.dev is not there"):
+        with pytest.raises(ConfigError, match=r"CustomResourceDefinition/sites\.example\.dev is not installed"):
             await register(client, Webhooks(versions(), service=SERVICE))
 
 
-def test_a_role_needs_what_registering_does() -> None:
+def test_permissions_cover_what_register_does() -> None:
     rules = permissions(Webhooks(validates(Site, check), versions(), service=SERVICE), secret="hooks-certificates")
     found = {(one["resources"][0], tuple(one.get("resourceNames", ())), tuple(one["verbs"])) for one in rules}
     assert found == {
@@ -187,34 +188,34 @@ def test_a_role_needs_what_registering_does() -> None:
     }
 
 
-def test_the_environment_may_say_how_the_webhooks_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reach() -> Reach:
-        return Webhooks(validates(Site, check)).reach
+def test_the_client_config_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def client_config() -> ClientConfig:
+        return Webhooks(validates(Site, check)).client_config
 
-    with pytest.raises(ConfigError, match="the API server must be told where they are"):
-        reach()
+    with pytest.raises(ConfigError, match="the API server needs their address"):
+        client_config()
     monkeypatch.setenv("LEVELSET_WEBHOOK_SERVICE", "hooks.shop:8443")
-    assert reach() == Service("hooks", "shop", 8443)
+    assert client_config() == Service("hooks", "shop", 8443)
     monkeypatch.delenv("LEVELSET_WEBHOOK_SERVICE")
     monkeypatch.setenv("LEVELSET_WEBHOOK_URL", "https://10.0.0.7:9443")
-    assert reach() == Url("https://10.0.0.7:9443")
-    assert (reach().names, reach().addresses) == ((), ("10.0.0.7",))
+    assert client_config() == Url("https://10.0.0.7:9443")
+    assert (client_config().names, client_config().addresses) == ((), ("10.0.0.7",))
     assert Url("https://hooks.dev").names == ("hooks.dev",)
 
 
 @pytest.mark.parametrize("text", ["hooks", "hooks.shop:0", "hooks.shop:x", "Hooks.shop", "a.b.c", "hooks.shop:70000"])
-def test_a_service_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"write it as name\.namespace"):
-        reach_from_environment({"LEVELSET_WEBHOOK_SERVICE": text})
+def test_an_invalid_service_raises_a_config_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"must be name\.namespace"):
+        client_config_from_environment({"LEVELSET_WEBHOOK_SERVICE": text})
 
 
 @pytest.mark.parametrize("url", ["http://a", "https://", "https://a?b", "https://u:p@a", "a"])
-def test_a_url_that_no_server_would_call_is_refused(url: str) -> None:
+def test_an_invalid_webhook_url_raises_a_config_error(url: str) -> None:
     with pytest.raises(ConfigError, match="https://HOST"):
         Webhooks(url=url)
 
 
-def test_webhooks_are_given_in_any_nesting_and_nothing_else_is() -> None:
+def test_webhooks_may_be_nested_and_anything_else_raises_a_config_error() -> None:
     hook = validates(Site, check)
     webhooks = Webhooks([hook, versions()], Webhooks(defaults(Site, same)))
     assert (len(webhooks.hooks), len(webhooks.conversions)) == (2, 2)
@@ -223,22 +224,22 @@ def test_webhooks_are_given_in_any_nesting_and_nothing_else_is() -> None:
     assert repr(Webhooks(hook)) == "Webhooks(validates(example.dev/v2 Site, check.sites.example.dev))"
     wrong: list[Any] = [3, "text", None, Site]
     for one in wrong:
-        with pytest.raises(ConfigError, match="is no webhook"):
+        with pytest.raises(ConfigError, match="is not a webhook"):
             Webhooks(one)
     with pytest.raises(ConfigError, match="not both"):
         Webhooks(hook, service=SERVICE, url="https://a")
-    with pytest.raises(ConfigError, match="name of the configurations"):
+    with pytest.raises(ConfigError, match="must be a DNS subdomain"):
         Webhooks(hook, name="Not A Name")
-    with pytest.raises(ConfigError, match="two webhooks are called"):
+    with pytest.raises(ConfigError, match="two webhooks are named"):
         Webhooks(hook, hook)
 
 
-def test_more_webhooks_keep_what_was_said_of_the_first() -> None:
+def test_with_more_keeps_the_options() -> None:
     more = Webhooks(validates(Site, check), name="shop", service=SERVICE, port=1234).with_more(versions())
-    assert (more.name, more.reach, more.port, len(more.conversions)) == ("shop", SERVICE, 1234, 2)
-    assert Webhooks(url="https://a.dev").with_more(validates(Site, check)).reach == Url("https://a.dev")
+    assert (more.name, more.client_config, more.port, len(more.conversions)) == ("shop", SERVICE, 1234, 2)
+    assert Webhooks(url="https://a.dev").with_more(validates(Site, check)).client_config == Url("https://a.dev")
 
 
-async def test_an_endpoint_needs_to_know_how_it_is_reached() -> None:
-    with pytest.raises(ConfigError, match="must be told where they are"):
+async def test_an_endpoint_without_a_client_config_raises_a_config_error() -> None:
+    with pytest.raises(ConfigError, match="needs their address"):
         await Endpoint(Webhooks(validates(Site, check))).start()

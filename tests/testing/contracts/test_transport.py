@@ -1,4 +1,4 @@
-"""The transports of the house keep the contract, and the contract tells one that does not."""
+"""The built-in transports satisfy the contract, and broken transports violate it."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from levelset.client import Answer, Call, Config, InsideTransport, SocketTransport
+from levelset.client import Call, Config, InProcessTransport, Response, SocketTransport
 from levelset.errors import Unreachable
 from levelset.testing.contracts.transport import (
     TRANSPORT_CONTRACT,
@@ -16,7 +16,7 @@ from levelset.testing.contracts.transport import (
     check_transport,
     open_target,
 )
-from tests.apiserver.clock import virtual
+from levelset.testing.virtual_time import virtual
 
 each = pytest.mark.parametrize("check", TRANSPORT_CONTRACT, ids=lambda check: check.__name__)
 
@@ -29,72 +29,72 @@ async def test_the_contract_holds_over_sockets(check: TransportCheck) -> None:
 
 @each
 @virtual
-async def test_the_contract_holds_inside_a_process(check: TransportCheck) -> None:
+async def test_the_contract_holds_in_process(check: TransportCheck) -> None:
     async with open_target(listen=False) as target:
-        await check(InsideTransport(target), target)
+        await check(InProcessTransport(target), target)
 
 
 @virtual
 async def test_all_checks_can_be_run_at_once() -> None:
-    await check_transport(InsideTransport, listen=False)
+    await check_transport(InProcessTransport, listen=False)
 
 
-class Spoilt:
-    """A transport that does one thing wrong."""
+class BrokenTransport:
+    """A transport that violates one check."""
 
     def __init__(self, target: Target) -> None:
-        self._inner = InsideTransport(target)
+        self._inner = InProcessTransport(target)
 
-    async def send(self, call: Call, /) -> Answer:
+    async def send(self, call: Call, /) -> Response:
         return await self._inner.send(call)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class RaisesForRefusals(Spoilt):
-    async def send(self, call: Call, /) -> Answer:
-        answer = await self._inner.send(call)
-        if answer.status == 500:
+class RaisesForRefusals(BrokenTransport):
+    async def send(self, call: Call, /) -> Response:
+        response = await self._inner.send(call)
+        if response.status == 500:
             raise Unreachable("the server has failed")
-        return answer
+        return response
 
 
-class Decodes(Spoilt):
-    async def send(self, call: Call, /) -> Answer:
+class Decodes(BrokenTransport):
+    async def send(self, call: Call, /) -> Response:
         return await self._inner.send(msgspec.structs.replace(call, path=call.path.replace("%2F", "/")))
 
 
-class SendsTwice(Spoilt):
-    async def send(self, call: Call, /) -> Answer:
+class SendsTwice(BrokenTransport):
+    async def send(self, call: Call, /) -> Response:
         try:
             return await self._inner.send(call)
         except Unreachable:
             return await self._inner.send(call)
 
 
-class Collects(Spoilt):
-    """Waits for all of a stream before it hands on anything."""
+class Collects(BrokenTransport):
+    """Reads a whole stream before it returns anything."""
 
-    async def send(self, call: Call, /) -> Answer:
-        answer = await self._inner.send(call)
-        if answer.pieces is None:
-            return answer
-        whole = b"".join([piece async for piece in answer.pieces])
-        return Answer(status=answer.status, headers=answer.headers, body=whole)
+    async def send(self, call: Call, /) -> Response:
+        response = await self._inner.send(call)
+        if response.stream is None:
+            return response
+        whole = b"".join([piece async for piece in response.stream])
+        return Response(status=response.status, headers=response.headers, body=whole)
 
 
-class OneAtATime(Spoilt):
+class OneAtATime(BrokenTransport):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def send(self, call: Call, /) -> Answer:
-        async with asyncio.timeout(20), self._turn:
+    async def send(self, call: Call, /) -> Response:
+        async with asyncio.timeout(20), self._lock:
             return await self._inner.send(call)
 
 
-class StaysOpen(Spoilt):
+class StaysOpen(BrokenTransport):
     async def aclose(self) -> None:
         pass
 
@@ -102,16 +102,16 @@ class StaysOpen(Spoilt):
 @pytest.mark.parametrize(
     ("make", "broken"),
     [
-        (RaisesForRefusals, "an_answer_is_an_answer_whatever_its_status"),
-        (Decodes, "a_call_arrives_as_it_was_written"),
+        (RaisesForRefusals, "every_status_is_returned_as_a_response"),
+        (Decodes, "a_call_arrives_unchanged"),
         (SendsTwice, "a_call_that_takes_too_long_times_out"),
-        (Collects, "a_stream_that_ends_is_over"),
+        (Collects, "a_stream_ends_with_its_last_piece"),
         (OneAtATime, "calls_do_not_wait_for_one_another"),
         (StaysOpen, "closing_ends_streams_and_refuses_calls"),
     ],
 )
 @virtual
-async def test_a_transport_that_breaks_a_promise_is_told_which(make: Callable[[Target], Any], broken: str) -> None:
+async def test_a_broken_transport_fails_the_check_it_violates(make: Callable[[Target], Any], broken: str) -> None:
     failed: list[str] = []
     for check in TRANSPORT_CONTRACT:
         async with open_target(listen=False) as target:

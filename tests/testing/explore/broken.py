@@ -1,4 +1,4 @@
-"""A controller that makes a child before it writes down that it has, and the exploration that shows what is wrong."""
+"""A controller that creates a child before it records it, and explorations that show the bug."""
 
 from levelset import Context, Controller, Resource, Spec, Status, owns
 from levelset.objects import Object, ObjectMeta
@@ -9,13 +9,13 @@ __all__ = ["Job", "Page", "forgetful", "hopeless", "no_exploration", "two"]
 
 
 class JobSpec(Spec):
-    """What somebody wants."""
+    """The desired state of a job."""
 
     text: str = ""
 
 
 class JobStatus(Status):
-    """What was made."""
+    """The observed state of a job."""
 
     page: str = ""
 
@@ -29,7 +29,7 @@ class Page(Object, api="v1", kind="ConfigMap"):
 
 
 async def reconcile(job: Job, ctx: Context) -> None:
-    """Makes a page, and only then writes down its name."""
+    """Creates a page, and only then records its name."""
     if job.status is None or not job.status.page:
         made = await ctx.create(
             Page(metadata=ObjectMeta(generate_name=f"{job.name}-", namespace=job.namespace)), owner=job
@@ -37,15 +37,15 @@ async def reconcile(job: Job, ctx: Context) -> None:
         await ctx.set_status(job, JobStatus(page=made.name))
 
 
-async def scenario(people: Cluster) -> None:
-    """Somebody wants a job."""
-    await people.create(Job.new("one", JobSpec(), namespace=people.namespace))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    """Creates a job."""
+    await user.create(Job.new("one", JobSpec(), namespace=user.namespace))
+    await user.settled()
 
 
-async def failing(people: Cluster) -> None:
-    """Somebody expects what nobody has promised."""
-    raise AssertionError(f"nothing is well in {people.namespace}")
+async def failing(user: Cluster) -> None:
+    """Fails always."""
+    raise AssertionError(f"the scenario fails in {user.namespace}")
 
 
 forgetful = Exploration(scenario, lambda: [Controller(Job, reconcile, owns(Page))], name="forgetful")

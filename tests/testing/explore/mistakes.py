@@ -1,4 +1,4 @@
-"""Small controllers with one mistake each: what each kind of disturbance is there to find."""
+"""Small controllers with one bug each, and the disturbance that finds it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ __all__ = ["MISTAKES", "Order", "Parcel", "orders"]
 
 
 class OrderSpec(Spec):
-    """What somebody wants."""
+    """The desired state of an order."""
 
     size: int = 1
     label: str = ""
@@ -35,18 +35,18 @@ class OrderSpec(Spec):
 
 
 class OrderStatus(Status):
-    """What was done."""
+    """The observed state of an order."""
 
     parcel: str = ""
     number: int = 0
 
 
 class Order(Resource[OrderSpec, OrderStatus], api="mistakes.example.dev/v1"):
-    """Wants a parcel."""
+    """An order, which needs a parcel."""
 
 
 class Parcel(Object, api="v1", kind="ConfigMap"):
-    """Holds what was ordered."""
+    """The parcel of an order."""
 
     data: dict[str, str] = {}
 
@@ -60,30 +60,30 @@ def ref_of(order: Order) -> Ref[Parcel]:
     return Ref(Parcel, order.name, order.namespace)
 
 
-async def orders(people: Cluster) -> None:
-    """Somebody orders something, changes their mind twice, and orders something else."""
-    first = await people.create(Order.new("first", OrderSpec()))
-    await people.settled()
+async def orders(user: Cluster) -> None:
+    """Creates an order, changes it twice, and creates another one."""
+    first = await user.create(Order.new("first", OrderSpec()))
+    await user.settled()
     for size in (2, 1):
-        await people.patch(first.ref, MergePatch({"spec": {"size": size}}))
-        await people.settled()
-    await people.create(Order.new("second", OrderSpec()))
-    await people.settled()
+        await user.patch(first.ref, MergePatch({"spec": {"size": size}}))
+        await user.settled()
+    await user.create(Order.new("second", OrderSpec()))
+    await user.settled()
 
 
-async def make_then_record(order: Order, ctx: Context) -> None:
+async def create_then_record(order: Order, ctx: Context) -> None:
     if order.status is None or not order.status.parcel:
         made = await ctx.create(parcel(order))
         await ctx.set_status(order, OrderStatus(parcel=made.name))
 
 
-async def trust_an_old_list(order: Order, ctx: Context) -> None:
+async def trust_a_stale_list(order: Order, ctx: Context) -> None:
     found = await ctx.list(Parcel, read="stale", namespace=order.namespace)
     if not any(one.name.startswith(f"{order.name}-") for one in found):
         await ctx.create(parcel(order))
 
 
-async def pass_over_conflicts(order: Order, ctx: Context) -> None:
+async def ignore_conflicts(order: Order, ctx: Context) -> None:
     found = await ctx.live(ref_of(order))
     if found is None:
         await ctx.create(parcel(order, order.name, size=str(order.spec.size)))
@@ -94,15 +94,15 @@ async def pass_over_conflicts(order: Order, ctx: Context) -> None:
         return
 
 
-async def pass_over_errors(order: Order, ctx: Context) -> None:
+async def ignore_errors(order: Order, ctx: Context) -> None:
     try:
         await ctx.apply(parcel(order, order.name, size=str(order.spec.size)))
     except ApiError:
         return
 
 
-async def empty_what_is_too_big(order: Order, ctx: Context) -> None:
-    """Makes a parcel anew when its order is seen to be of another size; what was put into it is gone then."""
+async def recreate_on_size_change(order: Order, ctx: Context) -> None:
+    """Recreates a parcel when its order has another size; the content of the parcel is lost then."""
     ref = ref_of(order)
     found = await ctx.live(ref)
     if found is None:
@@ -112,55 +112,55 @@ async def empty_what_is_too_big(order: Order, ctx: Context) -> None:
         await ctx.create(parcel(order, order.name))
 
 
-async def change_and_pack(people: Cluster) -> None:
-    one = await people.create(Order.new("first", OrderSpec()))
-    await people.settled()
+async def change_and_pack(user: Cluster) -> None:
+    one = await user.create(Order.new("first", OrderSpec()))
+    await user.settled()
     for size in (2, 1):
-        await people.patch(one.ref, MergePatch({"spec": {"size": size}}))
-        await people.settled()
-    await people.patch(ref_of(one), MergePatch({"data": {"book": "red"}}))
-    await people.create(Order.new("second", OrderSpec()))
-    await people.settled()
+        await user.patch(one.ref, MergePatch({"spec": {"size": size}}))
+        await user.settled()
+    await user.patch(ref_of(one), MergePatch({"data": {"book": "red"}}))
+    await user.create(Order.new("second", OrderSpec()))
+    await user.settled()
 
 
-async def wait_to_be_told(order: Order, ctx: Context) -> None:
-    """Notes that there was a hurry, if it is looking at that moment."""
+async def record_rush_events(order: Order, ctx: Context) -> None:
+    """Records a rush only if it reconciles while the order is marked."""
     if order.spec.rush:
         await ctx.apply(parcel(order, order.name, rush="yes"))
 
 
-async def hurry(people: Cluster) -> None:
-    one = await people.create(Order.new("first", OrderSpec()))
-    await people.settled()
+async def hurry(user: Cluster) -> None:
+    one = await user.create(Order.new("first", OrderSpec()))
+    await user.settled()
     for rush in (True, False):
-        await people.patch(one.ref, MergePatch({"spec": {"rush": rush}}))
-        await people.settled()
+        await user.patch(one.ref, MergePatch({"spec": {"rush": rush}}))
+        await user.settled()
 
 
-async def believe_in_an_order_of_events(order: Order, ctx: Context) -> None:
-    """Takes it that the parcel is seen before the order that needs it."""
+async def rely_on_event_order(order: Order, ctx: Context) -> None:
+    """Assumes that the parcel is seen before its order."""
     if ctx.cached(ref_of(order)) is not None:
         await ctx.set_status(order, OrderStatus(parcel=order.name))
 
 
-async def parcel_first(people: Cluster) -> None:
-    await people.create(Parcel(metadata=ObjectMeta(name="first")))
-    await people.create(Order.new("first", OrderSpec()))
-    await people.settled()
+async def parcel_first(user: Cluster) -> None:
+    await user.create(Parcel(metadata=ObjectMeta(name="first")))
+    await user.create(Order.new("first", OrderSpec()))
+    await user.settled()
 
 
-async def read_and_count_on(order: Order, ctx: Context) -> None:
-    """Takes the next number after all that are taken, and writes it down some time later."""
+async def read_then_increment(order: Order, ctx: Context) -> None:
+    """Takes the next free number, and writes it later."""
     if order.status is None or not order.status.number:
         there = await ctx.list(Order, read="live")
         taken = max((one.status.number for one in there if one.status), default=0)
         await ctx.set_status(order, OrderStatus(number=taken + 1))
 
 
-async def two_at_once(people: Cluster) -> None:
+async def two_at_once(user: Cluster) -> None:
     for name in ("first", "second"):
-        await people.create(Order.new(name, OrderSpec()))
-        await people.settled()
+        await user.create(Order.new(name, OrderSpec()))
+        await user.settled()
 
 
 def no_number_is_taken_twice(state: State) -> None:
@@ -169,7 +169,7 @@ def no_number_is_taken_twice(state: State) -> None:
 
 
 class Shop:
-    """Is outside of the API, and sells as often as it is asked."""
+    """A shop outside of the API, which sells as often as it is called."""
 
     def __init__(self) -> None:
         self.sold: list[str] = []
@@ -190,7 +190,7 @@ def nothing_is_bought_twice(state: State) -> None:
 
 
 def counting() -> list[Controller[Any]]:
-    """Numbers its orders, and remembers the last number."""
+    """Numbers orders with a counter in memory."""
     last = 0
 
     async def number(order: Order, ctx: Context) -> None:
@@ -203,7 +203,7 @@ def counting() -> list[Controller[Any]]:
 
 
 def remembering() -> list[Controller[Any]]:
-    """Lets an order go only if it remembers to have made its parcel."""
+    """Releases an order only if its memory says that it created the parcel."""
     made: set[str] = set()
 
     async def make(order: Order, ctx: Context) -> None:
@@ -217,20 +217,20 @@ def remembering() -> list[Controller[Any]]:
     return [Controller(Order, make, cleanup=unmake)]
 
 
-async def make_once(order: Order, ctx: Context) -> None:
+async def apply_parcel(order: Order, ctx: Context) -> None:
     await ctx.apply(parcel(order, order.name))
 
 
 async def withdraw(ref: Ref[Order], ctx: Context) -> None:
-    """Relies on being told that an order is gone."""
+    """Relies on the event of the deletion of an order."""
     await ctx.delete(Ref(Parcel, ref.name, ref.namespace))
 
 
-async def order_and_cancel(people: Cluster) -> None:
-    one = await people.create(Order.new("first", OrderSpec()))
-    await people.settled()
-    await people.delete(one.ref)
-    await people.settled()
+async def order_and_cancel(user: Cluster) -> None:
+    one = await user.create(Order.new("first", OrderSpec()))
+    await user.settled()
+    await user.delete(one.ref)
+    await user.settled()
 
 
 def one(reconcile: Callable[[Order, Context], Awaitable[Any]], *relations: Any) -> Callable[[], list[Controller[Any]]]:
@@ -241,7 +241,7 @@ seen = watches(Parcel, to=lambda _: [])
 
 MISTAKES: dict[str, tuple[Exploration, str, str]] = {
     "crash after": (
-        Exploration(orders, one(make_then_record)),
+        Exploration(orders, one(create_then_record)),
         "crash-after:create.ConfigMap/test/first-~#1",
         "created twice",
     ),
@@ -250,42 +250,46 @@ MISTAKES: dict[str, tuple[Exploration, str, str]] = {
         "crash-before:patch.Order/test/second/status#1",
         "no_number_is_taken_twice",
     ),
-    "lost answer": (
-        Exploration(orders, one(make_then_record)),
-        "lost-answer:create.ConfigMap/test/first-~#1",
+    "lost response": (
+        Exploration(orders, one(create_then_record)),
+        "lost-response:create.ConfigMap/test/first-~#1",
         "created twice",
     ),
     "conflict": (
-        Exploration(orders, one(pass_over_conflicts)),
+        Exploration(orders, one(ignore_conflicts)),
         "conflict:update.ConfigMap/test/first#2",
         "end state",
     ),
-    "refusal": (Exploration(orders, one(pass_over_errors)), "refusal:apply.ConfigMap/test/second#1:500", "end state"),
-    "old list": (Exploration(orders, one(trust_an_old_list, seen)), "hold:ConfigMap:1:4", "created twice"),
-    "older after restart": (
-        Exploration(change_and_pack, one(empty_what_is_too_big)),
-        "older:create.ConfigMap/test/second#1:4:4",
+    "error response": (
+        Exploration(orders, one(ignore_errors)),
+        "error-response:apply.ConfigMap/test/second#1:500",
+        "end state",
+    ),
+    "stale list": (Exploration(orders, one(trust_a_stale_list, seen)), "hold:ConfigMap:1:4", "created twice"),
+    "stale restart": (
+        Exploration(change_and_pack, one(recreate_on_size_change)),
+        "stale-restart:create.ConfigMap/test/second#1:4:4",
         "lost",
     ),
-    "away": (
-        Exploration(order_and_cancel, lambda: [Controller(Order, make_once, gone=withdraw)]),
-        "away:apply.ConfigMap/test/first#1:20",
+    "downtime": (
+        Exploration(order_and_cancel, lambda: [Controller(Order, apply_parcel, gone=withdraw)]),
+        "downtime:apply.ConfigMap/test/first#1:20",
         "leaked",
     ),
-    "states in between": (Exploration(hurry, one(wait_to_be_told)), "skip:Order:2:20", "end state"),
+    "relist": (Exploration(hurry, one(record_rush_events)), "relist:Order:2:20", "end state"),
     "order of events": (
-        Exploration(parcel_first, one(believe_in_an_order_of_events, seen)),
+        Exploration(parcel_first, one(rely_on_event_order, seen)),
         "reorder:ConfigMap:1",
         "end state",
     ),
     "slow": (
-        Exploration(two_at_once, one(read_and_count_on), invariants=[no_number_is_taken_twice]),
+        Exploration(two_at_once, one(read_then_increment), invariants=[no_number_is_taken_twice]),
         "slow:patch.Order/test/first/status#1:5",
         "no_number_is_taken_twice",
     ),
     "inside an await": (
         Exploration(two_at_once, selling, invariants=[nothing_is_bought_twice], outside=Shop),
-        "crash-during:look.orders/Order/test/first#1:1",
+        "crash-during:reconcile.orders/Order/test/first#1:1",
         "nothing_is_bought_twice",
     ),
     "leadership": (
@@ -295,4 +299,4 @@ MISTAKES: dict[str, tuple[Exploration, str, str]] = {
     ),
     "memory": (Exploration(order_and_cancel, remembering), "crash-after:create.ConfigMap/test/first#1", "stuck"),
 }
-"""An exploration for each, a plan that shows the mistake, and the rule that is broken."""
+"""By name: the exploration, a plan that shows the bug, and the broken rule."""

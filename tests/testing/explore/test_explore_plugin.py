@@ -1,4 +1,4 @@
-"""A test marked `explore` explores what it returns."""
+"""The pytest plugin of the explorer: a test marked `explore` runs the Exploration it returns."""
 
 import shlex
 from importlib.metadata import entry_points
@@ -42,39 +42,39 @@ def test_unmarked():
 """
 
 
-def test_the_story_is_shown_if_something_breaks_and_others_are_left_alone(pytester: pytest.Pytester) -> None:
+def test_a_failure_is_reported_and_other_tests_are_unchanged(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CODE)
     outcome = pytester.runpytest_inprocess(*QUIET, "--strict-markers")
     outcome.assert_outcomes(passed=2, failed=2)
     outcome.stdout.fnmatch_lines(
         [
-            "*something is made twice*",
-            "*Replay it: pytest *::test_broken --explore-seed 1 --explore-replay *",
+            "*an object is created twice*",
+            "*Replay: pytest *::test_broken --explore-seed 1 --explore-replay *",
             "*test_nothing is marked `explore` and returned 'nothing'; return an Exploration*",
         ]
     )
 
 
-def test_the_command_line_wins_over_the_marks(pytester: pytest.Pytester) -> None:
+def test_the_command_line_overrides_the_marks(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CODE)
     outcome = pytester.runpytest_inprocess(*QUIET, "-k", "broken", "--explore-budget", "1")
-    outcome.stdout.fnmatch_lines(["*: 1 of * plans played in *"])
+    outcome.stdout.fnmatch_lines(["*: 1 of * plans run in *"])
 
 
-def test_the_command_in_the_story_plays_the_plan_again_from_where_it_was_started(pytester: pytest.Pytester) -> None:
+def test_the_command_in_the_report_replays_the_plan(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(**{"below/test_it": CODE})
-    told = pytester.runpytest_inprocess(*QUIET, "-k", "broken")
-    [line] = {one.strip() for one in told.outlines if "Replay it:" in one}  # told twice where CI is set
+    outcome = pytester.runpytest_inprocess(*QUIET, "-k", "broken")
+    [line] = {one.strip() for one in outcome.outlines if "Replay:" in one}  # printed twice where CI is set
     words = shlex.split(line.partition("pytest ")[2])
     assert words[0] == "below/test_it.py::test_broken"
     again = pytester.runpytest_inprocess(*QUIET, *words)
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["forgetful: crash after create ConfigMap/test/one-~#1"])
     other = pytester.runpytest_inprocess(*QUIET, words[0], "--explore-replay", "crash-after:create.ConfigMap/test/x#1")
-    other.stdout.fnmatch_lines(["this never came to pass: crash-after:create.ConfigMap/test/x#1"])
+    other.stdout.fnmatch_lines(["these disturbances were not reached: crash-after:create.ConfigMap/test/x#1"])
 
 
-def test_what_the_mark_cannot_do_is_said(pytester: pytest.Pytester) -> None:
+def test_an_invalid_mark_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -90,7 +90,7 @@ def test_what_the_mark_cannot_do_is_said(pytester: pytest.Pytester) -> None:
     outcome.assert_outcomes(failed=2)
     outcome.stdout.fnmatch_lines(
         [
-            "explore(budjet): a mark has only budget, seed, within",
-            "test_async is marked `explore` and async; write `def`: exploring runs loops of its own",
+            "explore(budjet): the mark takes only budget, seed, within",
+            "test_async is marked `explore` and async; write `def`: the explorer runs its own event loops",
         ]
     )

@@ -1,4 +1,4 @@
-"""What differs from run to run does not count, and everything else does."""
+"""Normalization ignores what differs from run to run, and nothing else."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ def uids(*objects: tuple[Key, dict[str, Any]]) -> dict[str, Key]:
     return {tree["metadata"]["uid"]: key for key, tree in objects}
 
 
-def test_identity_versions_and_times_do_not_count() -> None:
+def test_uids_versions_and_times_are_ignored() -> None:
     one, other = stored("a", uid=1, data={"x": "1"}), stored("a", uid=2, data={"x": "1"})
     assert normalise([one], uids(one)) == normalise([other], uids(other))
 
 
-def test_times_and_versions_inside_do_not_count() -> None:
+def test_nested_times_and_versions_are_ignored() -> None:
     def with_time(second: int) -> Any:
         condition = {"lastTransitionTime": f"2026-01-01T00:00:0{second}Z", "message": f"{second and 'x'}"}
         return stored("a", status={"conditions": [condition], "secretResourceVersion": str(second)})
@@ -42,22 +42,22 @@ def test_times_and_versions_inside_do_not_count() -> None:
     assert normalise([one], {}) == normalise([other], {})
 
 
-def test_names_made_up_by_the_server_do_not_count_but_their_number_does() -> None:
+def test_generated_names_are_ignored_but_their_number_is_not() -> None:
     one = [stored("a-xyz", prefix="a-", uid=1), stored("a-qrs", prefix="a-", uid=2)]
     other = [stored("a-123", prefix="a-", uid=3), stored("a-456", prefix="a-", uid=4)]
     assert normalise(one, {}) == normalise(other, {})
     [found] = differences(normalise(one[:1], {}), normalise(other, {}))
-    assert (found.what, found.place, found.actual, found.expected) == ("missing", "ConfigMap/test/a-~", "1", "2")
+    assert (found.what, found.location, found.actual, found.expected) == ("missing", "ConfigMap/test/a-~", "1", "2")
 
 
-def test_a_made_up_name_that_another_object_mentions_does_not_count() -> None:
+def test_a_generated_name_in_another_object_is_ignored() -> None:
     def pair(name: str) -> list[Any]:
         return [stored(name, prefix="a-"), stored("b", uid=2, data={"of": name})]
 
     assert normalise(pair("a-xyz"), {}) == normalise(pair("a-qrs"), {})
 
 
-def test_the_uid_of_an_owner_counts_as_whether_it_is_the_one_that_is_there() -> None:
+def test_an_owner_uid_is_compared_by_whether_the_owner_exists() -> None:
     def child(owner_uid: int) -> Any:
         return stored("child", uid=9, metadata={"ownerReferences": [{"name": "a", "uid": UID.format(owner_uid)}]})
 
@@ -68,7 +68,7 @@ def test_the_uid_of_an_owner_counts_as_whether_it_is_the_one_that_is_there() -> 
     assert normalise([owner, child(1)], known) != normalise([owner, child(2)], known)
 
 
-def test_an_observed_generation_counts_as_whether_it_is_the_newest() -> None:
+def test_an_observed_generation_is_compared_by_whether_it_is_current() -> None:
     def at(generation: int, observed: int) -> Any:
         return normalise(
             [stored("a", metadata={"generation": generation}, status={"observedGeneration": observed})], {}
@@ -78,7 +78,7 @@ def test_an_observed_generation_counts_as_whether_it_is_the_newest() -> None:
     assert at(3, 3) != at(3, 2)
 
 
-def test_the_order_of_conditions_owners_and_finalizers_does_not_count_and_that_of_others_does() -> None:
+def test_only_the_order_of_conditions_owners_and_finalizers_is_ignored() -> None:
     def listed(*names: str, field: str = "conditions") -> Any:
         inside = {field: [{"type": name} for name in names]} if field == "conditions" else {field: list(names)}
         return normalise([stored("a", status=inside)], {})
@@ -88,7 +88,7 @@ def test_the_order_of_conditions_owners_and_finalizers_does_not_count_and_that_o
     assert listed("x", "y", field="steps") != listed("y", "x", field="steps")
 
 
-def test_ignored_fields_do_not_count() -> None:
+def test_ignored_fields_are_not_compared() -> None:
     def tried(times: int) -> Any:
         return normalise([stored("a", status={"attempts": times})], {})
 
@@ -96,19 +96,19 @@ def test_ignored_fields_do_not_count() -> None:
     assert differences(tried(1), tried(2), learn_mask(tried(1), tried(1), ["Secret.status.attempts"])) != []
 
 
-def test_ignored_kinds_do_not_count() -> None:
+def test_ignored_kinds_are_not_compared() -> None:
     assert normalise([stored("a")], {}, ignored=["ConfigMap"]) == {}
 
 
-def test_a_field_that_differs_is_named_with_both_values() -> None:
+def test_a_field_that_differs_is_reported_with_both_values() -> None:
     one, other = normalise([stored("a", data={"x": "1"})], {}), normalise([stored("a", data={"x": "2"})], {})
     [found] = differences(one, other)
     assert (found.what, found.words, found.actual, found.expected) == ("field", "data.x", '"1"', '"2"')
 
 
-def test_what_is_there_too_much_is_named() -> None:
+def test_an_extra_object_is_reported() -> None:
     [found] = differences(normalise([stored("a"), stored("b")], {}), normalise([stored("a")], {}))
-    assert (found.what, found.place) == ("extra", "ConfigMap/test/b")
+    assert (found.what, found.location) == ("extra", "ConfigMap/test/b")
 
 
 def test_lists_of_another_length_are_compared_as_a_whole() -> None:
@@ -117,7 +117,7 @@ def test_lists_of_another_length_are_compared_as_a_whole() -> None:
     assert (found.words, found.actual, found.expected) == ("items", "[1]", "[1,2]")
 
 
-def test_fields_that_differ_between_undisturbed_runs_do_not_count() -> None:
+def test_fields_that_differ_between_undisturbed_runs_are_not_compared() -> None:
     def password(text: str, size: int = 1) -> Any:
         return normalise([stored("a", data={"password": text, "size": size})], {})
 

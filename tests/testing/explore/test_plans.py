@@ -1,4 +1,4 @@
-"""A plan is one short text, and the text is the plan."""
+"""Plan ids: a plan is written as a short text and parsed back."""
 
 import pytest
 from hypothesis import given
@@ -7,37 +7,37 @@ from hypothesis import strategies as st
 from levelset.errors import ConfigError
 from levelset.testing.explore.plans import (
     DISTURBANCES,
-    At,
-    Away,
     Conflict,
     CrashAfter,
     CrashBefore,
     CrashDuring,
     Disturbance,
+    Downtime,
+    ErrorResponse,
     Hold,
-    LostAnswer,
-    OlderAfterRestart,
+    LostResponse,
     Plan,
-    Refusal,
+    Relist,
     Reorder,
-    Skip,
     Slow,
+    StaleRestart,
+    StepName,
     Takeover,
 )
 
-STATUS = At("patch Website/default/blog/status", 2)
+STATUS = StepName("patch Website/default/blog/status", 2)
 ALL = [
     CrashBefore(STATUS),
     CrashAfter(STATUS),
-    Away(STATUS, 20.0),
-    CrashDuring(At("look websites/Website/default/blog"), 3),
+    Downtime(STATUS, 20.0),
+    CrashDuring(StepName("reconcile websites/Website/default/blog"), 3),
     Conflict(STATUS),
-    Refusal(STATUS, 503),
-    LostAnswer(At("create ConfigMap/default/fleet-~", 7)),
+    ErrorResponse(STATUS, 503),
+    LostResponse(StepName("create ConfigMap/default/fleet-~", 7)),
     Slow(STATUS, 0.5),
     Hold("Website", 4, 2.5),
-    Skip("Secret", 1),
-    OlderAfterRestart(STATUS, 3, 4.0),
+    Relist("Secret", 1),
+    StaleRestart(STATUS, 3, 4.0),
     Reorder("workers", 2),
     Takeover(STATUS),
 ]
@@ -45,13 +45,13 @@ ALL = [
 names = st.text(min_size=1, max_size=20).filter(lambda text: "/" not in text)
 
 
-def step(verb: str, parts: list[str], number: int) -> At:
-    return At(f"{verb} {'/'.join(parts)}", number)
+def step(verb: str, parts: list[str], number: int) -> StepName:
+    return StepName(f"{verb} {'/'.join(parts)}", number)
 
 
 steps = st.builds(
     step,
-    st.sampled_from(["apply", "create", "delete", "look", "patch", "update"]),
+    st.sampled_from(["apply", "create", "delete", "reconcile", "patch", "update"]),
     st.lists(names, min_size=1, max_size=4),
     st.integers(1, 10**6),
 )
@@ -65,23 +65,23 @@ disturbances: st.SearchStrategy[Disturbance] = st.one_of(
 )
 
 
-def test_each_disturbance_is_known_by_its_word() -> None:
+def test_each_disturbance_has_its_own_word() -> None:
     assert {type(one) for one in ALL} == set(DISTURBANCES.values())
     assert all(DISTURBANCES[one.word] is type(one) for one in ALL)
 
 
-def test_an_id_is_short_and_reads_like_what_it_means() -> None:
+def test_an_id_is_short_and_readable() -> None:
     plan = Plan((CrashBefore(STATUS), Hold("Website", 4)))
     assert plan.id == "crash-before:patch.Website/default/blog/status#2+hold:Website:4:4"
 
 
-def test_nothing_at_all_is_a_plan_too() -> None:
+def test_the_empty_plan_is_undisturbed() -> None:
     assert Plan().id == "undisturbed"
     assert Plan.parse("undisturbed") == Plan()
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: one.word)
-def test_an_id_is_read_back_and_needs_no_quotes_in_a_shell(one: Disturbance) -> None:
+def test_an_id_is_parsed_back_and_needs_no_shell_quotes(one: Disturbance) -> None:
     plan = Plan((one, ALL[0]))
     assert Plan.parse(plan.id) == plan
     assert not set(plan.id) & set(" \t*?[]{}()<>|&;\"'`\\$")
@@ -89,7 +89,7 @@ def test_an_id_is_read_back_and_needs_no_quotes_in_a_shell(one: Disturbance) -> 
 
 
 @given(st.lists(disturbances, max_size=3).map(lambda many: Plan(tuple(many))))
-def test_whatever_objects_are_called_an_id_is_read_back(plan: Plan) -> None:
+def test_ids_with_any_object_names_are_parsed_back(plan: Plan) -> None:
     assert Plan.parse(plan.id) == plan
 
 
@@ -97,18 +97,18 @@ def test_whatever_objects_are_called_an_id_is_read_back(plan: Plan) -> None:
     "text",
     ["", "sabotage:x#1", "crash-after", "crash-after:update.A/b", "hold:Website:x:4", "hold:Website:1", "conflict:+"],
 )
-def test_what_is_no_id_is_refused_with_the_word_that_is_wrong(text: str) -> None:
-    with pytest.raises(ConfigError, match="no (plan|disturbance)"):
+def test_an_invalid_id_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not a (plan|disturbance)"):
         Plan.parse(text)
 
 
-def test_a_step_knows_its_verb_and_kind() -> None:
+def test_a_step_name_has_a_verb_and_a_kind() -> None:
     assert (STATUS.verb, STATUS.kind) == ("patch", "Website")
-    look = At("look websites/Website/default/blog")
-    assert (look.verb, look.kind) == ("look", "Website")
+    reconcile = StepName("reconcile websites/Website/default/blog")
+    assert (reconcile.verb, reconcile.kind) == ("reconcile", "Website")
 
 
-def test_a_plan_gives_up_one_of_its_disturbances() -> None:
+def test_a_plan_without_one_of_its_disturbances() -> None:
     plan = Plan((ALL[0], ALL[1], ALL[2]))
     assert plan.without(1) == Plan((ALL[0], ALL[2]))
     assert len(plan) == 3

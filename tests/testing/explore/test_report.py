@@ -1,4 +1,4 @@
-"""What came of an exploration is told as a story, as JSON and for CI; and one command plays the same run again."""
+"""The report of an exploration: text, JSON, JUnit XML and the replay command."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ def report() -> Report:
     return explore(forgetful, budget=12, target="tests.testing.explore.broken:forgetful")
 
 
-def test_what_breaks_is_told_once_with_the_shortest_plan_and_the_step(report: Report) -> None:
+def test_a_failure_mode_is_reported_once_with_its_shortest_plan(report: Report) -> None:
     assert not report.ok
     (failure,) = report.failures
     assert failure.rule == "created twice"
@@ -27,22 +27,22 @@ def test_what_breaks_is_told_once_with_the_shortest_plan_and_the_step(report: Re
     assert (finding.step.verb, finding.step.kind, finding.step.process) == ("create", "ConfigMap", "a.2")
 
 
-def test_the_story_says_what_was_seen_and_done_and_what_should_have_been(report: Report) -> None:
+def test_the_story_shows_steps_expected_and_actual_values(report: Report) -> None:
     story = report.story()
     for words in (
-        "something is made twice: there are 2 of ConfigMap/test/one-~ instead of 1",
-        "should be  1",
-        "but is     2",
-        "a.1 looks at jobs/Job/test/one",
+        "an object is created twice: there are 2 of ConfigMap/test/one-~ instead of 1",
+        "expected   1",
+        "actual     2",
+        "a.1 reconciles jobs/Job/test/one",
         "a.1 creates ConfigMap/test/one-~ -> 201",
-        "a.1 is gone, with all that it had in memory",
+        "a.1 crashes and loses its memory",
         "a.2 starts",
-        "Replay it: levelset explore tests.testing.explore.broken:forgetful --seed 1 --replay",
+        "Replay: levelset explore tests.testing.explore.broken:forgetful --seed 1 --replay",
     ):
         assert words in story
 
 
-def test_the_command_in_the_story_plays_the_very_same_run(report: Report) -> None:
+def test_the_command_in_the_story_replays_the_same_run(report: Report) -> None:
     (failure,) = report.failures
     words = shlex.split(report.replay(failure.shown.plan))
     again = replay(forgetful, words[-1], seed=int(words[words.index("--seed") + 1]))
@@ -50,7 +50,7 @@ def test_the_command_in_the_story_plays_the_very_same_run(report: Report) -> Non
     assert again.findings == failure.shown.findings
 
 
-def test_programs_get_json(report: Report) -> None:
+def test_the_report_as_json(report: Report) -> None:
     tree = json.loads(report.to_json())
     assert (tree["name"], tree["ok"], tree["played"]) == ("forgetful", False, 12)
     assert tree["failures"][0]["findings"][0]["step"]["process"] == "a.2"
@@ -58,36 +58,36 @@ def test_programs_get_json(report: Report) -> None:
     assert sum(one["played"] for one in tree["families"].values()) == 12
 
 
-def test_ci_gets_one_case_for_each_plan(report: Report) -> None:
+def test_junit_has_one_case_for_each_plan(report: Report) -> None:
     (suite,) = ET.fromstring(junit([report]))
     cases = suite.findall("testcase")
     assert len(cases) == 13
     assert suite.get("failures") == str(sum(not one.ok for one in report.tried))
     texts = [failure.text or "" for case in cases for failure in case.findall("failure")]
-    assert all("Replay it: levelset explore" in text for text in texts)
+    assert all("Replay: levelset explore" in text for text in texts)
 
 
-def test_if_the_undisturbed_run_is_wrong_already_nothing_else_is_played() -> None:
+def test_no_plan_runs_if_the_undisturbed_run_fails() -> None:
     report = explore(hopeless)
     assert not report.ok
     assert report.tried == ()
-    assert "nothing is well in test" in report.story()
+    assert "the scenario fails in test" in report.story()
     assert "--replay undisturbed" in report.story()
     assert len(ET.fromstring(junit([report]))[0].findall("testcase/failure")) == 1
 
 
-def test_a_scenario_and_its_controllers_may_be_given_apart() -> None:
+def test_a_scenario_and_controllers_can_be_passed_separately() -> None:
     assert explore(scenario, forgetful.controllers, budget=1).name == "scenario"
     with pytest.raises(ConfigError, match="needs controllers"):
         explore(scenario)
 
 
-def test_progress_is_told_after_each_plan() -> None:
-    told: list[tuple[int, int, int]] = []
-    explore(forgetful, budget=3, progress=lambda *numbers: told.append(numbers))
-    assert [one[:2] for one in told] == [(1, 3), (2, 3), (3, 3)]
-    assert told[0][2] == 1
+def test_progress_is_called_after_each_plan() -> None:
+    calls: list[tuple[int, int, int]] = []
+    explore(forgetful, budget=3, progress=lambda *numbers: calls.append(numbers))
+    assert [one[:2] for one in calls] == [(1, 3), (2, 3), (3, 3)]
+    assert calls[0][2] == 1
 
 
-def test_the_time_may_be_the_budget() -> None:
+def test_the_budget_may_be_a_time() -> None:
     assert len(explore(forgetful, budget=None, within=0.0).tried) <= 1

@@ -1,4 +1,4 @@
-"""The explorer as a whole: what it says of correct controllers, of hopeless ones, and of what is nobody's fault."""
+"""The explorer as a whole: correct controllers, failing ones, and what is not compared."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from levelset import Context, Controller, MergePatch, Ref, requeue
 from levelset.errors import ConfigError
 from levelset.testing import Cluster
-from levelset.testing.explore import Exploration, Plan, Played, State
+from levelset.testing.explore import Exploration, Plan, RunResult, State
 from levelset.testing.explore.search import Explorer, explore_plans
 from tests.stories.examples import load
 from tests.stories.fleets import Fleet, FleetSpec, named_ships, numbered_ships
@@ -20,31 +20,31 @@ hello = load("02_hello")
 website = load("03_website")
 
 
-async def greet(people: Cluster) -> None:
-    one = await people.create(hello.Greeting.new("world", hello.GreetingSpec(name="World")))
-    await people.settled()
-    await people.patch(one.ref, MergePatch({"spec": {"name": "Moon"}}))
-    await people.settled()
+async def greet(user: Cluster) -> None:
+    one = await user.create(hello.Greeting.new("world", hello.GreetingSpec(name="World")))
+    await user.settled()
+    await user.patch(one.ref, MergePatch({"spec": {"name": "Moon"}}))
+    await user.settled()
 
 
-async def serve(people: Cluster) -> None:
-    await people.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}})
-    site = await people.create(website.Website.new("blog", website.WebsiteSpec(image="blog:1", certificate="cert")))
-    await people.settled()
-    await people.patch(site.ref, MergePatch({"spec": {"replicas": 3}}))
-    await people.settled()
-    await people.delete(site.ref)
-    await people.until_gone(site.ref)
+async def serve(user: Cluster) -> None:
+    await user.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}})
+    site = await user.create(website.Website.new("blog", website.WebsiteSpec(image="blog:1", certificate="cert")))
+    await user.settled()
+    await user.patch(site.ref, MergePatch({"spec": {"replicas": 3}}))
+    await user.settled()
+    await user.delete(site.ref)
+    await user.until_gone(site.ref)
 
 
-async def sail(people: Cluster) -> None:
-    one = await people.create(Fleet.new("a", FleetSpec(size=2)))
-    other = await people.create(Fleet.new("b", FleetSpec(size=1)))
-    await people.settled()
-    await people.patch(one.ref, MergePatch({"spec": {"size": 1}}))
-    await people.settled()
-    await people.delete(other.ref)
-    await people.settled()
+async def sail(user: Cluster) -> None:
+    one = await user.create(Fleet.new("a", FleetSpec(size=2)))
+    other = await user.create(Fleet.new("b", FleetSpec(size=1)))
+    await user.settled()
+    await user.patch(one.ref, MergePatch({"spec": {"size": 1}}))
+    await user.settled()
+    await user.delete(other.ref)
+    await user.settled()
 
 
 CORRECT = {
@@ -66,8 +66,8 @@ def test_nothing_is_found_in_a_correct_controller(name: str) -> None:
     assert wrong(explore_plans(Explorer(CORRECT[name]), budget=6)) == []
 
 
-async def settle_for_nothing(order: Order, ctx: Context) -> None:
-    """Does nothing, and wants to do it again at once."""
+async def do_nothing(order: Order, ctx: Context) -> None:
+    """Does nothing."""
 
 
 def looping() -> list[Controller[Any]]:
@@ -77,7 +77,7 @@ def looping() -> list[Controller[Any]]:
     return [Controller(Order, reconcile)]
 
 
-def test_who_looks_again_and_again_without_writing_is_found_too() -> None:
+def test_an_endless_requeue_without_writes_is_found() -> None:
     first = next(iter(explore_plans(Explorer(Exploration(orders, looping)))))
     assert [one.rule for one in first.findings] == ["endless loop"]
 
@@ -87,7 +87,7 @@ async def spin(order: Order, ctx: Context) -> None:
         await asyncio.sleep(0)
 
 
-def test_who_spins_without_letting_time_pass_does_not_stop_the_explorer() -> None:
+def test_a_busy_loop_does_not_hang_the_explorer() -> None:
     played = Explorer(Exploration(orders, lambda: [Controller(Order, spin)])).reference.played
     assert any("failed RuntimeError" in step.outcome for step in played.trace)
 
@@ -96,8 +96,8 @@ def never(state: State) -> None:
     assert not state.list(Order), "there is an order"
 
 
-def test_an_undisturbed_run_that_is_wrong_is_all_that_is_played() -> None:
-    exploration = Exploration(orders, lambda: [Controller(Order, settle_for_nothing)], invariants=[never])
+def test_no_plan_runs_if_an_invariant_breaks_undisturbed() -> None:
+    exploration = Exploration(orders, lambda: [Controller(Order, do_nothing)], invariants=[never])
     [only] = explore_plans(Explorer(exploration), budget=50)
     assert [one.rule for one in only.findings] == ["never"]
     assert only.findings[0].sentence == "there is an order"
@@ -105,33 +105,33 @@ def test_an_undisturbed_run_that_is_wrong_is_all_that_is_played() -> None:
     assert only.findings[0].step.verb == "create"
 
 
-def test_an_invariant_may_also_say_no() -> None:
+def test_an_invariant_may_return_false() -> None:
     exploration = Exploration(
-        orders, lambda: [Controller(Order, settle_for_nothing)], invariants=[lambda state: len(state.list(Order)) < 2]
+        orders, lambda: [Controller(Order, do_nothing)], invariants=[lambda state: len(state.list(Order)) < 2]
     )
     played = Explorer(exploration).reference.played
     assert [one.rule for one in played.findings] == ["<lambda>"]
 
 
-async def fail(people: Cluster) -> None:
+async def fail(user: Cluster) -> None:
     raise KeyError("no such thing")
 
 
 def test_a_scenario_that_fails_is_a_finding() -> None:
-    played = Explorer(Exploration(fail, lambda: [Controller(Order, settle_for_nothing)])).reference.played
+    played = Explorer(Exploration(fail, lambda: [Controller(Order, do_nothing)])).reference.played
     [found] = map(str, played.findings)
-    assert found.startswith("the scenario itself fails: what people do has failed: KeyError: 'no such thing' (")
+    assert found.startswith("the scenario itself fails: the scenario failed: KeyError: 'no such thing' (")
     assert f"({Path(__file__).name}, line " in found
 
 
-async def test_inside_a_running_loop_it_is_refused_with_what_to_do() -> None:
-    with pytest.raises(ConfigError, match="call it from an ordinary function"):
+async def test_exploring_inside_a_running_loop_is_refused() -> None:
+    with pytest.raises(ConfigError, match="call it from a plain function"):
         Explorer(CORRECT["hello"]).reference  # noqa: B018
 
 
-def test_what_is_no_controller_is_refused() -> None:
-    with pytest.raises(ConfigError, match="controllers must give Controllers"):
-        Explorer(Exploration(orders, lambda: [settle_for_nothing])).reference  # type: ignore[list-item]  # noqa: B018
+def test_a_value_that_is_not_a_controller_is_refused() -> None:
+    with pytest.raises(ConfigError, match="controllers must return Controllers"):
+        Explorer(Exploration(orders, lambda: [do_nothing])).reference  # type: ignore[list-item]  # noqa: B018
 
 
 async def by_chance(order: Order, ctx: Context) -> None:
@@ -140,19 +140,19 @@ async def by_chance(order: Order, ctx: Context) -> None:
         await ctx.set_status(order, OrderStatus(parcel=f"{random():.12f}"))
 
 
-def test_what_chance_has_made_is_not_compared() -> None:
+def test_random_values_are_not_compared() -> None:
     runs = explore_plans(Explorer(Exploration(orders, lambda: [Controller(Order, by_chance)])), budget=20)
     assert wrong(runs) == []
 
 
 async def late(order: Order, ctx: Context) -> Any:
-    """Is done only after some minutes."""
+    """Reaches its end state only after some minutes."""
     age = (ctx.now() - order.metadata.creation_timestamp).total_seconds() if order.metadata.creation_timestamp else 0
     await ctx.apply(parcel(order, order.name, old="yes" if age > 400 else "no"))
     return requeue(100)
 
 
-def test_an_end_that_comes_late_undisturbed_may_come_late_disturbed() -> None:
+def test_a_late_end_state_is_awaited_in_disturbed_runs_too() -> None:
     runs = explore_plans(Explorer(Exploration(orders, lambda: [Controller(Order, late)])), budget=12)
     assert wrong(runs) == []
 
@@ -166,7 +166,7 @@ def test_a_kind_may_be_ignored() -> None:
     assert wrong(explore_plans(Explorer(exploration), budget=15)) == []
 
 
-def test_a_process_that_cannot_be_made_again_is_a_finding() -> None:
+def test_a_process_that_cannot_be_recreated_is_a_finding() -> None:
     made: list[int] = []
 
     def once() -> list[Controller[Any]]:
@@ -186,7 +186,7 @@ def test_a_process_that_cannot_be_made_again_is_a_finding() -> None:
     assert played.findings[0].sentence.endswith("ValueError: no more")
 
 
-def test_no_pair_is_played_of_which_one_keeps_the_other_from_happening() -> None:
+def test_pairs_that_prevent_each_other_are_not_run() -> None:
     explorer = Explorer(CORRECT["hello"])
     runs = list(explore_plans(explorer, budget=60))
     singles = [one for one in runs if len(one.plan) == 1]
@@ -196,8 +196,8 @@ def test_no_pair_is_played_of_which_one_keeps_the_other_from_happening() -> None
     assert sum(bool(one.missed) for one in pairs) <= len(pairs) // 10
 
 
-def test_progress_is_told_of_each_run_and_the_budget_is_kept() -> None:
-    told: list[Played] = []
-    runs = list(explore_plans(Explorer(CORRECT["hello"]), budget=5, progress=told.append))
-    assert told == runs
+def test_progress_is_called_for_each_run_within_the_budget() -> None:
+    results: list[RunResult] = []
+    runs = list(explore_plans(Explorer(CORRECT["hello"]), budget=5, progress=results.append))
+    assert results == runs
     assert [len(one.plan) for one in runs] == [0, 1, 1, 1, 1, 1]

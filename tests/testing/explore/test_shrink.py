@@ -1,63 +1,63 @@
-"""The shortest plan that still fails is found, in a fixed order and with a bounded number of runs."""
+"""Shrinking finds the shortest failing plan, in a fixed order and with a bounded number of runs."""
 
-from levelset.testing.explore.plans import At, Conflict, CrashAfter, Disturbance, Hold, OlderAfterRestart, Plan, Skip
-from levelset.testing.explore.run_result import Finding, Played
+from levelset.testing.explore.plans import Conflict, CrashAfter, Disturbance, Hold, Plan, Relist, StaleRestart, StepName
+from levelset.testing.explore.run_result import Finding, RunResult
 from levelset.testing.explore.shrink import shrink
 from levelset.testing.explore.trace import Trace
 
-FIRST, SECOND, THIRD = Conflict(At("update A/x")), CrashAfter(At("create B/y")), Hold("A", 3)
+FIRST, SECOND, THIRD = Conflict(StepName("update A/x")), CrashAfter(StepName("create B/y")), Hold("A", 3)
 
 
-class Stage:
-    """Plays plans: those that hold all of some disturbances break a rule."""
+class FakeExplorer:
+    """Runs plans: those with all of the needed disturbances break a rule."""
 
     def __init__(self, *needed: Disturbance, rule: str = "leaked") -> None:
         self.played: list[str] = []
         self._needed = needed
         self._rule = rule
 
-    def play(self, plan: Plan) -> Played:
+    def play(self, plan: Plan) -> RunResult:
         self.played.append(plan.id)
         is_broken = all(one in plan.disturbances for one in self._needed)
-        return Played(plan, 1, Trace(), (Finding(self._rule, "it broke"),) if is_broken else ())
+        return RunResult(plan, 1, Trace(), (Finding(self._rule, "it broke"),) if is_broken else ())
 
 
-def test_disturbances_that_do_not_matter_are_left_out() -> None:
-    stage = Stage(SECOND)
-    assert shrink(stage.play(Plan((FIRST, SECOND, THIRD))), stage.play).plan == Plan((SECOND,))
+def test_irrelevant_disturbances_are_removed() -> None:
+    explorer = FakeExplorer(SECOND)
+    assert shrink(explorer.play(Plan((FIRST, SECOND, THIRD))), explorer.play).plan == Plan((SECOND,))
 
 
-def test_those_that_matter_only_together_stay_together() -> None:
-    stage = Stage(FIRST, THIRD)
-    assert shrink(stage.play(Plan((FIRST, SECOND, THIRD))), stage.play).plan == Plan((FIRST, THIRD))
+def test_disturbances_that_fail_only_together_are_kept() -> None:
+    explorer = FakeExplorer(FIRST, THIRD)
+    assert shrink(explorer.play(Plan((FIRST, SECOND, THIRD))), explorer.play).plan == Plan((FIRST, THIRD))
 
 
 def test_a_weaker_disturbance_is_preferred_if_it_breaks_the_same() -> None:
-    at = At("create B/y")
-    stage = Stage(CrashAfter(at))
-    first = Played(Plan((OlderAfterRestart(at, 3),)), 1, Trace(), (Finding("leaked", "it broke"),))
-    assert shrink(first, stage.play).plan == Plan((CrashAfter(at),))
+    at = StepName("create B/y")
+    explorer = FakeExplorer(CrashAfter(at))
+    first = RunResult(Plan((StaleRestart(at, 3),)), 1, Trace(), (Finding("leaked", "it broke"),))
+    assert shrink(first, explorer.play).plan == Plan((CrashAfter(at),))
 
 
-def test_skipped_states_become_held_ones_and_held_ones_shorter() -> None:
-    stage = Stage(Hold("A", 2, 1.0))
-    first = Played(Plan((Skip("A", 2),)), 1, Trace(), (Finding("leaked", "it broke"),))
-    assert shrink(first, stage.play).plan == first.plan  # a Hold of the usual time does not break it
-    stage = Stage(Hold("A", 2, 1.0))
-    first = Played(Plan((Hold("A", 2, 4.0),)), 1, Trace(), (Finding("leaked", "it broke"),))
-    assert shrink(first, stage.play).plan == Plan((Hold("A", 2, 1.0),))
+def test_a_relist_becomes_a_hold_and_holds_become_shorter() -> None:
+    explorer = FakeExplorer(Hold("A", 2, 1.0))
+    first = RunResult(Plan((Relist("A", 2),)), 1, Trace(), (Finding("leaked", "it broke"),))
+    assert shrink(first, explorer.play).plan == first.plan  # a Hold of the usual time does not break it
+    explorer = FakeExplorer(Hold("A", 2, 1.0))
+    first = RunResult(Plan((Hold("A", 2, 4.0),)), 1, Trace(), (Finding("leaked", "it broke"),))
+    assert shrink(first, explorer.play).plan == Plan((Hold("A", 2, 1.0),))
 
 
-def test_another_failure_is_not_taken_for_this_one() -> None:
-    failed = Stage(FIRST, rule="leaked").play(Plan((FIRST, SECOND)))
-    assert shrink(failed, Stage(rule="endless loop").play) is failed
+def test_a_plan_with_another_failure_is_not_accepted() -> None:
+    failed = FakeExplorer(FIRST, rule="leaked").play(Plan((FIRST, SECOND)))
+    assert shrink(failed, FakeExplorer(rule="endless loop").play) is failed
 
 
-def test_no_plan_is_played_twice_and_the_runs_are_bounded() -> None:
-    stage = Stage(FIRST, SECOND, THIRD)
-    failed = stage.play(Plan((FIRST, SECOND, THIRD)))
-    shrink(failed, stage.play)
-    assert len(stage.played) == len(set(stage.played))
-    stage.played.clear()
-    shrink(failed, stage.play, most=2)
-    assert len(stage.played) == 2
+def test_no_plan_runs_twice_and_the_runs_are_bounded() -> None:
+    explorer = FakeExplorer(FIRST, SECOND, THIRD)
+    failed = explorer.play(Plan((FIRST, SECOND, THIRD)))
+    shrink(failed, explorer.play)
+    assert len(explorer.played) == len(set(explorer.played))
+    explorer.played.clear()
+    shrink(failed, explorer.play, most=2)
+    assert len(explorer.played) == 2

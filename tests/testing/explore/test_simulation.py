@@ -1,4 +1,4 @@
-"""Each kind of disturbance does what it says, and shows the mistake that it is there to find."""
+"""Each kind of disturbance finds the bug that it is made for."""
 
 import gc
 import weakref
@@ -20,7 +20,7 @@ def explorer_of(name: str) -> Explorer:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_found_by_the_disturbance_that_is_there_for_it(name: str) -> None:
+def test_a_bug_is_found_by_its_disturbance(name: str) -> None:
     _, plan, rule = MISTAKES[name]
     explorer = explorer_of(name)
     assert explorer.reference.played.ok, explorer.reference.played.findings
@@ -30,15 +30,15 @@ def test_a_mistake_is_found_by_the_disturbance_that_is_there_for_it(name: str) -
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_the_plan_that_shows_a_mistake_is_among_those_that_are_made(name: str) -> None:
+def test_the_plan_that_shows_a_bug_is_derived(name: str) -> None:
     assert MISTAKES[name][1] in {one.id for one in islice(explorer_of(name).plans(), 200)}
 
 
 class Cloud:
-    """Something that a run makes, and that nobody may hold on to when it is over."""
+    """A resource of a run, which must be garbage collected after it."""
 
 
-def test_nothing_of_a_run_is_kept_when_it_is_over_even_if_looks_have_failed_in_it() -> None:
+def test_a_finished_run_is_garbage_collected_even_after_failed_reconciles() -> None:
     made: list[weakref.ref[Cloud]] = []
 
     def outside() -> Cloud:
@@ -53,6 +53,6 @@ def test_nothing_of_a_run_is_kept_when_it_is_over_even_if_looks_have_failed_in_i
         return [Controller(Order, reconcile)]
 
     explorer = Explorer(Exploration(orders, controllers, outside=outside))
-    assert explorer.play(Plan.parse("refusal:apply.ConfigMap/test/first#1:500")).ok
+    assert explorer.play(Plan.parse("error-response:apply.ConfigMap/test/first#1:500")).ok
     gc.collect()
     assert [one() for one in made] == [None] * 4

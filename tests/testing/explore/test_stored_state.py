@@ -1,4 +1,4 @@
-"""What invariants see: typed objects at one revision, found by kind, namespace, labels and name."""
+"""The state that invariants see: typed objects at one revision."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from levelset.objects.ref import GroupVersionKind
 from levelset.testing.explore import State
 
 
-class Box(Object, api="v1", kind="ConfigMap"):
+class Settings(Object, api="v1", kind="ConfigMap"):
     data: dict[str, str] = {}
 
 
@@ -25,8 +25,8 @@ def test_objects_are_listed_by_namespace_and_name() -> None:
     state = State()
     for name, namespace in (("b", "test"), ("a", "test"), ("c", "other")):
         put(state, name, namespace=namespace)
-    assert [one.name for one in state.list(Box)] == ["c", "a", "b"]
-    assert [one.name for one in state.list(Box, namespace="test")] == ["a", "b"]
+    assert [one.name for one in state.list(Settings)] == ["c", "a", "b"]
+    assert [one.name for one in state.list(Settings, namespace="test")] == ["a", "b"]
     assert [one.name for one in state.list(CONFIG_MAP)] == ["c", "a", "b"]
 
 
@@ -34,21 +34,21 @@ def test_labels_select() -> None:
     state = State()
     put(state, "a")
     put(state, "bb")
-    assert [one.name for one in state.list(Box, labels="size=2")] == ["bb"]
+    assert [one.name for one in state.list(Settings, labels="size=2")] == ["bb"]
 
 
-def test_an_object_is_found_by_reference_as_it_is_now() -> None:
+def test_an_object_is_found_by_reference_in_its_current_version() -> None:
     state = State()
     put(state, "a", x="1")
-    assert state.get(Ref(Box, "a", "test")).data == {"x": "1"}
+    assert state.get(Ref(Settings, "a", "test")).data == {"x": "1"}
     put(state, "a", version="2", x="2")
-    assert state.get(Ref(Box, "a", "test")).data == {"x": "2"}
-    assert state.get(Ref(Box, "a")).data == {"x": "2"}
+    assert state.get(Ref(Settings, "a", "test")).data == {"x": "2"}
+    assert state.get(Ref(Settings, "a")).data == {"x": "2"}
     state.put(("", "ConfigMap", "test", "a"), None)
-    assert state.find(Ref(Box, "a", "test")) is None
+    assert state.find(Ref(Settings, "a", "test")) is None
     with pytest.raises(NotFound, match="ConfigMap/test/a"):
-        state.get(Ref(Box, "a", "test"))
+        state.get(Ref(Settings, "a", "test"))
 
 
-def test_what_is_outside_is_there_too() -> None:
+def test_the_outside_is_available() -> None:
     assert State({"a"}).outside == {"a"}

@@ -1,4 +1,4 @@
-"""The zoo: the explorer finds the bug of every broken controller and names the step, and finds nothing in its twin."""
+"""The zoo of planted bugs: the explorer finds the bug of every broken controller, and none in the fixed one."""
 
 import os
 from importlib import import_module
@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from levelset.testing.explore import Played
+from levelset.testing.explore import RunResult
 from levelset.testing.explore.search import Explorer, explore_plans
-from tests.testing.explore.zoo.habitat import Expected
+from tests.testing.explore.zoo.common import Expected
 
-ANIMALS = sorted(one.stem for one in Path(__file__).with_name("zoo").glob("*.py") if one.stem != "habitat")
+BUGS = sorted(one.stem for one in Path(__file__).with_name("zoo").glob("*.py") if one.stem != "common")
 FOUND_WITHIN = 80
-TWIN_BUDGET = int(os.environ.get("LEVELSET_ZOO_BUDGET", "4"))
+FIXED_BUDGET = int(os.environ.get("LEVELSET_ZOO_BUDGET", "4"))
 
-each = pytest.mark.parametrize("name", ANIMALS)
+each = pytest.mark.parametrize("name", BUGS)
 
 
-def animal(name: str) -> Any:
+def load_bug(name: str) -> Any:
     return import_module(f"tests.testing.explore.zoo.{name}")
 
 
-def is_as_expected(played: Played, expected: Expected) -> bool:
-    """Whether a run breaks the rule, and the step is named: by what was found, or by the plan that shows it."""
+def is_as_expected(played: RunResult, expected: Expected) -> bool:
+    """Whether a run breaks the expected rule at the expected step, by its finding or its plan."""
     for finding in played.findings:
         steps = [finding.step, *(one.step for one in played.plan)]
         if finding.rule == expected.rule and any(
@@ -34,16 +34,16 @@ def is_as_expected(played: Played, expected: Expected) -> bool:
     return False
 
 
-def test_there_are_at_least_fifteen_and_each_says_what_it_is_modelled_on() -> None:
-    assert len(ANIMALS) >= 15
-    for name in ANIMALS:
-        assert "#" in (animal(name).__doc__ or ""), f"{name} names no issue that it is modelled on"
+def test_each_bug_names_the_issue_it_is_modelled_on() -> None:
+    assert len(BUGS) >= 15
+    for name in BUGS:
+        assert "#" in (load_bug(name).__doc__ or ""), f"{name} does not name the issue it is modelled on"
 
 
 @pytest.mark.slow
 @each
-def test_what_is_wrong_with_a_broken_one_is_found_and_the_step_is_named(name: str) -> None:
-    one = animal(name)
+def test_the_bug_of_a_broken_controller_is_found_at_its_step(name: str) -> None:
+    one = load_bug(name)
     runs = islice(explore_plans(Explorer(one.broken)), FOUND_WITHIN)
     found = next((played for played in runs if is_as_expected(played, one.expected)), None)
     assert found is not None, f"not found within {FOUND_WITHIN} plans: {one.expected}"
@@ -51,6 +51,6 @@ def test_what_is_wrong_with_a_broken_one_is_found_and_the_step_is_named(name: st
 
 @pytest.mark.slow
 @each
-def test_nothing_is_found_in_the_corrected_one(name: str) -> None:
-    for played in explore_plans(Explorer(animal(name).fixed), budget=TWIN_BUDGET):
+def test_nothing_is_found_in_a_fixed_controller(name: str) -> None:
+    for played in explore_plans(Explorer(load_bug(name).fixed), budget=FIXED_BUDGET):
         assert played.ok, f"{played.plan.id}: {[str(one) for one in played.findings]}\n{played.trace.text()}"

@@ -1,3 +1,3 @@
-"""Admission: webhooks and policies that may change or refuse a write."""
+"""Admission: webhooks and policies that may change or reject a write."""
 
 __all__: list[str] = []

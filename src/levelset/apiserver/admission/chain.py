@@ -1,8 +1,8 @@
-"""Who is asked before a client's write: the chain of those who may change an object, and of those who may refuse it.
+"""The admission chain: the mutating and validating plugins that are called before a client's write is committed.
 
-An `Admitter` is asked with the `request` of an AdmissionReview and answers with its `response`, both as plain trees of
-`admission.k8s.io/v1`. So it makes no difference to the server whether the one who answers is a function in this process
-or a webhook at the other end of a connection.
+An `AdmissionPlugin` gets the `request` of an AdmissionReview and returns its `response`, both as plain JSON trees of
+`admission.k8s.io/v1`. The server does not distinguish a function in this process from a webhook behind a connection.
+`verbs/write_admission.py` runs the chain.
 """
 
 from abc import ABC, abstractmethod
@@ -10,144 +10,145 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
-from levelset.apiserver.authn.users import Caller, user_info
-from levelset.apiserver.registry.builtin.equivalent_kinds import VIEWS
+from levelset.apiserver.authn.users import User, user_info
+from levelset.apiserver.registry.builtin.conversions import STORAGE_CONVERSIONS
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
 from levelset.errors import ApiError
 
 __all__ = [
-    "Admitter",
-    "Asking",
-    "Chain",
-    "Form",
+    "AdmissionChain",
+    "AdmissionContext",
+    "AdmissionPlugin",
+    "AdmissionPolicy",
+    "AdmissionRequest",
     "Operation",
-    "Policy",
-    "Question",
-    "equivalents",
-    "request_tree",
+    "SubresourceView",
+    "equivalent_resources",
+    "review_request",
 ]
 
 Operation = Literal["CONNECT", "CREATE", "DELETE", "UPDATE"]
 
 _WRITES: Final = ("CREATE", "UPDATE", "DELETE")
-_VIEWED: Final = frozenset(kind for _, _, kind in VIEWS)
+_KINDS_WITH_CONVERSION: Final = frozenset(kind for _, _, kind in STORAGE_CONVERSIONS)
 
 
-class Admitter(Protocol):
-    """Somebody who is asked before a write."""
+class AdmissionPlugin(Protocol):
+    """Something that may change or reject a write before it is committed."""
 
     @property
     def name(self) -> str:
-        """What a refusal is signed with; a domain name of three parts or more."""
+        """The name in error messages: a domain name of at least three segments."""
         ...
 
     @property
     def mutates(self) -> bool:
-        """Whether it may change the object; all who may are asked before the object is judged."""
+        """Whether it may change the object; mutating plugins run before the object is validated."""
         ...
 
     @property
     def reinvokes(self) -> bool:
-        """Whether it wants to be asked once more if somebody after it has changed the object, too."""
+        """Whether it is called a second time if a later plugin changed the object (`reinvocationPolicy: IfNeeded`)."""
         ...
 
-    def matches(self, operation: str, place: tuple[str, str, str], subresource: str, /) -> bool:
-        """Whether it is for this operation on this group, version and resource, as rules say it; must be quick."""
+    def matches(self, operation: str, resource: tuple[str, str, str], subresource: str, /) -> bool:
+        """Whether its rules match the operation on (group, version, resource); must be quick: every write calls it."""
         ...
 
-    async def review(self, request: Tree, space: Tree | None, /) -> Tree:
-        """The `response` to the `request` of an AdmissionReview; neither of the trees it is given may be changed.
+    async def review(self, request: Tree, namespace: Tree | None, /) -> Tree:
+        """The `response` to the `request` of an AdmissionReview; must not modify its arguments.
 
-        `space` is the Namespace of the object, None if it has none. It is this method's own affair to leave objects
-        alone that its selectors and conditions leave out, and to do as its failure policy says if it cannot answer:
-        what it raises ends the request.
+        `namespace` is the Namespace of the object, None if it has none. The plugin itself evaluates its selectors and
+        match conditions, and applies its failure policy: an exception fails the request.
         """
         ...
 
 
-class Policy(ABC):
-    """An admitter that the server evaluates itself: asked before all others, and it refuses in words of its own.
+class AdmissionPolicy(ABC):
+    """A plugin that evaluates an admission policy: called before all other plugins, with its own error messages.
 
-    The keys of its `auditAnnotations` are whole, while others' get the name of the one who answered in front.
+    The keys of its `auditAnnotations` are complete; those of other plugins get the plugin's name as a prefix.
     """
 
     @abstractmethod
-    def refusal(self, request: Tree, response: Tree, /) -> ApiError:
-        """The error that a client is told, if the response to this request does not allow it."""
+    def denial(self, request: Tree, response: Tree, /) -> ApiError:
+        """The error for the client if the response does not allow the request."""
 
 
-class Form(NamedTuple):
-    """How an object is shown to those who are asked, if not as it is, and how their answer is taken back."""
+class SubresourceView(NamedTuple):
+    """How a subresource such as `scale` appears in reviews, and how a mutated view is merged into the object."""
 
     show: Callable[[ServedResource, Tree], Tree]
-    take: Callable[[ServedResource, Tree, Tree], Tree]
+    merge: Callable[[ServedResource, Tree, Tree], Tree]
 
 
-class Chain:
-    """The admitters of a server, in the order in which they are asked: policies first, as in Kubernetes."""
+class AdmissionChain:
+    """The admission plugins of a server in the order in which they are called: policies first, as in Kubernetes."""
 
-    __slots__ = ("admitters", "judging", "mutating", "validating")
+    __slots__ = ("mutating", "plugins", "validating", "validating_policies")
 
-    def __init__(self, admitters: Iterable[Admitter] = ()) -> None:
-        self.admitters: Sequence[Admitter] = tuple(sorted(admitters, key=lambda one: not isinstance(one, Policy)))
-        self.mutating = tuple(one for one in self.admitters if one.mutates)
-        validating = [one for one in self.admitters if not one.mutates]
-        self.judging = tuple(one for one in validating if isinstance(one, Policy))
-        """The policies that may only refuse."""
-        self.validating = tuple(one for one in validating if not isinstance(one, Policy))
+    def __init__(self, plugins: Iterable[AdmissionPlugin] = ()) -> None:
+        self.plugins: Sequence[AdmissionPlugin] = tuple(
+            sorted(plugins, key=lambda one: not isinstance(one, AdmissionPolicy))
+        )
+        self.mutating = tuple(one for one in self.plugins if one.mutates)
+        validating = [one for one in self.plugins if not one.mutates]
+        self.validating_policies = tuple(one for one in validating if isinstance(one, AdmissionPolicy))
+        """The ValidatingAdmissionPolicies; webhooks are not called if one of them rejects the write."""
+        self.validating = tuple(one for one in validating if not isinstance(one, AdmissionPolicy))
 
-    def concerns(self, served: ServedResource, subresource: str, catalog: Catalog) -> bool:
-        """Whether anybody is to be asked about some write of this resource, in whatever version."""
-        places = [served.place, *(other.place for other in equivalents(catalog, served))]
+    def handles(self, served: ServedResource, subresource: str, catalog: Catalog) -> bool:
+        """Whether any plugin matches some write of this resource, in any of its versions."""
+        resources = [served.gvr, *(other.gvr for other in equivalent_resources(catalog, served))]
         return any(
-            one.matches(operation, place, subresource)
-            for one in self.admitters
-            for place in places
+            one.matches(operation, resource, subresource)
+            for one in self.plugins
+            for resource in resources
             for operation in _WRITES
         )
 
-    def with_more(self, admitters: Iterable[Admitter]) -> "Chain":
-        """The chain with more of them at its end."""
-        return Chain((*self.admitters, *admitters))
+    def with_plugins(self, plugins: Iterable[AdmissionPlugin]) -> "AdmissionChain":
+        """A chain with these plugins appended."""
+        return AdmissionChain((*self.plugins, *plugins))
 
-    def without(self, admitters: Iterable[Admitter]) -> "Chain":
-        """The chain without these very ones."""
-        gone = [id(one) for one in admitters]
-        return Chain(one for one in self.admitters if id(one) not in gone)
+    def without_plugins(self, plugins: Iterable[AdmissionPlugin]) -> "AdmissionChain":
+        """A chain without these plugins, compared by identity."""
+        removed = [id(one) for one in plugins]
+        return AdmissionChain(one for one in self.plugins if id(one) not in removed)
 
-    def or_none(self) -> "Chain | None":
-        """The chain, or None if there is nobody in it."""
-        return self if self.admitters else None
+    def or_none(self) -> "AdmissionChain | None":
+        """The chain, or None if it is empty."""
+        return self if self.plugins else None
 
 
-def equivalents(catalog: Catalog, served: ServedResource) -> list[ServedResource]:
-    """The other places where the same objects are served, the preferred version first."""
+def equivalent_resources(catalog: Catalog, served: ServedResource) -> list[ServedResource]:
+    """The other resources that serve the same objects, the preferred version first."""
     if served.custom:
         found = (catalog.find(served.group, version, served.plural) for version in catalog.versions(served.group))
         return [one for one in found if one is not None and one is not served]
-    if served.kind not in _VIEWED:
+    if served.kind not in _KINDS_WITH_CONVERSION:
         return []
     return [one for one in catalog.all() if one.prefix == served.prefix and one is not served]
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """What all questions about one request have in common: who is asked, and in whose name."""
+class AdmissionContext:
+    """What all admission calls of one client request share: the chain, the user, and what they report."""
 
-    chain: Chain
-    caller: Caller
+    chain: AdmissionChain
+    user: User
     warnings: list[str]
-    """Where the warnings go that the client is told of."""
-    form: Form | None = None
+    """Collects the warnings for the client."""
+    view: SubresourceView | None = None
     annotations: dict[str, str] = field(default_factory=dict[str, str])
-    """What those who were asked want to have noted about the request, by their names: `webhook.example.com/key`."""
+    """Collects the audit annotations by key, `webhook.example.com/key`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One write that somebody is to be asked about."""
+class AdmissionRequest:
+    """One write that is reviewed: the attributes of an AdmissionReview request, without the objects."""
 
     uid: str
     operation: Operation
@@ -155,37 +156,37 @@ class Question:
     subresource: str
     name: str
     namespace: str | None
-    caller: Caller
+    user: User
     options: Tree
     dry_run: bool
 
 
-def request_tree(question: Question, seen: ServedResource, new: Tree | None, old: Tree | None) -> Tree:
-    """The `request` of an AdmissionReview; `seen` is the version in which the objects are shown."""
-    kind, resource = _kind(question, seen, new or old), _resource(seen)
-    asked_kind, asked_resource = _kind(question, question.served, new or old), _resource(question.served)
-    tree: Tree = {"uid": question.uid, "kind": kind, "resource": resource}
-    part = question.subresource
-    if part:
-        tree["subResource"] = part
-    tree |= {"requestKind": asked_kind, "requestResource": asked_resource}
-    if part:
-        tree["requestSubResource"] = part
-    if question.name:
-        tree["name"] = question.name
-    if question.namespace:
-        tree["namespace"] = question.namespace
-    tree |= {"operation": question.operation, "userInfo": user_info(question.caller), "object": new, "oldObject": old}
-    return {**tree, "dryRun": question.dry_run, "options": question.options}
+def review_request(request: AdmissionRequest, matched: ServedResource, new: Tree | None, old: Tree | None) -> Tree:
+    """The `request` of an AdmissionReview; `matched` is the resource in whose version the objects are given."""
+    kind, resource = _kind(request, matched, new or old), _resource(matched)
+    requested_kind, requested_resource = _kind(request, request.served, new or old), _resource(request.served)
+    tree: Tree = {"uid": request.uid, "kind": kind, "resource": resource}
+    subresource = request.subresource
+    if subresource:
+        tree["subResource"] = subresource
+    tree |= {"requestKind": requested_kind, "requestResource": requested_resource}
+    if subresource:
+        tree["requestSubResource"] = subresource
+    if request.name:
+        tree["name"] = request.name
+    if request.namespace:
+        tree["namespace"] = request.namespace
+    tree |= {"operation": request.operation, "userInfo": user_info(request.user), "object": new, "oldObject": old}
+    return {**tree, "dryRun": request.dry_run, "options": request.options}
 
 
-def _kind(question: Question, seen: ServedResource, tree: Tree | None) -> Tree:
-    """The kind of what is shown; behind a subresource that may be another kind, such as a Scale."""
-    shown: Any = None if tree is None or not question.subresource else tree
-    if shown is not None and cast("Tree", shown).get("kind") != seen.kind:
+def _kind(request: AdmissionRequest, matched: ServedResource, tree: Tree | None) -> Tree:
+    """The kind of the given object; a subresource may have another kind, such as Scale."""
+    shown: Any = None if tree is None or not request.subresource else tree
+    if shown is not None and cast("Tree", shown).get("kind") != matched.kind:
         group, _, version = str(shown.get("apiVersion")).rpartition("/")
         return {"group": group, "version": version, "kind": shown.get("kind")}
-    return {"group": seen.group, "version": seen.version, "kind": seen.kind}
+    return {"group": matched.group, "version": matched.version, "kind": matched.kind}
 
 
 def _resource(served: ServedResource) -> Tree:

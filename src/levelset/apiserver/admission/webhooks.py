@@ -1,14 +1,9 @@
-"""Webhooks at the other end of a connection, as configurations name them: asked before a write like any `Admitter`.
+"""Admission webhooks: the webhooks of the stored configurations as plugins of the admission chain.
 
-A configuration counts from the write that makes it until the one that removes it. The webhooks that may change objects
-are asked in the order of the names of their configurations, and then in the order in which they stand there.
-
-What a webhook in a configuration is for: its rules, its selectors, and how it wants to be asked; pure.
-
-A configuration is data of whoever wrote it; what is asked of it here never fails on a configuration that the server
-has accepted.
-
-An AdmissionReview as it goes over the wire, and what of an answer can be believed; pure.
+`WebhookIndex` follows the Mutating- and ValidatingWebhookConfigurations: a configuration is active from the write that
+creates it to the write that deletes it. Mutating webhooks are called in the order of the names of their configurations,
+then in the order within a configuration. The AdmissionReview that is sent and the validation of the response are here,
+too; the call itself is in `wire/webhook_client.py`.
 """
 
 import logging
@@ -18,27 +13,32 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver.admission.chain import Chain
-from levelset.apiserver.admission.match_rules import MatchResources, read_match
-from levelset.apiserver.admission.policies.authorizer import authorizer_values
-from levelset.apiserver.expressions.match_conditions import Condition, Conditions, ConditionsFailed, read_conditions
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.admission.chain import AdmissionChain
+from levelset.apiserver.admission.match_rules import MatchResources, read_match_resources
+from levelset.apiserver.admission.policies.authorizer_variable import authorizer_values
+from levelset.apiserver.expressions.match_conditions import (
+    MatchCondition,
+    MatchConditionError,
+    MatchConditions,
+    read_match_conditions,
+)
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
-from levelset.apiserver.wire.webhook_targets import Targets
+from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.wire.webhook_client import WebhookClient
 from levelset.errors import BadRequest, Forbidden, Malformed, ServerFailed, Unreachable
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import is_list, is_map
 
 __all__ = [
-    "BadAnswer",
-    "RemoteHook",
-    "RemoteHooks",
-    "RemoteWebhook",
-    "Values",
-    "read_answer",
+    "AuthorizerVariables",
+    "InvalidWebhookResponse",
+    "Webhook",
+    "WebhookIndex",
+    "WebhookPlugin",
+    "encode_review",
+    "read_review_response",
     "read_webhooks",
-    "write_review",
 ]
 
 _GROUP: Final = "admissionregistration.k8s.io"
@@ -46,83 +46,86 @@ _VERSIONS: Final = ("v1", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteWebhook:
-    """One webhook of a configuration."""
+class Webhook:
+    """One webhook of a configuration, read from its JSON."""
 
     name: str
     configuration: str
     mutates: bool
     match: MatchResources
-    client: Mapping[str, Any]
-    conditions: tuple[Condition, ...]
-    may_fail: bool
+    client_config: Mapping[str, Any]
+    conditions: tuple[MatchCondition, ...]
+    ignores_failures: bool
+    """Whether the failure policy is `Ignore`."""
     reinvokes: bool
-    seconds: float
+    timeout_seconds: float
     version: str
     """The version of AdmissionReview that is sent."""
-    has_effects: bool
-    """Whether it may do something besides answering even in a dry run, so that it must not be asked then."""
+    has_side_effects: bool
+    """Whether it may have side effects in a dry run, in which case it must not be called then."""
 
-    def matches(self, operation: str, place: tuple[str, str, str], subresource: str) -> bool:
-        """Whether some rule is for this; configurations of admission are nobody's business but their own."""
-        if place[0] == _GROUP:
+    def matches(self, operation: str, resource: tuple[str, str, str], subresource: str) -> bool:
+        """Whether a rule matches; admission configurations are exempt, so that a bad one can be fixed."""
+        if resource[0] == _GROUP:
             return False
-        return self.match.matches(operation, place, subresource)
+        return self.match.matches(operation, resource, subresource)
 
-    def wants(self, request: Tree, space: Tree | None) -> bool:
-        """Whether its scopes and selectors pick the object of this request, in this namespace."""
-        return self.match.wants(request, space)
+    def matches_request(self, request: Tree, namespace: Tree | None) -> bool:
+        """Whether its rules, scopes and selectors match the object of this review request, in this Namespace."""
+        return self.match.matches_request(request, namespace)
 
 
-def read_webhooks(configuration: Tree, *, mutates: bool) -> tuple[RemoteWebhook, ...]:
+def read_webhooks(configuration: Tree, *, mutates: bool) -> tuple[Webhook, ...]:
     """The webhooks of a configuration, in its order."""
     name = configuration["metadata"]["name"]
-    return tuple(_read(one, name, mutates=mutates) for one in items(configuration, "webhooks"))
+    return tuple(_read(one, name, mutates=mutates) for one in list_member(configuration, "webhooks"))
 
 
-def _read(hook: Tree, configuration: str, *, mutates: bool) -> RemoteWebhook:
-    return RemoteWebhook(
+def _read(hook: Tree, configuration: str, *, mutates: bool) -> Webhook:
+    return Webhook(
         name=str(hook.get("name", "")),
         configuration=configuration,
         mutates=mutates,
-        match=read_match({**hook, "resourceRules": items(hook, "rules")}),
-        client=part(hook, "clientConfig"),
-        conditions=read_conditions(items(hook, "matchConditions")),
-        may_fail=hook.get("failurePolicy") == "Ignore",
+        match=read_match_resources({**hook, "resourceRules": list_member(hook, "rules")}),
+        client_config=map_member(hook, "clientConfig"),
+        conditions=read_match_conditions(list_member(hook, "matchConditions")),
+        ignores_failures=hook.get("failurePolicy") == "Ignore",
         reinvokes=hook.get("reinvocationPolicy") == "IfNeeded",
-        seconds=float(hook.get("timeoutSeconds") or 10),
+        timeout_seconds=float(hook.get("timeoutSeconds") or 10),
         version=next((one for one in hook.get("admissionReviewVersions") or () if one in _VERSIONS), "v1"),
-        has_effects=hook.get("sideEffects") not in ("None", "NoneOnDryRun"),
+        has_side_effects=hook.get("sideEffects") not in ("None", "NoneOnDryRun"),
     )
 
 
 GROUP = "admission.k8s.io"
 KIND = "AdmissionReview"
-_MOST_WARNINGS = 256
+_MAX_WARNINGS = 256
 
 
-class BadAnswer(Malformed):
-    """What a webhook answered is no answer to what it was asked."""
+class InvalidWebhookResponse(Malformed):
+    """The response of a webhook is not a valid AdmissionReview response to the request."""
 
 
-def write_review(hook: RemoteWebhook, request: Tree) -> bytes:
-    """The body of the question, in the version that the webhook wants."""
+def encode_review(hook: Webhook, request: Tree) -> bytes:
+    """The AdmissionReview request in the version that the webhook supports."""
     return encode_tree({"kind": KIND, "apiVersion": f"{GROUP}/{hook.version}", "request": request})
 
 
-def read_answer(hook: RemoteWebhook, uid: str, body: bytes) -> Tree:
-    """The `response` in a body; raises BadAnswer, in the words of Kubernetes where it has some."""
+def read_review_response(hook: Webhook, uid: str, body: bytes) -> Tree:
+    """The `response` of a review; raises InvalidWebhookResponse, with kube-apiserver's message where it has one."""
     review = _decoded(body)
-    found, wanted = (review.get("apiVersion"), review.get("kind")), (f"{GROUP}/{hook.version}", KIND)
-    # An old review may come without its type.
-    if found != wanted and not (hook.version == "v1beta1" and found == (None, None)):
-        raise BadAnswer(f"expected webhook response of {wanted[0]}, Kind={KIND}, got {found[0]}, Kind={found[1]}")
+    found, expected = (review.get("apiVersion"), review.get("kind")), (f"{GROUP}/{hook.version}", KIND)
+    # v1beta1 webhooks may leave out apiVersion and kind.
+    if found != expected and not (hook.version == "v1beta1" and found == (None, None)):
+        raise InvalidWebhookResponse(
+            f"expected webhook response of {expected[0]}, Kind={KIND}, got {found[0]}, Kind={found[1]}"
+        )
     response: Any = review.get("response")
     if not is_map(response):
-        raise BadAnswer("webhook response was absent")
+        raise InvalidWebhookResponse("webhook response was absent")
     if hook.version == "v1":
         if response.get("uid") != uid:
-            raise BadAnswer(f'expected response.uid="{uid}", got "{response.get("uid") or ""}"')
+            raise InvalidWebhookResponse(f'expected response.uid="{uid}", got "{response.get("uid") or ""}"')
         _check_patch(hook, response)
     elif response.get("patch"):
         response = {**response, "patchType": response.get("patchType") or "JSONPatch"}
@@ -133,44 +136,44 @@ def _decoded(body: bytes) -> Tree:
     try:
         review = decode_tree(body)
     except (Malformed, msgspec.MsgspecError) as error:
-        raise BadAnswer(f"webhook response cannot be read: {error}") from error
+        raise InvalidWebhookResponse(f"webhook response cannot be read: {error}") from error
     if not is_map(review):
-        raise BadAnswer("webhook response is no object")
+        raise InvalidWebhookResponse("webhook response is not a JSON object")
     return review
 
 
-def _check_patch(hook: RemoteWebhook, response: Tree) -> None:
+def _check_patch(hook: Webhook, response: Tree) -> None:
     patch, kind = response.get("patch"), response.get("patchType")
     if not hook.mutates:
         if patch or kind:
-            raise BadAnswer("validating webhook may not return response.patch or response.patchType")
+            raise InvalidWebhookResponse("validating webhook may not return response.patch or response.patchType")
     elif patch and not kind:
-        raise BadAnswer("webhook returned response.patch but not response.patchType")
+        raise InvalidWebhookResponse("webhook returned response.patch but not response.patchType")
     elif kind and not patch:
-        raise BadAnswer("webhook returned response.patchType but not response.patch")
+        raise InvalidWebhookResponse("webhook returned response.patchType but not response.patch")
     elif kind and kind != "JSONPatch":
-        raise BadAnswer(f'webhook returned invalid response.patchType of "{kind}"')
+        raise InvalidWebhookResponse(f'webhook returned invalid response.patchType of "{kind}"')
 
 
 def _typed(response: Tree) -> Tree:
-    """The response with what has the wrong type refused, so that nobody after has to look."""
+    """The response with the types of its fields checked, so that later code can rely on them."""
     if not isinstance(response.get("allowed"), bool):
         response["allowed"] = False
     if not isinstance(response.get("patch") or "", str):
-        raise BadAnswer("response.patch must be a text in base64")
+        raise InvalidWebhookResponse("response.patch must be a base64 string")
     warnings: Any = response.get("warnings")
     if warnings is not None:
         if not is_list(warnings):
-            raise BadAnswer("response.warnings must be a list of texts")
-        response["warnings"] = [one for one in warnings if isinstance(one, str)][:_MOST_WARNINGS]
-    notes: Any = response.get("auditAnnotations")
-    if notes is not None and not is_map(notes):
-        raise BadAnswer("response.auditAnnotations must be an object")
+            raise InvalidWebhookResponse("response.warnings must be a list of strings")
+        response["warnings"] = [one for one in warnings if isinstance(one, str)][:_MAX_WARNINGS]
+    annotations: Any = response.get("auditAnnotations")
+    if annotations is not None and not is_map(annotations):
+        raise InvalidWebhookResponse("response.auditAnnotations must be an object")
     return response
 
 
-Values = Callable[[Tree], Mapping[str, Any]]
-"""What the conditions of webhooks may use besides the request they are given: whom they may ask."""
+AuthorizerVariables = Callable[[Tree], Mapping[str, Any]]
+"""The CEL variables of a review request besides the request itself: `authorizer` and its request resource."""
 
 log = logging.getLogger(__name__)
 
@@ -178,20 +181,20 @@ log = logging.getLogger(__name__)
 _PLURALS: Final = {"mutatingwebhookconfigurations": True, "validatingwebhookconfigurations": False}
 
 
-class RemoteHook:
-    """One webhook of a configuration, as an `Admitter`."""
+class WebhookPlugin:
+    """One webhook of a configuration as an `AdmissionPlugin`."""
 
-    __slots__ = ("_conditions", "_hook", "_targets", "_values")
+    __slots__ = ("_client", "_conditions", "_hook", "_variables")
 
-    def __init__(self, hook: RemoteWebhook, targets: Targets, values: Values) -> None:
+    def __init__(self, hook: Webhook, client: WebhookClient, variables: AuthorizerVariables) -> None:
         self._hook = hook
-        self._targets = targets
-        self._conditions = Conditions(hook.conditions)
-        self._values = values
+        self._client = client
+        self._conditions = MatchConditions(hook.conditions)
+        self._variables = variables
 
     @property
     def name(self) -> str:
-        """What a refusal is signed with."""
+        """The name of the webhook, which error messages contain."""
         return self._hook.name
 
     @property
@@ -201,88 +204,91 @@ class RemoteHook:
 
     @property
     def reinvokes(self) -> bool:
-        """Whether it wants to be asked once more if somebody after it has changed the object, too."""
+        """Whether it is called a second time if a later plugin changed the object."""
         return self._hook.reinvokes
 
-    def matches(self, operation: str, place: tuple[str, str, str], subresource: str, /) -> bool:
-        """Whether one of its rules is for this operation on this resource."""
-        return self._hook.matches(operation, place, subresource)
+    def matches(self, operation: str, resource: tuple[str, str, str], subresource: str, /) -> bool:
+        """Whether one of its rules matches the operation on this resource."""
+        return self._hook.matches(operation, resource, subresource)
 
-    async def review(self, request: Tree, space: Tree | None, /) -> Tree:
-        """Asks the webhook, if its selectors and conditions pick the object, and does as its failure policy says."""
-        hook, passed = self._hook, {"uid": request["uid"], "allowed": True}
-        if not hook.wants(request, space) or not self._meets_conditions(request):
-            return passed
-        if request["dryRun"] and hook.has_effects:
+    async def review(self, request: Tree, namespace: Tree | None, /) -> Tree:
+        """Calls the webhook if its selectors and match conditions match, and applies its failure policy."""
+        hook, allowed = self._hook, {"uid": request["uid"], "allowed": True}
+        if not hook.matches_request(request, namespace) or not self._meets_conditions(request):
+            return allowed
+        if request["dryRun"] and hook.has_side_effects:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
         try:
-            body = await self._targets.call(hook.client, write_review(hook, request), seconds=hook.seconds)
-            return read_answer(hook, request["uid"], body)
-        except (Unreachable, BadAnswer) as error:
-            called = "" if isinstance(error, BadAnswer) else "failed to call webhook: "
+            review = encode_review(hook, request)
+            body = await self._client.call(hook.client_config, review, seconds=hook.timeout_seconds)
+            return read_review_response(hook, request["uid"], body)
+        except (Unreachable, InvalidWebhookResponse) as error:
+            called = "" if isinstance(error, InvalidWebhookResponse) else "failed to call webhook: "
             problem = f'failed calling webhook "{hook.name}": {called}{error}'
-            log.warning("webhook failed", extra={"webhook": hook.name, "cause": str(error), "ignored": hook.may_fail})
-            if hook.may_fail:
-                return passed
+            ignored = hook.ignores_failures
+            log.warning(
+                "admission webhook failed", extra={"webhook": hook.name, "cause": str(error), "ignored": ignored}
+            )
+            if ignored:
+                return allowed
             raise _internal(problem) from error
 
     def _meets_conditions(self, request: Tree) -> bool:
         if not self._conditions:
             return True
-        seen = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+        objects = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
         try:
-            return self._conditions.hold({**seen, "namespaceObject": None, **self._values(request)})
-        except ConditionsFailed as error:
-            log.warning("conditions of a webhook failed", extra={"webhook": self.name, "cause": str(error)})
-            if self._hook.may_fail:
+            return self._conditions.match({**objects, "namespaceObject": None, **self._variables(request)})
+        except MatchConditionError as error:
+            log.warning("match conditions of a webhook failed", extra={"webhook": self.name, "cause": str(error)})
+            if self._hook.ignores_failures:
                 return False
             raise _forbidden(request, str(error)) from error
 
 
-class RemoteHooks:
-    """The webhooks of all configurations in a world, kept in its chain of admitters."""
+class WebhookIndex:
+    """The webhooks of all stored configurations, kept in the admission chain of the server."""
 
-    def __init__(self, world: World, targets: Targets) -> None:
-        self.targets = targets
-        self._world = world
-        self._known: dict[tuple[str, str], tuple[RemoteHook, ...]] = {}
-        self._active: tuple[RemoteHook, ...] = ()
+    def __init__(self, state: ServerState, client: WebhookClient) -> None:
+        self.client = client
+        self._state = state
+        self._plugins: dict[tuple[str, str], tuple[WebhookPlugin, ...]] = {}
+        self._active: tuple[WebhookPlugin, ...] = ()
 
     async def start(self) -> None:
-        """Takes in the configurations that are stored, and follows those that come and go."""
+        """Loads the stored configurations, and follows their writes from then on."""
         for plural in _PLURALS:
-            served = self._world.catalog.find(_GROUP, "v1", plural)
-            assert served is not None  # it is built in
-            self._world.follow(served.prefix, self._changed)
-            page = await self._world.storage.list(served.prefix)
+            served = self._state.catalog.find(_GROUP, "v1", plural)
+            assert served is not None  # built in
+            self._state.add_resource_listener(served.prefix, self._changed)
+            page = await self._state.storage.list(served.prefix)
             for item in page.items:
                 tree = decode_tree(item.value)
                 if is_map(tree):
-                    self._take(plural, tree)
-        self._put()
+                    self._add(plural, tree)
+        self._update_chain()
 
     def _changed(self, served: ServedResource, before: Tree | None, after: Tree | None) -> None:
-        gone = before if after is None else None
-        if gone is not None:
-            self._known.pop((gone["metadata"]["name"], served.plural), None)
-        elif after is not None:
-            self._take(served.plural, after)
-        self._put()
+        if after is not None:
+            self._add(served.plural, after)
+        elif before is not None:
+            self._plugins.pop((before["metadata"]["name"], served.plural), None)
+        self._update_chain()
 
-    def _take(self, plural: str, configuration: Tree) -> None:
+    def _add(self, plural: str, configuration: Tree) -> None:
         hooks = read_webhooks(configuration, mutates=_PLURALS[plural])
-        made = tuple(RemoteHook(one, self.targets, self._values) for one in hooks)
-        self._known[configuration["metadata"]["name"], plural] = made
+        plugins = tuple(WebhookPlugin(one, self.client, self._variables) for one in hooks)
+        self._plugins[configuration["metadata"]["name"], plural] = plugins
 
-    def _values(self, request: Tree) -> Mapping[str, Any]:
-        return authorizer_values(self._world, request)
+    def _variables(self, request: Tree) -> Mapping[str, Any]:
+        return authorizer_values(self._state, request)
 
-    def _put(self) -> None:
-        """Puts those that there are now into the chain, behind all others."""
-        before, self._active = self._active, tuple(one for key in sorted(self._known) for one in self._known[key])
-        world = self._world
-        chain = Chain() if world.admission is None else world.admission.without(before)
-        world.admission = chain.with_more(self._active).or_none()
+    def _update_chain(self) -> None:
+        """Replaces the webhooks in the admission chain; they come after all other plugins."""
+        before, self._active = self._active, tuple(one for key in sorted(self._plugins) for one in self._plugins[key])
+        state = self._state
+        chain = AdmissionChain() if state.admission is None else state.admission.without_plugins(before)
+        state.admission = chain.with_plugins(self._active).or_none()
 
 
 def _internal(problem: str) -> ServerFailed:
@@ -294,5 +300,5 @@ def _forbidden(request: Tree, problem: str) -> Forbidden:
     resource, name = request["requestResource"], request.get("name", "")
     group = f".{resource['group']}" if resource["group"] else ""
     details = {"name": name, "group": resource["group"], "kind": resource["resource"]}
-    told = {word: value for word, value in details.items() if value}
-    return Forbidden(f'{resource["resource"]}{group} "{name}" is forbidden: {problem}', details=told)
+    given = {word: value for word, value in details.items() if value}
+    return Forbidden(f'{resource["resource"]}{group} "{name}" is forbidden: {problem}', details=given)

@@ -1,8 +1,9 @@
-"""Who is asking: tokens, client certificates, and the few paths that are open to everybody.
+"""Authentication of requests: bearer tokens, client certificates, impersonation and the public paths.
 
-The server has one owner. Whoever holds its token, or a certificate of its authority that names the group
-`system:masters`, may do everything, also in the name of somebody else. Who else is known is told here, too; what they
-may do is decided by roles, if the server has them, and otherwise it is next to nothing.
+The server has one administrator: a request with its token, or with a client certificate of the server's authority whose
+organization is `system:masters`, may do everything, impersonation included. Other users come from the token file, from
+certificates and from service account tokens; what they may do is decided by RBAC if it is enabled, otherwise they may
+only read the public paths.
 """
 
 import hmac
@@ -11,112 +12,119 @@ from functools import lru_cache
 from typing import Final, cast
 
 from levelset.apiserver.authn.impersonation import impersonate
-from levelset.apiserver.authn.request_attributes import Attempt
-from levelset.apiserver.authn.users import ANONYMOUS, AUTHENTICATED, MASTERS, OWNER, Caller
+from levelset.apiserver.authn.request_attributes import RequestAttributes
+from levelset.apiserver.authn.users import ADMIN, ANONYMOUS, AUTHENTICATED, MASTERS, User
 from levelset.errors import Unauthorized
 from levelset.http import Headers, Peer, Request
 
-__all__ = ["ANONYMOUS", "MASTERS", "OWNER", "Access", "Caller", "is_public"]
+__all__ = ["ADMIN", "ANONYMOUS", "MASTERS", "Authenticator", "User", "is_public_path"]
 
-_OPEN = frozenset({"healthz", "livez", "readyz", "version"})
-_MOST_KNOWN: Final = 64
+_PUBLIC_PATHS = frozenset({"healthz", "livez", "readyz", "version"})
+_MAX_CACHED_HEADERS: Final = 64
 
 
-class Access:
-    """Tells callers by their bearer token or their certificate; `is_open` lets everybody in as the owner."""
+class Authenticator:
+    """Authenticates requests by bearer token or client certificate.
 
-    __slots__ = ("_is_open", "_known", "_tokens", "accounts", "admits_anonymous", "allows")
+    `tokens` maps tokens to users; a plain sequence holds tokens of the administrator. With `is_open` every request
+    without a client certificate is authenticated as the administrator.
+    """
 
-    def __init__(self, tokens: Mapping[str, Caller] | Iterable[str] = (), *, is_open: bool = False) -> None:
-        pairs = cast("Mapping[str, Caller]", tokens).items() if isinstance(tokens, Mapping) else _owned(tokens)
-        self._tokens = tuple((token.encode(), caller) for token, caller in pairs)
+    __slots__ = ("_cached_headers", "_is_open", "_tokens", "allow_anonymous", "may_impersonate", "service_account_user")
+
+    def __init__(self, tokens: Mapping[str, User] | Iterable[str] = (), *, is_open: bool = False) -> None:
+        pairs = cast("Mapping[str, User]", tokens).items() if isinstance(tokens, Mapping) else _admin_tokens(tokens)
+        self._tokens = tuple((token.encode(), user) for token, user in pairs)
         self._is_open = is_open
-        self.accounts: Callable[[str], Caller | None] | None = None
-        """Tells the service account of a token that is none of the server's own; None if there are none."""
-        self.admits_anonymous = False
-        """Whether somebody without credentials is a caller, too: one whom roles may allow something."""
-        self.allows: Callable[[Caller, Attempt], bool] = _only_masters
-        """Who may speak for whom."""
-        # Headers that named a caller before. A lookup compares texts only if their keyed hashes are the same, so how
-        # long it takes tells no more about a token than the comparison in constant time that let the header in here.
-        self._known: dict[str, Caller] = {}
+        self.service_account_user: Callable[[str], User | None] | None = None
+        """Authenticates a service account token; None if the server issues none."""
+        self.allow_anonymous = False
+        """Whether a request without credentials is authenticated as `system:anonymous`, for RBAC to decide."""
+        self.may_impersonate: Callable[[User, RequestAttributes], bool] = _only_masters
+        """Whether a user may use the verb `impersonate` with these attributes."""
+        # Authorization headers that were authenticated before. A lookup compares strings only if their keyed hashes are
+        # equal, so its duration reveals no more about a token than the constant-time comparison before it.
+        self._cached_headers: dict[str, User] = {}
 
-    def caller(self, request: Request) -> Caller:
-        """Who sent the request; raises Unauthorized if that cannot be told, Forbidden for a wrong impersonation.
+    def authenticate(self, request: Request) -> User:
+        """The user of the request, after impersonation; raises Unauthorized, or Forbidden for the impersonation.
 
-        Health and version may be asked by anybody, even with a credential that is not known.
+        The health and version paths never raise Unauthorized, even with invalid credentials.
         """
         find = request.headers.find
         header = find("authorization")
-        # As `sender` does it: every request pays for the call otherwise.
-        found = self._of_peer(request.peer) if header is None else self._known.get(header) or self._read(header)
+        # Inlined from `credentials_user`: every request would pay for the call.
+        found = (
+            self._of_peer(request.peer) if header is None else self._cached_headers.get(header) or self._read(header)
+        )
         if found is None:
-            if not is_public(request.path) and not (self.admits_anonymous and header is None):
+            if not is_public_path(request.path) and not (self.allow_anonymous and header is None):
                 raise Unauthorized("Unauthorized")
             found = ANONYMOUS
         if (
             find("impersonate-user") is not None
             or find("impersonate-group") is not None
             or find("impersonate-uid") is not None
-            or (not found.is_master and _names_extra(request.headers))
+            # A lone Impersonate-Extra header is an error; masters skip the search because it cannot give them more.
+            or (not found.is_master and _has_impersonation_header(request.headers))
         ):
-            return impersonate(found, request.headers, self.allows)
+            return impersonate(found, request.headers, self.may_impersonate)
         return found
 
-    def sender(self, request: Request) -> Caller | None:
-        """Whose credentials came with the request, in whoever's name it was sent; None if they are nobody's."""
+    def credentials_user(self, request: Request) -> User | None:
+        """The user whose credentials the request carries, before impersonation; None if they are not valid."""
         header = request.headers.find("authorization")
-        return self._of_peer(request.peer) if header is None else self._known.get(header) or self._read(header)
+        return self._of_peer(request.peer) if header is None else self._cached_headers.get(header) or self._read(header)
 
-    def token_caller(self, token: str) -> Caller | None:
-        """Whose token this is; None if it is nobody's."""
+    def authenticate_token(self, token: str) -> User | None:
+        """The user of a bearer token; None if it is not valid."""
         found = self._find_token(token.encode("utf-8", "surrogatepass"))
-        return self.accounts(token) if found is None and self.accounts is not None else found
+        return self.service_account_user(token) if found is None and self.service_account_user is not None else found
 
-    def _of_peer(self, peer: Peer | None) -> Caller | None:
+    def _of_peer(self, peer: Peer | None) -> User | None:
         if peer is not None:
-            return _caller_of(peer) if peer.common_name else None
-        return OWNER if self._is_open else None
+            return _certificate_user(peer) if peer.common_name else None
+        return ADMIN if self._is_open else None
 
-    def _read(self, header: str) -> Caller | None:
+    def _read(self, header: str) -> User | None:
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer":
             return None
         token = token.strip()
         found = self._find_token(token.encode("utf-8", "surrogatepass"))
         if found is None:
-            # Not kept: such a token ends with its time, or with its account.
-            return None if self.accounts is None else self.accounts(token)
-        if len(self._known) < _MOST_KNOWN:
-            self._known[header] = found
+            # Not cached: a service account token expires, and is revoked with its account.
+            return None if self.service_account_user is None else self.service_account_user(token)
+        if len(self._cached_headers) < _MAX_CACHED_HEADERS:
+            self._cached_headers[header] = found
         return found
 
-    def _find_token(self, token: bytes) -> Caller | None:
+    def _find_token(self, token: bytes) -> User | None:
         found = None
-        for known, caller in self._tokens:  # all of them, each in constant time: how long it takes tells nothing
+        # Compares with every token, each in constant time: the duration reveals nothing about the tokens.
+        for known, user in self._tokens:
             if hmac.compare_digest(known, token):
-                found = caller
-        return OWNER if found is None and self._is_open else found
+                found = user
+        return ADMIN if found is None and self._is_open else found
 
 
-def _owned(tokens: Iterable[str]) -> Iterable[tuple[str, Caller]]:
-    return [(token, OWNER) for token in tokens]
+def is_public_path(path: str) -> bool:
+    """Whether a path can be requested without credentials."""
+    return path.strip("/").partition("/")[0] in _PUBLIC_PATHS
 
 
-def _only_masters(caller: Caller, _attempt: Attempt) -> bool:
-    return caller.is_master
+def _admin_tokens(tokens: Iterable[str]) -> Iterable[tuple[str, User]]:
+    return [(token, ADMIN) for token in tokens]
 
 
-def _names_extra(headers: Headers) -> bool:
-    """Whether something is said about somebody who is not named; the owner is spared the search."""
+def _only_masters(user: User, _attributes: RequestAttributes) -> bool:
+    return user.is_master
+
+
+def _has_impersonation_header(headers: Headers) -> bool:
     return any(name.startswith("impersonate-") for name, _ in headers)
 
 
-def is_public(path: str) -> bool:
-    """Whether a path is open to those without any credentials."""
-    return path.strip("/").partition("/")[0] in _OPEN
-
-
 @lru_cache(maxsize=64)
-def _caller_of(peer: Peer) -> Caller:
-    return Caller(peer.common_name, (*peer.organizations, AUTHENTICATED))
+def _certificate_user(peer: Peer) -> User:
+    return User(peer.common_name, (*peer.organizations, AUTHENTICATED))

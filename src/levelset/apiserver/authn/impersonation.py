@@ -1,15 +1,15 @@
-"""Speaking for somebody else: the `Impersonate-` headers of a request, and what right each of them needs.
+"""User impersonation: the `Impersonate-` headers of a request and the permissions that they need.
 
-Who may impersonate what is decided like anything else: the verb `impersonate` on users, groups, service accounts, uids
-and extras, each by its name. Nobody gets around that by leaving out the user, or by sending a header twice.
+Each header needs the verb `impersonate` on the resource that it names: users, groups, serviceaccounts, uids and
+userextras. The check cannot be bypassed by leaving out the user or by sending a header twice: both are errors.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import unquote
 
-from levelset.apiserver.authn.request_attributes import Attempt, forbidden_attempt
-from levelset.apiserver.authn.users import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Caller, account_groups
+from levelset.apiserver.authn.request_attributes import RequestAttributes, forbidden_error
+from levelset.apiserver.authn.users import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User, service_account_groups
 from levelset.errors import BadRequest, Forbidden
 from levelset.http import Headers
 
@@ -20,32 +20,32 @@ _GROUP: Final = "impersonate-group"
 _UID: Final = "impersonate-uid"
 _EXTRA: Final = "impersonate-extra-"
 _AUTHENTICATION: Final = "authentication.k8s.io"
-_ACCOUNT: Final = "system:serviceaccount:"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
-def impersonate(caller: Caller, headers: Headers, allows: Callable[[Caller, Attempt], bool]) -> Caller:
-    """The one whom the headers name; raises Forbidden if the caller may not speak for them in all that they ask.
+def impersonate(user: User, headers: Headers, may_impersonate: Callable[[User, RequestAttributes], bool]) -> User:
+    """The impersonated user; raises Forbidden if `user` lacks one of the permissions that the headers need.
 
-    Raises BadRequest for a user or uid that is named twice, and Forbidden without a user.
+    Raises BadRequest if the user or the uid is sent twice, and Forbidden if no user is sent.
     """
-    user, uid = _single(headers, _USER), _single(headers, _UID)
-    if not user:
+    name, uid = _single(headers, _USER), _single(headers, _UID)
+    if not name:
         raise Forbidden("impersonation needs a user: send the header Impersonate-User too")
     groups = tuple(one for one in headers.get_all(_GROUP) if one)
     extra = _extra(headers)
-    for attempt in _attempts(user, groups, uid, extra):
-        if not allows(caller, attempt):
-            raise forbidden_attempt(caller, attempt)
-    account = _account(user)
+    for attributes in _needed_permissions(name, groups, uid, extra):
+        if not may_impersonate(user, attributes):
+            raise forbidden_error(user, attributes)
+    account = _service_account(name)
     if account is not None and not groups:
-        groups = account_groups(account[0])
-    return Caller(user, _completed(user, groups), uid, extra, by=caller)
+        groups = service_account_groups(account[0])
+    return User(name, _with_authentication_group(name, groups), uid, extra, impersonated_by=user)
 
 
 def _single(headers: Headers, name: str) -> str:
     values = headers.get_all(name)
     if len(values) > 1:
-        # The first one, the last one or both in one: whoever checked the request before us may have read another.
+        # A proxy in front may have checked another of the values than the one this server would use.
         raise BadRequest(f"the header {name} was sent {len(values)} times: send it once")
     return values[0] if values else ""
 
@@ -59,33 +59,33 @@ def _extra(headers: Headers) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(sorted(found.items()))
 
 
-def _attempts(
+def _needed_permissions(
     user: str, groups: tuple[str, ...], uid: str, extra: tuple[tuple[str, tuple[str, ...]], ...]
-) -> Iterator[Attempt]:
-    account = _account(user)
+) -> Iterator[RequestAttributes]:
+    account = _service_account(user)
     if account is None:
-        yield Attempt("impersonate", "", "users", name=user)
+        yield RequestAttributes("impersonate", "", "users", name=user)
     else:
-        yield Attempt("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1])
+        yield RequestAttributes("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1])
     for group in groups:
-        yield Attempt("impersonate", "", "groups", name=group)
+        yield RequestAttributes("impersonate", "", "groups", name=group)
     if uid:
-        yield Attempt("impersonate", _AUTHENTICATION, "uids", name=uid)
+        yield RequestAttributes("impersonate", _AUTHENTICATION, "uids", name=uid)
     for key, values in extra:
         for value in values:
-            yield Attempt("impersonate", _AUTHENTICATION, "userextras", key, name=value)
+            yield RequestAttributes("impersonate", _AUTHENTICATION, "userextras", key, name=value)
 
 
-def _account(user: str) -> tuple[str, str] | None:
-    """Namespace and name, if the user is a service account."""
-    if not user.startswith(_ACCOUNT):
+def _service_account(user: str) -> tuple[str, str] | None:
+    """Namespace and name of a service account; None if the user is not one."""
+    if not user.startswith(_SERVICE_ACCOUNT):
         return None
-    namespace, _, name = user.removeprefix(_ACCOUNT).partition(":")
+    namespace, _, name = user.removeprefix(_SERVICE_ACCOUNT).partition(":")
     return (namespace, name) if namespace and name and ":" not in name else None
 
 
-def _completed(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups with the one that everybody is in, who is known or not."""
+def _with_authentication_group(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups with `system:authenticated`, or `system:unauthenticated` for the anonymous user."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     return (*groups, UNAUTHENTICATED if user == ANONYMOUS.name else AUTHENTICATED)

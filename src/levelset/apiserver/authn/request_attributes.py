@@ -1,7 +1,7 @@
-"""What somebody tries to do, in the words of roles: a verb on a resource, or on a path that is none.
+"""What a request does, as RBAC rules describe it: a verb on a resource, or on a non-resource URL.
 
-A request is judged by the same address that its handler will act on, and never by the text of its path: what was
-allowed and what is done cannot be two things.
+The attributes are computed from the same parsed path that the handler acts on, never from the raw URL, so that what is
+authorized is what is done.
 """
 
 import json
@@ -10,20 +10,31 @@ from urllib.parse import quote
 
 import msgspec
 
-from levelset.apiserver.authn.users import Caller
-from levelset.apiserver.wire.request_paths import Address
+from levelset.apiserver.authn.users import User
+from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.errors import BadSelector, Forbidden
 from levelset.http import Request
 from levelset.objects import FieldSelector
 
-__all__ = ["Attempt", "attempt_at", "attempt_path", "forbidden_attempt", "quoted", "quoted_list"]
+__all__ = [
+    "RequestAttributes",
+    "forbidden_error",
+    "non_resource_attributes",
+    "quoted",
+    "quoted_list",
+    "resource_attributes",
+]
 
-_MANY: Final = ("deletecollection", "list", "watch")
-_SAFE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_COLLECTION_VERBS: Final = ("deletecollection", "list", "watch")
+_HTML_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """Something that is allowed or not. Without a resource it is about `path`; without a namespace, about all."""
+class RequestAttributes(msgspec.Struct, frozen=True, gc=False):
+    """The attributes that authorization decides by.
+
+    Without a resource they are about the non-resource URL `path`; an empty namespace means all namespaces, or a
+    cluster-scoped resource.
+    """
 
     verb: str
     group: str = ""
@@ -34,68 +45,70 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     path: str = ""
 
 
-def attempt_at(address: Address, request: Request, verb: str | None) -> Attempt:
-    """What a request for a resource tries to do; `verb` is what the method means there, if it means anything."""
-    if address.watch and request.method == "GET":
+def resource_attributes(path: RequestPath, request: Request, verb: str | None) -> RequestAttributes:
+    """The attributes of a request for a resource; `verb` is what its method means there, None if it is not served."""
+    if path.watch and request.method == "GET":
         verb = "watch"
     elif verb is None:
         verb = "create" if request.method == "POST" else request.method.lower()
-    name = address.name or ""
-    # A namespace is in itself: who has rights inside may have the right to look at it, too.
-    namespace = name if address.plural == "namespaces" and address.namespace is None else address.namespace
-    if not name and verb in _MANY and request.query:
+    name = path.name or ""
+    # As in Kubernetes, a request for a Namespace is in that namespace: a Role in it may allow to read it.
+    namespace = name if path.plural == "namespaces" and path.namespace is None else path.namespace
+    if not name and verb in _COLLECTION_VERBS and request.query:
         name = _selected_name(request)
-    return Attempt(verb, address.group, address.plural, address.subresource, namespace or "", name)
+    return RequestAttributes(verb, path.group, path.plural, path.subresource, namespace or "", name)
 
 
-def attempt_path(request: Request) -> Attempt:
-    """What a request for any other path tries to do; the path is told as the pages understand it."""
-    # A slash that came encoded stays so, or `/a%2Fb` would be allowed to whom `/a/b` is.
+def non_resource_attributes(request: Request) -> RequestAttributes:
+    """The attributes of a request for any other path."""
+    # An encoded slash stays encoded: otherwise a rule for `/a/b` would allow `/a%2Fb`.
     segments = [quote(one, safe=":@!$&'()*+,;=~") for one in request.segments]
     path = "/" + "/".join(segments)
-    return Attempt(request.method.lower(), path=f"{path}/" if segments and request.path.endswith("/") else path)
+    return RequestAttributes(
+        request.method.lower(), path=f"{path}/" if segments and request.path.endswith("/") else path
+    )
 
 
-def forbidden_attempt(caller: Caller, attempt: Attempt, reason: str = "") -> Forbidden:
-    """403: the caller is known, and may not do this; in the words of Kubernetes, which people search for."""
-    said = _said(caller, attempt).translate(_SAFE)
-    said = f"{said}: {reason}" if reason else said
-    if not attempt.resource:
-        return Forbidden(f"forbidden: {said}")
-    kind = {"kind": attempt.resource}
-    details = {"name": attempt.name} if attempt.name else {}
-    details |= {"group": attempt.group, **kind} if attempt.group else kind
-    what = f"{attempt.resource}.{attempt.group}" if attempt.group else attempt.resource
-    what = f"{what} {quoted(attempt.name)}" if attempt.name else what
-    return Forbidden(f"{what} is forbidden: {said}", details=details)
+def forbidden_error(user: User, attributes: RequestAttributes, reason: str = "") -> Forbidden:
+    """403 for an authenticated user without permission, with the message of kube-apiserver."""
+    problem = _problem(user, attributes).translate(_HTML_ESCAPES)
+    problem = f"{problem}: {reason}" if reason else problem
+    if not attributes.resource:
+        return Forbidden(f"forbidden: {problem}")
+    kind = {"kind": attributes.resource}
+    details = {"name": attributes.name} if attributes.name else {}
+    details |= {"group": attributes.group, **kind} if attributes.group else kind
+    what = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    what = f"{what} {quoted(attributes.name)}" if attributes.name else what
+    return Forbidden(f"{what} is forbidden: {problem}", details=details)
 
 
 def quoted(text: str) -> str:
-    """The text in quotes, with whatever could be mistaken for something else escaped."""
+    """The string in double quotes, with quotes and unprintable characters escaped."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def quoted_list(texts: tuple[str, ...] | list[str]) -> str:
-    """Several texts, each in quotes: `["a" "b"]`."""
+    """Several quoted strings as Go prints a list: `["a" "b"]`."""
     return f"[{' '.join(map(quoted, texts))}]"
 
 
-def _said(caller: Caller, attempt: Attempt) -> str:
-    if not attempt.resource:
-        return f"User {quoted(caller.name)} cannot {attempt.verb} path {quoted(attempt.path)}"
-    resource = f"{attempt.resource}/{attempt.subresource}" if attempt.subresource else attempt.resource
-    where = f"in the namespace {quoted(attempt.namespace)}" if attempt.namespace else "at the cluster scope"
-    what = f"resource {quoted(resource)} in API group {quoted(attempt.group)}"
-    return f"User {quoted(caller.name)} cannot {attempt.verb} {what} {where}"
+def _problem(user: User, attributes: RequestAttributes) -> str:
+    if not attributes.resource:
+        return f"User {quoted(user.name)} cannot {attributes.verb} path {quoted(attributes.path)}"
+    resource = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
+    where = f"in the namespace {quoted(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
+    what = f"resource {quoted(resource)} in API group {quoted(attributes.group)}"
+    return f"User {quoted(user.name)} cannot {attributes.verb} {what} {where}"
 
 
 def _selected_name(request: Request) -> str:
-    """The one name that the field selector leaves: a list of one object counts as being about that object."""
+    """The name that the field selector requires: a list of one object is authorized by that object's name."""
     text = request.parameter("fieldSelector")
     if not text:
         return ""
     try:
         name = FieldSelector.parse(text).requires_exact("metadata.name")
     except BadSelector:
-        return ""  # refused later, by those who read it for what it selects
+        return ""  # the handler rejects it when it parses the selector
     return name if name and name not in (".", "..") and "/" not in name and "%" not in name else ""

@@ -1,12 +1,10 @@
-"""Service accounts as callers: tokens that the server signs for them, and believes as long as the account is there.
+"""Service account tokens: issues them for TokenRequests and authenticates them while their account exists.
 
-A token is made by `POST .../serviceaccounts/{name}/token`. It ends with its time, with its account, and with the pod or
-secret it may be bound to; so every use of it looks at the store, which is in memory.
+A token is issued by `POST .../serviceaccounts/{name}/token`. It is valid until it expires, or until its account, or the
+pod, secret or node that it is bound to, is deleted; every use checks the store, which is in memory.
 
-Signed claims in the form of JSON Web Tokens, of the one kind that this server makes: HS256 with its own secret.
-
-Nothing in a token says how it is to be checked: a header that names another algorithm is refused before anything else
-is looked at.
+The tokens are JSON Web Tokens signed with HS256 and the server's own key. The algorithm is fixed: a token whose header
+names another one is rejected before anything else is read.
 """
 
 import base64
@@ -19,33 +17,151 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver.authn.users import Caller, account_caller
+from levelset.apiserver.authn.users import User, service_account_user
 from levelset.apiserver.registry.metadata import is_deleting
-from levelset.apiserver.resources.json_members import items, part
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.errors import ServerFailed
 from levelset.objects import decode_tree, encode_tree
 from levelset.storage import Mismatch
 
-__all__ = ["AUDIENCE", "Accounts", "read_token", "sign_token"]
+__all__ = ["AUDIENCE", "ServiceAccountTokens", "sign_token", "verify_token"]
 
+AUDIENCE: Final = "https://kubernetes.default.svc"
+SIGNING_KEY_PATH: Final = "/levelset/secrets/token-signing"
+_KUBERNETES: Final = "kubernetes.io"
+_PREFIX: Final = "authentication.kubernetes.io/"
+_BOUND: Final = {"node": "nodes", "pod": "pods", "secret": "secrets"}
+_MAX_CACHED_TOKENS: Final = 1024
 _HEADER: Final = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=")
-_LONGEST: Final = 16 * 1024
+_MAX_TOKEN_LENGTH: Final = 16 * 1024
+
+
+class ServiceAccountTokens:
+    """Issues and authenticates service account tokens.
+
+    The signing key is in the store, under a key that no request can read.
+    """
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._key: bytes | None = None
+        # Claims of tokens with a verified signature; whether they are still valid is checked at every use.
+        self._verified: dict[str, Tree] = {}
+
+    async def load(self) -> None:
+        """Loads the signing key of a server that used this store before."""
+        item = await self._state.storage.get(SIGNING_KEY_PATH)
+        if item is not None:
+            self._key = _decode_key(item.value)
+
+    async def sign(self, account: Tree, *, audiences: list[str], expires: datetime, bound: Tree | None) -> str:
+        """A token for the account; `bound` is the object whose deletion invalidates the token, if any."""
+        namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
+        now = int(self._state.now().timestamp())
+        subject: Tree = {"namespace": namespace, "serviceaccount": {"name": name, "uid": account["metadata"]["uid"]}}
+        if bound is not None:
+            kind = str(bound["kind"]).lower()
+            subject[kind] = {"name": bound["metadata"]["name"], "uid": bound["metadata"]["uid"]}
+        claims = {
+            "aud": audiences,
+            "exp": int(expires.timestamp()),
+            "iat": now,
+            "iss": AUDIENCE,
+            "jti": secrets.token_hex(16),
+            _KUBERNETES: subject,
+            "nbf": now,
+            "sub": f"system:serviceaccount:{namespace}:{name}",
+        }
+        return sign_token(claims, await self._signing_key())
+
+    def authenticate(self, token: str, audiences: tuple[str, ...] = (AUDIENCE,)) -> User | None:
+        """The user of a token; None if it is not valid.
+
+        That is: not signed by this server, expired, for none of these audiences, or of an account that is gone.
+        """
+        claims = self._read(token)
+        if claims is None or not self._is_current(claims) or not set(audiences) & set(list_member(claims, "aud")):
+            return None
+        subject = map_member(claims, _KUBERNETES)
+        namespace, account = subject.get("namespace"), map_member(subject, "serviceaccount")
+        if not self._exists("serviceaccounts", str(namespace), account):
+            return None
+        extra: dict[str, tuple[str, ...]] = {f"{_PREFIX}credential-id": (f"JTI={claims.get('jti')}",)}
+        for kind, plural in _BOUND.items():
+            found = map_member(subject, kind)
+            if found:
+                if not self._exists(plural, "" if kind == "node" else str(namespace), found):
+                    return None
+                extra |= {f"{_PREFIX}{kind}-{word}": (str(found.get(word)),) for word in ("name", "uid")}
+        return service_account_user(
+            str(namespace), str(account["name"]), str(account["uid"]), tuple(sorted(extra.items()))
+        )
+
+    def audiences(self, token: str) -> list[str]:
+        """The audiences of a token that this server signed; empty for any other token."""
+        claims = self._read(token)
+        return [] if claims is None else [str(one) for one in list_member(claims, "aud")]
+
+    def _read(self, token: str) -> Tree | None:
+        if self._key is None:
+            return None
+        claims = self._verified.get(token)
+        if claims is None:
+            claims = verify_token(token, self._key)
+            if claims is not None:
+                if len(self._verified) >= _MAX_CACHED_TOKENS:
+                    self._verified.clear()
+                self._verified[token] = claims
+        return claims
+
+    def _is_current(self, claims: Tree) -> bool:
+        not_before, expires = claims.get("nbf"), claims.get("exp")
+        now = self._state.now()
+        if not isinstance(not_before, int) or not isinstance(expires, int):
+            return False
+        # Tolerates a clock that was set back a little since the token was issued.
+        return not_before <= (now + timedelta(seconds=60)).timestamp() and now.timestamp() < expires
+
+    def _exists(self, plural: str, namespace: str, wanted: Tree) -> bool:
+        served, reader = self._state.catalog.find("", "v1", plural), self._state.reader
+        if served is None or reader is None or not wanted.get("name"):
+            return False
+        item = reader.get_nowait(served.key(namespace, str(wanted["name"])))
+        if item is None:
+            return False
+        tree: Tree = decode_tree(item.value)
+        return tree["metadata"].get("uid") == wanted.get("uid") and not is_deleting(tree)
+
+    async def _signing_key(self) -> bytes:
+        if self._state.reader is None:
+            problem = "service account tokens need a storage with non-blocking reads"
+            raise ServerFailed(f"{problem}, which the storage of this server does not have")
+        if self._key is None:
+            key = secrets.token_bytes(32)
+            try:
+                await self._state.storage.put(SIGNING_KEY_PATH, _encode_key(key), expected=0)
+            except Mismatch:  # another request created the key at the same time
+                await self.load()
+            else:
+                self._key = key
+        assert self._key is not None
+        return self._key
 
 
 def sign_token(claims: dict[str, Any], key: bytes) -> str:
-    """The claims as a token that nobody can make, or change, without the key."""
-    signed = _HEADER + b"." + _packed(msgspec.json.encode(claims))
-    return (signed + b"." + _packed(_signature(signed, key))).decode("ascii")
+    """The claims as a JSON Web Token signed with the key."""
+    signed = _HEADER + b"." + _base64url(msgspec.json.encode(claims))
+    return (signed + b"." + _base64url(_signature(signed, key))).decode("ascii")
 
 
-def read_token(token: str, key: bytes) -> dict[str, Any] | None:
-    """The claims of a token that was signed with this key; None for anything else."""
-    if len(token) > _LONGEST or not token.isascii():
+def verify_token(token: str, key: bytes) -> dict[str, Any] | None:
+    """The claims of a token that was signed with this key; None for any other text."""
+    if len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
         return None
     signed, _, signature = token.encode("ascii").rpartition(b".")
     header, _, payload = signed.partition(b".")
-    if header != _HEADER or not hmac.compare_digest(_packed(_signature(signed, key)), signature):
+    if header != _HEADER or not hmac.compare_digest(_base64url(_signature(signed, key)), signature):
         return None
     try:
         claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))
@@ -58,133 +174,24 @@ def _signature(signed: bytes, key: bytes) -> bytes:
     return hmac.digest(key, signed, hashlib.sha256)
 
 
-def _packed(data: bytes) -> bytes:
+def _base64url(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-AUDIENCE: Final = "https://kubernetes.default.svc"
-KEY: Final = "/levelset/secrets/token-signing"
-_KUBERNETES: Final = "kubernetes.io"
-_PREFIX: Final = "authentication.kubernetes.io/"
-_BOUND: Final = {"node": "nodes", "pod": "pods", "secret": "secrets"}
-_MOST_KNOWN: Final = 1024
-
-
-class Accounts:
-    """Signs tokens, and tells whose they are. The secret is in the store, out of the reach of every request."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._key: bytes | None = None
-        # Tokens whose signature was found good; whether they still count is asked every time.
-        self._known: dict[str, Tree] = {}
-
-    async def load(self) -> None:
-        """Takes in the secret of a server that ran on this store before."""
-        item = await self._world.storage.get(KEY)
-        if item is not None:
-            self._key = _read_key(item.value)
-
-    async def sign(self, account: Tree, *, audiences: list[str], expires: datetime, bound: Tree | None) -> str:
-        """A token for the account until then; `bound` is the object that it ends with, if there is one."""
-        namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
-        now = int(self._world.now().timestamp())
-        about: Tree = {"namespace": namespace, "serviceaccount": {"name": name, "uid": account["metadata"]["uid"]}}
-        if bound is not None:
-            kind = str(bound["kind"]).lower()
-            about[kind] = {"name": bound["metadata"]["name"], "uid": bound["metadata"]["uid"]}
-        claims = {
-            "aud": audiences,
-            "exp": int(expires.timestamp()),
-            "iat": now,
-            "iss": AUDIENCE,
-            "jti": secrets.token_hex(16),
-            _KUBERNETES: about,
-            "nbf": now,
-            "sub": f"system:serviceaccount:{namespace}:{name}",
-        }
-        return sign_token(claims, await self._secret())
-
-    def caller(self, token: str, audiences: tuple[str, ...] = (AUDIENCE,)) -> Caller | None:
-        """Whose token this is; None if it is nobody's, not for any of these audiences, over, or of an account gone."""
-        claims = self._read(token)
-        if claims is None or not self._is_current(claims) or not set(audiences) & set(items(claims, "aud")):
-            return None
-        about = part(claims, _KUBERNETES)
-        namespace, account = about.get("namespace"), part(about, "serviceaccount")
-        if not self._is_there("serviceaccounts", str(namespace), account):
-            return None
-        extra: dict[str, tuple[str, ...]] = {f"{_PREFIX}credential-id": (f"JTI={claims.get('jti')}",)}
-        for kind, plural in _BOUND.items():
-            found = part(about, kind)
-            if found:
-                if not self._is_there(plural, "" if kind == "node" else str(namespace), found):
-                    return None
-                extra |= {f"{_PREFIX}{kind}-{word}": (str(found.get(word)),) for word in ("name", "uid")}
-        return account_caller(str(namespace), str(account["name"]), str(account["uid"]), tuple(sorted(extra.items())))
-
-    def audiences(self, token: str) -> list[str]:
-        """Whom a token of ours is meant for."""
-        claims = self._read(token)
-        return [] if claims is None else [str(one) for one in items(claims, "aud")]
-
-    def _read(self, token: str) -> Tree | None:
-        if self._key is None:
-            return None
-        claims = self._known.get(token)
-        if claims is None:
-            claims = read_token(token, self._key)
-            if claims is not None:
-                if len(self._known) >= _MOST_KNOWN:
-                    self._known.clear()
-                self._known[token] = claims
-        return claims
-
-    def _is_current(self, claims: Tree) -> bool:
-        begins, ends = claims.get("nbf"), claims.get("exp")
-        now = self._world.now()
-        if not isinstance(begins, int) or not isinstance(ends, int):
-            return False
-        # A clock that was set back a little since the token was made is no reason to refuse it.
-        return begins <= (now + timedelta(seconds=60)).timestamp() and now.timestamp() < ends
-
-    def _is_there(self, plural: str, namespace: str, wanted: Tree) -> bool:
-        served, reader = self._world.catalog.find("", "v1", plural), self._world.reader
-        if served is None or reader is None or not wanted.get("name"):
-            return False
-        item = reader.get_nowait(served.key(namespace, str(wanted["name"])))
-        if item is None:
-            return False
-        tree: Tree = decode_tree(item.value)
-        return tree["metadata"].get("uid") == wanted.get("uid") and not is_deleting(tree)
-
-    async def _secret(self) -> bytes:
-        if self._world.reader is None:
-            raise ServerFailed("tokens need a storage that can be read at once; this server's cannot")
-        if self._key is None:
-            made = secrets.token_bytes(32)
-            try:
-                await self._world.storage.put(KEY, _write_key(made), expected=0)
-            except Mismatch:  # somebody else asked for the first token at the same time
-                await self.load()
-            else:
-                self._key = made
-        assert self._key is not None
-        return self._key
-
-
-def _write_key(key: bytes) -> bytes:
+def _encode_key(key: bytes) -> bytes:
     metadata = {"name": "token-signing"}
     tree = {"apiVersion": "levelset/v1", "kind": "SigningKey", "metadata": metadata}
     return encode_tree({**tree, "key": base64.b64encode(key).decode("ascii")})
 
 
-def _read_key(value: bytes) -> bytes:
+def _decode_key(value: bytes) -> bytes:
     tree: Any = decode_tree(value)
     try:
         key = base64.b64decode(tree["key"], validate=True)
     except (KeyError, TypeError, binascii.Error, ValueError):
         key = b""
     if len(key) < 32:
-        raise ServerFailed(f"the secret under {KEY} is damaged: remove it, and all tokens of service accounts with it")
+        raise ServerFailed(
+            f"the signing key at {SIGNING_KEY_PATH} is damaged: delete it, which invalidates all service account tokens"
+        )
     return key

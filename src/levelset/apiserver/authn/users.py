@@ -1,17 +1,17 @@
-"""Who may be asking: a user with the groups it is in, and the names that mean something to every server."""
+"""Users: the identity that a request is authenticated as, and the user and group names that Kubernetes reserves."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 __all__ = [
+    "ADMIN",
     "ANONYMOUS",
     "AUTHENTICATED",
     "MASTERS",
-    "OWNER",
     "UNAUTHENTICATED",
-    "Caller",
-    "account_caller",
-    "account_groups",
+    "User",
+    "service_account_groups",
+    "service_account_user",
     "user_info",
 ]
 
@@ -21,46 +21,47 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """The one who sent a request: a user name and the groups it is in."""
+class User:
+    """The authenticated user of a request: its name, groups, uid and extra attributes."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """More about the user, for those who decide by it; each name with its values."""
-    by: "Caller | None" = field(default=None, compare=False)
-    """Who really sent it, and speaks for this one; None if they are the same."""
+    """Further attributes for authorizers, each name with its values."""
+    impersonated_by: "User | None" = field(default=None, compare=False)
+    """The user whose credentials the request carried, if this user is impersonated; otherwise None."""
     is_master: bool = field(init=False, compare=False, repr=False)
-    """Whether the caller may do everything; worked out once, for it is asked at every request."""
+    """Whether the user is in `system:masters` and may do everything; computed once, since every request checks it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_master", MASTERS in self.groups)
 
 
-OWNER: Final = Caller("levelset-admin", (MASTERS, AUTHENTICATED))
-ANONYMOUS: Final = Caller("system:anonymous", (UNAUTHENTICATED,))
+ADMIN: Final = User("levelset-admin", (MASTERS, AUTHENTICATED))
+"""The user of the server's own admin token."""
+ANONYMOUS: Final = User("system:anonymous", (UNAUTHENTICATED,))
 
 
-def account_caller(
+def service_account_user(
     namespace: str, name: str, uid: str = "", extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-) -> Caller:
-    """A service account as a caller."""
-    groups = (*account_groups(namespace), AUTHENTICATED)
-    return Caller(f"system:serviceaccount:{namespace}:{name}", groups, uid, extra)
+) -> User:
+    """The user that a service account is authenticated as."""
+    groups = (*service_account_groups(namespace), AUTHENTICATED)
+    return User(f"system:serviceaccount:{namespace}:{name}", groups, uid, extra)
 
 
-def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups that every service account of a namespace is in."""
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of every service account of a namespace."""
     return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
-def user_info(caller: Caller) -> dict[str, object]:
-    """The caller as `UserInfo`, as reviews and logs show it."""
-    tree: dict[str, object] = {"username": caller.name}
-    if caller.uid:
-        tree["uid"] = caller.uid
-    tree["groups"] = list(caller.groups)
-    if caller.extra:
-        tree["extra"] = {name: list(values) for name, values in caller.extra}
+def user_info(user: User) -> dict[str, object]:
+    """The user as the `UserInfo` of admission reviews, token reviews and audit events."""
+    tree: dict[str, object] = {"username": user.name}
+    if user.uid:
+        tree["uid"] = user.uid
+    tree["groups"] = list(user.groups)
+    if user.extra:
+        tree["extra"] = {name: list(values) for name, values in user.extra}
     return tree

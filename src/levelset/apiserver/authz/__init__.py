@@ -1,3 +1,3 @@
-"""Authorization: RBAC, escalation checks, bootstrap roles and access reviews."""
+"""Authorization: RBAC, privilege escalation checks and access reviews."""
 
 __all__: list[str] = []

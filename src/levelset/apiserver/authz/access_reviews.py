@@ -1,126 +1,126 @@
-"""Reviews: questions in the form of objects, answered and never stored ("may I?", "who am I?", "whose token is this?").
+"""Access reviews: TokenReview, SubjectAccessReview and the self-subject reviews, which are evaluated and never stored.
 
-Without roles the answers are short: whoever is let in as a master may do everything, and everybody else nothing.
+Without RBAC the members of `system:masters` may do everything and all other users nothing.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from levelset.apiserver.authn.request_attributes import Attempt
+from levelset.apiserver.authn.request_attributes import RequestAttributes
 from levelset.apiserver.authn.service_account_tokens import AUDIENCE
-from levelset.apiserver.authn.users import MASTERS, Caller, user_info
-from levelset.apiserver.authz.rbac import Decision, Rule
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.authn.users import MASTERS, User, user_info
+from levelset.apiserver.authz.rbac import Decision, PolicyRule
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.wire import status_errors
 from levelset.errors import BadRequest, Cause
 
-__all__ = ["answer_review", "is_review"]
+__all__ = ["evaluate_review", "is_review"]
 
-LARGEST: Final = 128 * 1024
-"""The body of a review: everybody may ask, and nobody's question is that long."""
-REASON: Final = "members of system:masters may do everything"
-EVERYTHING: Final[Object] = {
+MAX_REVIEW_BYTES: Final = 128 * 1024
+"""The largest body of a review: every authenticated user may send one, and none needs more."""
+MASTERS_REASON: Final = "members of system:masters may do everything"
+ALL_RULES: Final[Object] = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "incomplete": False,
 }
-NOTHING: Final[Object] = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
-_RESOURCE_WORDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
+NO_RULES: Final[Object] = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+_RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
 def is_review(served: ServedResource) -> bool:
-    """Whether objects of this kind are answered rather than stored."""
+    """Whether objects of this kind are evaluated rather than stored."""
     return served.verbs == ("create",)
 
 
-def answer_review(world: World, served: ServedResource, tree: Object, caller: Caller) -> Object:
-    """The review with its answer in the status; it has been decoded by its schema, and belongs to this call.
+def evaluate_review(state: ServerState, served: ServedResource, tree: Object, user: User) -> Object:
+    """The review with its result in the status; `tree` was decoded by its schema and is not shared.
 
-    Raises Invalid for a question that makes no sense, and BadRequest for one that lacks what it is about.
+    Raises Invalid for a contradictory or incomplete spec, and BadRequest for a rules review without a namespace.
     """
     causes = _check(served, tree)
     if causes:
-        raise status_errors.invalid(served, part(tree, "metadata").get("name") or "", causes)
-    answer = ANSWERS.get(served.kind)
-    status = {} if answer is None else answer(world, tree, caller)
-    return {**tree, "metadata": {**part(tree, "metadata"), "creationTimestamp": None}, "status": status}
+        raise status_errors.invalid(served, map_member(tree, "metadata").get("name") or "", causes)
+    evaluate = EVALUATORS.get(served.kind)
+    status = {} if evaluate is None else evaluate(state, tree, user)
+    return {**tree, "metadata": {**map_member(tree, "metadata"), "creationTimestamp": None}, "status": status}
 
 
-def _own_access(world: World, tree: Object, caller: Caller) -> Object:
-    return _told(_decide(world, caller, tree))
+def _self_access(state: ServerState, tree: Object, user: User) -> Object:
+    return _access_status(_decide(state, user, tree))
 
 
-def _access(world: World, tree: Object, _caller: Caller) -> Object:
-    spec = part(tree, "spec")
-    extra = tuple((name, tuple(values)) for name, values in sorted(part(spec, "extra").items()))
-    subject = Caller(spec.get("user") or "", tuple(items(spec, "groups")), spec.get("uid") or "", extra)
-    return _told(_decide(world, subject, tree))
+def _subject_access(state: ServerState, tree: Object, _user: User) -> Object:
+    spec = map_member(tree, "spec")
+    extra = tuple((name, tuple(values)) for name, values in sorted(map_member(spec, "extra").items()))
+    subject = User(spec.get("user") or "", tuple(list_member(spec, "groups")), spec.get("uid") or "", extra)
+    return _access_status(_decide(state, subject, tree))
 
 
-def _decide(world: World, caller: Caller, tree: Object) -> Decision:
-    if world.rbac is not None:
-        return world.rbac.decide(caller, _asked(part(tree, "spec")))
-    return Decision(True, REASON) if MASTERS in caller.groups else Decision(False)
+def _decide(state: ServerState, user: User, tree: Object) -> Decision:
+    if state.rbac is not None:
+        return state.rbac.decide(user, _reviewed_attributes(map_member(tree, "spec")))
+    return Decision(True, MASTERS_REASON) if MASTERS in user.groups else Decision(False)
 
 
-def _asked(spec: Object) -> Attempt:
+def _reviewed_attributes(spec: Object) -> RequestAttributes:
     path = spec.get("nonResourceAttributes")
     if path is not None:
-        return Attempt(path.get("verb") or "", path=path.get("path") or "")
-    asked = part(spec, "resourceAttributes")
+        return RequestAttributes(path.get("verb") or "", path=path.get("path") or "")
+    resource = map_member(spec, "resourceAttributes")
     words = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Attempt(*(asked.get(word) or "" for word in words))
+    return RequestAttributes(*(resource.get(word) or "" for word in words))
 
 
-def _told(decision: Decision) -> Object:
+def _access_status(decision: Decision) -> Object:
     reason = {"reason": decision.reason} if decision.reason else {}
     return {"allowed": decision.allowed, **reason}
 
 
-def _own_rules(world: World, tree: Object, caller: Caller) -> Object:
-    namespace = part(tree, "spec").get("namespace") or ""
-    if caller.is_master:
-        return EVERYTHING
-    if world.rbac is None:
-        return NOTHING
+def _self_rules(state: ServerState, tree: Object, user: User) -> Object:
+    namespace = map_member(tree, "spec").get("namespace") or ""
+    if user.is_master:
+        return ALL_RULES
+    if state.rbac is None:
+        return NO_RULES
     if not namespace:
         raise BadRequest("no namespace on request")
-    grants = world.rbac.grants(caller, namespace)
+    grants = state.rbac.grants(user, namespace)
     rules = [one.rule for one in grants.grants]
-    problem = {"evaluationError": ", ".join(grants.problems)} if grants.problems else {}
+    error = {"evaluationError": ", ".join(grants.errors)} if grants.errors else {}
     return {
-        "resourceRules": [_shown(rule, _RESOURCE_WORDS) for rule in rules if not rule.paths],
-        "nonResourceRules": [_shown(rule, ("verbs", "nonResourceURLs")) for rule in rules if rule.paths],
-        "incomplete": bool(problem),
-        **problem,
+        "resourceRules": [_rule_tree(rule, _RESOURCE_FIELDS) for rule in rules if not rule.paths],
+        "nonResourceRules": [_rule_tree(rule, ("verbs", "nonResourceURLs")) for rule in rules if rule.paths],
+        "incomplete": bool(error),
+        **error,
     }
 
 
-def _shown(rule: Rule, words: tuple[str, ...]) -> Object:
+def _rule_tree(rule: PolicyRule, words: tuple[str, ...]) -> Object:
     return {word: rule.tree[word] for word in words if rule.tree.get(word)}
 
 
-def _own_self(_world: World, _tree: Object, caller: Caller) -> Object:
-    return {"userInfo": user_info(caller)}
+def _self_user(_state: ServerState, _tree: Object, user: User) -> Object:
+    return {"userInfo": user_info(user)}
 
 
-def _token(world: World, tree: Object, _caller: Caller) -> Object:
-    """Whose token this is, as if it had come with a request; for which of the audiences, if any are named."""
-    spec = part(tree, "spec")
-    token, wanted = spec.get("token"), items(spec, "audiences")
-    if not token or world.access is None:
+def _token_review(state: ServerState, tree: Object, _user: User) -> Object:
+    """Authenticates the token as a request would, for the audiences of the spec if it names any."""
+    spec = map_member(tree, "spec")
+    token, audiences = spec.get("token"), list_member(spec, "audiences")
+    if not token or state.authenticator is None:
         return {"authenticated": False}
-    accounts = world.accounts
-    own = accounts.audiences(token) if accounts is not None else []
-    if accounts is not None and own:
-        found = accounts.caller(token, tuple(wanted) or (AUDIENCE,))
-        shared = [one for one in own if one in (wanted or [AUDIENCE])]
+    service_accounts = state.service_account_tokens
+    own = service_accounts.audiences(token) if service_accounts is not None else []
+    if service_accounts is not None and own:
+        found = service_accounts.authenticate(token, tuple(audiences) or (AUDIENCE,))
+        shared = [one for one in own if one in (audiences or [AUDIENCE])]
     else:
-        # The tokens of people are for this server alone.
-        found = world.access.token_caller(token) if not wanted or AUDIENCE in wanted else None
+        # The tokens of the token file have one audience: this server.
+        found = state.authenticator.authenticate_token(token) if not audiences or AUDIENCE in audiences else None
         shared = [AUDIENCE]
     if found is None:
         return {"authenticated": False, "error": "invalid bearer token"}
@@ -130,36 +130,36 @@ def _token(world: World, tree: Object, _caller: Caller) -> Object:
 def _check(served: ServedResource, tree: Object) -> list[Cause]:
     if not served.kind.endswith("AccessReview"):
         return []
-    spec = part(tree, "spec")
-    asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    spec = map_member(tree, "spec")
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     causes: list[Cause] = []
-    if asked is not None and path is not None:
+    if resource is not None and path is not None:
         problem = "cannot be specified in combination with resourceAttributes"
         causes.append(field_errors.invalid("spec.nonResourceAttributes", path, problem))
-    if asked is None and path is None:
+    if resource is None and path is None:
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         causes.append(field_errors.invalid("spec.resourceAttributes", None, problem))
     if served.kind != "SelfSubjectAccessReview" and not spec.get("user") and not spec.get("groups"):
         causes.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
-    return causes + (_check_local(tree, asked, path) if served.kind.startswith("Local") else [])
+    return causes + (_check_local(tree, resource, path) if served.kind.startswith("Local") else [])
 
 
-def _check_local(tree: Object, asked: Any, path: Any) -> list[Cause]:
-    namespace = part(tree, "metadata").get("namespace") or ""
+def _check_local(tree: Object, resource: Any, path: Any) -> list[Cause]:
+    namespace = map_member(tree, "metadata").get("namespace") or ""
     causes: list[Cause] = []
-    if asked is not None and (asked.get("namespace") or "") != namespace:
-        given = asked.get("namespace") or ""
+    if resource is not None and (resource.get("namespace") or "") != namespace:
+        given = resource.get("namespace") or ""
         causes.append(field_errors.invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
     if path is not None:
         causes.append(field_errors.invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
     return causes
 
 
-ANSWERS: Final[dict[str, Callable[[World, Object, Caller], Object]]] = {
-    "LocalSubjectAccessReview": _access,
-    "SelfSubjectAccessReview": _own_access,
-    "SelfSubjectReview": _own_self,
-    "SelfSubjectRulesReview": _own_rules,
-    "SubjectAccessReview": _access,
-    "TokenReview": _token,
+EVALUATORS: Final[dict[str, Callable[[ServerState, Object, User], Object]]] = {
+    "LocalSubjectAccessReview": _subject_access,
+    "SelfSubjectAccessReview": _self_access,
+    "SelfSubjectReview": _self_user,
+    "SelfSubjectRulesReview": _self_rules,
+    "SubjectAccessReview": _subject_access,
+    "TokenReview": _token_review,
 }

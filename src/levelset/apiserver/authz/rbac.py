@@ -1,10 +1,8 @@
-"""Who may do what: roles and bindings as they are stored, in an index that every committed write keeps up to date.
+"""RBAC: decides what a user may do by the stored roles and bindings.
 
-The index hears of a write before the writer has its answer, so that a right that was taken away is gone for the next
-request. What a caller may do in a place is put together when it is first asked for, and forgotten with the next change
-of any role or binding.
-
-What some rules allow: pure sets, made once for a caller and a place, and asked in microseconds.
+`RbacAuthorizer` indexes roles and bindings and is notified of a write before the writer gets its response, so a revoked
+permission is gone for the next request. The grants of a user in a namespace are collected at the first request and
+cached until any role or binding changes; a decision from the cache takes microseconds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,32 +10,51 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from levelset.apiserver.authn.request_attributes import Attempt, forbidden_attempt, quoted
-from levelset.apiserver.authn.users import Caller
+from levelset.apiserver.authn.request_attributes import RequestAttributes, forbidden_error, quoted
+from levelset.apiserver.authn.users import User
 from levelset.apiserver.registry.storage_codec import served_tree
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 
-__all__ = ["GROUP", "NOTHING", "VERSION", "Binding", "Decision", "Grant", "Grants", "Rbac", "Rule", "read_rule"]
+__all__ = [
+    "GROUP",
+    "NO_GRANTS",
+    "VERSION",
+    "Binding",
+    "Decision",
+    "Grant",
+    "Grants",
+    "PolicyRule",
+    "RbacAuthorizer",
+    "read_rule",
+]
 
-_MOST_DECISIONS: Final = 1024
+GROUP: Final = "rbac.authorization.k8s.io"
+VERSION: Final = "v1"
+_ROLES: Final = ("roles", "clusterroles")
+_BINDINGS: Final = ("rolebindings", "clusterrolebindings")
+_MAX_CACHED_GRANTS: Final = 4096
+_MAX_CACHED_DECISIONS: Final = 1024
+
+_NamespacedName = tuple[str, str]
+"""Namespace and name; the namespace of a cluster-scoped object is empty."""
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """One rule of a role: these verbs on these resources of these groups, or on these paths."""
+class PolicyRule(msgspec.Struct, frozen=True):
+    """One rule of a role: verbs on resources of API groups, or on non-resource URLs."""
 
     verbs: frozenset[str]
     groups: frozenset[str]
     resources: frozenset[str]
     names: frozenset[str]
-    """The only objects that are meant; all if it is empty."""
+    """The `resourceNames`; empty means all objects."""
     paths: tuple[str, ...]
     tree: Tree
-    """The rule as it is written in its role."""
+    """The rule as written in its role."""
 
     def covers(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether it is about this verb and resource, whatever the name."""
+        """Whether the rule covers the verb and resource, without regard to `names`."""
         if not (verb in self.verbs or "*" in self.verbs) or not (group in self.groups or "*" in self.groups):
             return False
         resources = self.resources
@@ -48,63 +65,64 @@ class Rule(msgspec.Struct, frozen=True):
         return f"{resource}/{subresource}" in resources or f"*/{subresource}" in resources
 
     def covers_path(self, verb: str, path: str) -> bool:
-        """Whether it is about this verb and path; a star at the end of a path stands for whatever follows."""
+        """Whether the rule covers the verb and non-resource URL; a trailing star matches any suffix."""
         if not (verb in self.verbs or "*" in self.verbs):
             return False
         return any(one == path or (one.endswith("*") and path.startswith(one.rstrip("*"))) for one in self.paths)
 
 
 class Grant(NamedTuple):
-    """A rule, and the binding that gives it to somebody."""
+    """A rule with the binding that grants it."""
 
-    rule: Rule
+    rule: PolicyRule
     source: str
+    """The binding as kube-apiserver describes it in the reason of a decision."""
 
 
 class Grants:
-    """All that somebody may do in one namespace, or in the whole cluster.
+    """All grants of a user in one namespace, or in the whole cluster.
 
-    What the rules say about a verb and a resource is worked out once and kept: True, False, or the names it is for.
+    The decision about a verb and a resource is computed once and cached: True, False, or the allowed object names.
     """
 
-    __slots__ = ("_known", "grants", "problems")
+    __slots__ = ("_decisions", "errors", "grants")
 
-    def __init__(self, grants: Sequence[Grant] = (), problems: Sequence[str] = ()) -> None:
+    def __init__(self, grants: Sequence[Grant] = (), errors: Sequence[str] = ()) -> None:
         self.grants = tuple(grants)
-        self.problems = tuple(problems)
-        """What was bound and could not be found, in words."""
-        self._known: dict[tuple[str, str, str, str], bool | frozenset[str]] = {}
+        self.errors = tuple(errors)
+        """Bound roles that do not exist, as messages."""
+        self._decisions: dict[tuple[str, str, str, str], bool | frozenset[str]] = {}
 
-    def allows(self, attempt: Attempt) -> bool:
-        """Whether any rule allows it."""
-        if not attempt.resource:
-            return any(one.rule.covers_path(attempt.verb, attempt.path) for one in self.grants)
-        found = self.names(attempt.verb, attempt.group, attempt.resource, attempt.subresource)
-        return found if isinstance(found, bool) else attempt.name in found
+    def allows(self, attributes: RequestAttributes) -> bool:
+        """Whether any rule allows the request."""
+        if not attributes.resource:
+            return any(one.rule.covers_path(attributes.verb, attributes.path) for one in self.grants)
+        found = self.allowed_names(attributes.verb, attributes.group, attributes.resource, attributes.subresource)
+        return found if isinstance(found, bool) else attributes.name in found
 
-    def names(self, verb: str, group: str, resource: str, subresource: str = "") -> bool | frozenset[str]:
-        """Which objects the verb may be used on: all (True), none (False), or these."""
+    def allowed_names(self, verb: str, group: str, resource: str, subresource: str = "") -> bool | frozenset[str]:
+        """The objects that the verb is allowed on: all (True), none (False), or those with these names."""
         key = (verb, group, resource, subresource)
-        found = self._known.get(key)
+        found = self._decisions.get(key)
         if found is None:
-            if len(self._known) >= _MOST_DECISIONS:  # somebody asks about made-up resources
-                self._known.clear()
-            found = self._known[key] = self._work_out(key)
+            if len(self._decisions) >= _MAX_CACHED_DECISIONS:  # unknown resources must not grow the cache
+                self._decisions.clear()
+            found = self._decisions[key] = self._decide(key)
         return found
 
-    def source(self, attempt: Attempt) -> str:
-        """The binding that allows it; an empty text if none does."""
+    def source(self, attributes: RequestAttributes) -> str:
+        """The binding that allows the request; empty if none does."""
         for rule, source in self.grants:
-            if not attempt.resource:
-                if rule.covers_path(attempt.verb, attempt.path):
+            if not attributes.resource:
+                if rule.covers_path(attributes.verb, attributes.path):
                     return source
-            elif rule.covers(attempt.verb, attempt.group, attempt.resource, attempt.subresource) and (
-                not rule.names or attempt.name in rule.names
+            elif rule.covers(attributes.verb, attributes.group, attributes.resource, attributes.subresource) and (
+                not rule.names or attributes.name in rule.names
             ):
                 return source
         return ""
 
-    def _work_out(self, key: tuple[str, str, str, str]) -> bool | frozenset[str]:
+    def _decide(self, key: tuple[str, str, str, str]) -> bool | frozenset[str]:
         names: set[str] = set()
         for rule, _ in self.grants:
             if rule.covers(*key):
@@ -114,126 +132,118 @@ class Grants:
         return frozenset(names) if names else False
 
 
-NOTHING: Final = Grants()
+NO_GRANTS: Final = Grants()
 
 
-def read_rule(tree: Any) -> Rule:
-    """The rule in a role, which was checked when it was stored."""
-    return Rule(
-        _texts(items(tree, "verbs")),
-        _texts(items(tree, "apiGroups")),
-        _texts(items(tree, "resources")),
-        _texts(items(tree, "resourceNames")),
-        tuple(one for one in items(tree, "nonResourceURLs") if isinstance(one, str)),
+def read_rule(tree: Any) -> PolicyRule:
+    """Reads a rule of a stored role; values of other types are ignored."""
+    return PolicyRule(
+        _strings(list_member(tree, "verbs")),
+        _strings(list_member(tree, "apiGroups")),
+        _strings(list_member(tree, "resources")),
+        _strings(list_member(tree, "resourceNames")),
+        tuple(one for one in list_member(tree, "nonResourceURLs") if isinstance(one, str)),
         tree,
     )
 
 
-def _texts(found: Iterable[Any]) -> frozenset[str]:
+def _strings(found: Iterable[Any]) -> frozenset[str]:
     return frozenset(one for one in found if isinstance(one, str))
 
 
-GROUP: Final = "rbac.authorization.k8s.io"
-VERSION: Final = "v1"
-_ROLES: Final = ("roles", "clusterroles")
-_BINDINGS: Final = ("rolebindings", "clusterrolebindings")
-_MOST_GRANTS: Final = 4096
-
-_Place = tuple[str, str]
-"""Namespace and name; the namespace of what belongs to the whole cluster is empty."""
-
-
 class Binding(msgspec.Struct, frozen=True):
-    """A binding as far as it matters: which role it gives, where, and to whom."""
+    """A RoleBinding or ClusterRoleBinding: the bound role and its subjects."""
 
-    place: _Place
+    key: _NamespacedName
     kind: str
     """`Role` or `ClusterRole`."""
     role: str
     subjects: tuple[tuple[str, str], ...]
-    """Users and groups; a service account is the user of its name."""
+    """Users and groups as (kind, name); a service account is the user of its name."""
 
 
 class Decision(NamedTuple):
-    """Whether something is allowed, and why (or why perhaps not)."""
+    """Whether a request is allowed, with the reason if there is one."""
 
     allowed: bool
     reason: str = ""
 
 
-class Rbac:
-    """Decides by roles and bindings; deny unless some rule allows. Members of `system:masters` may do everything."""
+class RbacAuthorizer:
+    """Authorizes users by roles and bindings: denied unless a rule allows it; `system:masters` may do everything."""
 
     def __init__(self) -> None:
         self.cluster_roles: dict[str, Object] = {}
-        """All ClusterRoles by name, as they are stored: look, do not touch."""
-        self._rules: dict[_Place, tuple[Rule, ...]] = {}
-        self._bindings: dict[_Place, Binding] = {}
-        self._bound: dict[tuple[str, str, str], dict[_Place, Binding]] = {}
+        """All stored ClusterRoles by name; shared, must not be modified."""
+        self._rules: dict[_NamespacedName, tuple[PolicyRule, ...]] = {}
+        self._bindings: dict[_NamespacedName, Binding] = {}
+        # By (namespace of the binding, kind and name of the subject).
+        self._bound: dict[tuple[str, str, str], dict[_NamespacedName, Binding]] = {}
+        # By (user name, groups, namespace); cleared by every write of a role or binding.
         self._grants: dict[tuple[str, tuple[str, ...], str], Grants] = {}
 
-    async def load(self, world: World) -> None:
-        """Takes in what is stored, and from then on follows every write."""
+    async def load(self, state: ServerState) -> None:
+        """Loads the stored roles and bindings, and follows every write from then on."""
         for plurals, listener in ((_ROLES, self._role_stored), (_BINDINGS, self._binding_stored)):
             for plural in plurals:
-                served = world.catalog.find(GROUP, VERSION, plural)
+                served = state.catalog.find(GROUP, VERSION, plural)
                 assert served is not None  # built in
-                world.follow(served.prefix, listener)
-                page = await world.storage.list(served.prefix)
+                state.add_resource_listener(served.prefix, listener)
+                page = await state.storage.list(served.prefix)
                 for item in page.items:
                     listener(served, None, served_tree(served, item))
 
-    def allows(self, caller: Caller, attempt: Attempt) -> bool:
-        """Whether the caller may do it."""
-        return caller.is_master or self.grants(caller, attempt.namespace).allows(attempt)
+    def allows(self, user: User, attributes: RequestAttributes) -> bool:
+        """Whether the user may do it."""
+        return user.is_master or self.grants(user, attributes.namespace).allows(attributes)
 
-    def check(self, caller: Caller, attempt: Attempt) -> None:
-        """Raises Forbidden if the caller may not do it."""
-        if not self.allows(caller, attempt):
-            raise forbidden_attempt(caller, attempt, self.decide(caller, attempt).reason)
+    def check(self, user: User, attributes: RequestAttributes) -> None:
+        """Raises Forbidden if the user may not do it."""
+        if not self.allows(user, attributes):
+            raise forbidden_error(user, attributes, self.decide(user, attributes).reason)
 
-    def decide(self, caller: Caller, attempt: Attempt) -> Decision:
-        """As `allows`, with the reason."""
-        if caller.is_master:
+    def decide(self, user: User, attributes: RequestAttributes) -> Decision:
+        """As `allows`, with the reason as kube-apiserver words it."""
+        if user.is_master:
             return Decision(True, "members of system:masters may do everything")
-        found = self.grants(caller, attempt.namespace)
-        if found.allows(attempt):
-            return Decision(True, f"RBAC: allowed by {found.source(attempt)}")
-        return Decision(False, f"RBAC: {_joined(found.problems)}" if found.problems else "")
+        found = self.grants(user, attributes.namespace)
+        if found.allows(attributes):
+            return Decision(True, f"RBAC: allowed by {found.source(attributes)}")
+        return Decision(False, f"RBAC: {_joined(found.errors)}" if found.errors else "")
 
-    def grants(self, caller: Caller, namespace: str) -> Grants:
-        """All that bindings give the caller there; what is given in the whole cluster counts everywhere."""
-        key = (caller.name, caller.groups, namespace)
+    def grants(self, user: User, namespace: str) -> Grants:
+        """The grants of the user in a namespace, those of ClusterRoleBindings included."""
+        key = (user.name, user.groups, namespace)
         found = self._grants.get(key)
         if found is None:
-            if len(self._grants) >= _MOST_GRANTS:
+            if len(self._grants) >= _MAX_CACHED_GRANTS:
                 self._grants.clear()
-            found = self._grants[key] = self._collect(caller, namespace)
+            found = self._grants[key] = self._collect(user, namespace)
         return found
 
-    def rules(self, kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
-        """The rules of a role; None if there is no such role."""
+    def rules(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...] | None:
+        """The rules of a role; None if it does not exist."""
         return self._rules.get(("" if kind == "ClusterRole" else namespace, name))
 
-    def _collect(self, caller: Caller, namespace: str) -> Grants:
+    def _collect(self, user: User, namespace: str) -> Grants:
         grants: list[Grant] = []
-        problems: dict[str, None] = {}
-        for binding, subject in self._bindings_of(caller, namespace):
-            rules = self.rules(binding.kind, binding.place[0], binding.role)
+        errors: dict[str, None] = {}  # an ordered set
+        for binding, subject in self._bindings_of(user, namespace):
+            rules = self.rules(binding.kind, binding.key[0], binding.role)
             if rules is None:
-                problems[f"{binding.kind.lower()}.{GROUP} {quoted(binding.role)} not found"] = None
+                errors[f"{binding.kind.lower()}.{GROUP} {quoted(binding.role)} not found"] = None
                 continue
-            source = _described(binding, subject)
-            cluster = not binding.place[0]
-            # Paths belong to the whole cluster: a binding in a namespace cannot give them.
+            source = _describe(binding, subject)
+            cluster = not binding.key[0]
+            # Non-resource URLs are cluster-scoped: a RoleBinding cannot grant them.
             grants += [Grant(rule, source) for rule in rules if cluster or not rule.paths]
-        return Grants(grants, tuple(problems))
+        return Grants(grants, tuple(errors))
 
-    def _bindings_of(self, caller: Caller, namespace: str) -> Iterator[tuple[Binding, tuple[str, str]]]:
-        seen: set[_Place] = set()
-        for place in ("", namespace) if namespace else ("",):
-            for subject in (("User", caller.name), *(("Group", group) for group in caller.groups)):
-                for key, binding in self._bound.get((place, *subject), {}).items():
+    def _bindings_of(self, user: User, namespace: str) -> Iterator[tuple[Binding, tuple[str, str]]]:
+        seen: set[_NamespacedName] = set()
+        for scope in ("", namespace) if namespace else ("",):
+            for subject in (("User", user.name), *(("Group", group) for group in user.groups)):
+                for key, binding in self._bound.get((scope, *subject), {}).items():
                     if key not in seen:
                         seen.add(key)
                         yield binding, subject
@@ -241,44 +251,44 @@ class Rbac:
     def _role_stored(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
         self._grants.clear()
         tree = after or before or {}
-        place = _place(tree)
+        key = _key(tree)
         if after is None:
-            self._rules.pop(place, None)
-            self._forget_cluster_role(served, place[1])
+            self._rules.pop(key, None)
+            self._remove_cluster_role(served, key[1])
         else:
-            self._rules[place] = tuple(map(read_rule, items(after, "rules")))
+            self._rules[key] = tuple(map(read_rule, list_member(after, "rules")))
             if not served.namespaced:
-                self.cluster_roles[place[1]] = after
+                self.cluster_roles[key[1]] = after
 
-    def _forget_cluster_role(self, served: ServedResource, name: str) -> None:
+    def _remove_cluster_role(self, served: ServedResource, name: str) -> None:
         if not served.namespaced:
             self.cluster_roles.pop(name, None)
 
     def _binding_stored(self, _served: ServedResource, before: Object | None, after: Object | None) -> None:
         self._grants.clear()
-        place = _place(after or before or {})
-        former = self._bindings.pop(place, None)
+        key = _key(after or before or {})
+        former = self._bindings.pop(key, None)
         for subject in () if former is None else former.subjects:
-            bound = self._bound.get((place[0], *subject), {})
-            bound.pop(place, None)
+            bound = self._bound.get((key[0], *subject), {})
+            bound.pop(key, None)
             if not bound:
-                self._bound.pop((place[0], *subject), None)
+                self._bound.pop((key[0], *subject), None)
         if after is not None:
-            binding = _read_binding(after, place)
-            self._bindings[place] = binding
+            binding = _read_binding(after, key)
+            self._bindings[key] = binding
             for subject in binding.subjects:
-                self._bound.setdefault((place[0], *subject), {})[place] = binding
+                self._bound.setdefault((key[0], *subject), {})[key] = binding
 
 
-def _place(tree: Object) -> _Place:
-    metadata = part(tree, "metadata")
+def _key(tree: Object) -> _NamespacedName:
+    metadata = map_member(tree, "metadata")
     return metadata.get("namespace") or "", metadata.get("name") or ""
 
 
-def _read_binding(tree: Object, place: _Place) -> Binding:
-    reference = part(tree, "roleRef")
-    subjects = dict.fromkeys(_subjects(items(tree, "subjects"), place[0]))
-    return Binding(place, str(reference.get("kind")), str(reference.get("name")), tuple(subjects))
+def _read_binding(tree: Object, key: _NamespacedName) -> Binding:
+    reference = map_member(tree, "roleRef")
+    subjects = dict.fromkeys(_subjects(list_member(tree, "subjects"), key[0]))
+    return Binding(key, str(reference.get("kind")), str(reference.get("name")), tuple(subjects))
 
 
 def _subjects(found: Iterable[Object], namespace: str) -> Iterator[tuple[str, str]]:
@@ -292,15 +302,15 @@ def _subjects(found: Iterable[Object], namespace: str) -> Iterator[tuple[str, st
                 yield "User", f"system:serviceaccount:{home}:{name}"
 
 
-def _described(binding: Binding, subject: tuple[str, str]) -> str:
-    namespace, name = binding.place
+def _describe(binding: Binding, subject: tuple[str, str]) -> str:
+    namespace, name = binding.key
     what = f"RoleBinding {quoted(f'{name}/{namespace}')}" if namespace else f"ClusterRoleBinding {quoted(name)}"
-    kind, who = subject
-    if kind == "User" and who.startswith("system:serviceaccount:"):
-        home, _, account = who.removeprefix("system:serviceaccount:").partition(":")
-        kind, who = "ServiceAccount", f"{account}/{home}"
-    return f"{what} of {binding.kind} {quoted(binding.role)} to {kind} {quoted(who)}"
+    kind, subject_name = subject
+    if kind == "User" and subject_name.startswith("system:serviceaccount:"):
+        home, _, account = subject_name.removeprefix("system:serviceaccount:").partition(":")
+        kind, subject_name = "ServiceAccount", f"{account}/{home}"
+    return f"{what} of {binding.kind} {quoted(binding.role)} to {kind} {quoted(subject_name)}"
 
 
-def _joined(problems: tuple[str, ...]) -> str:
-    return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+def _joined(errors: tuple[str, ...]) -> str:
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"

@@ -1,21 +1,21 @@
-"""The roles that every cluster has: written down as data, and put back into the store whenever a server starts.
+"""The default ClusterRoles and ClusterRoleBindings of every cluster, reconciled at every start of the server.
 
-`admin`, `edit` and `view` collect what is labelled for them, so that the author of a custom resource adds to them with
-a ClusterRole of three lines. A role or binding that is annotated `rbac.authorization.kubernetes.io/autoupdate: "false"`
-is left as somebody made it; the others get back what they lack, and keep what was added.
+`admin`, `edit` and `view` are aggregated roles: a ClusterRole with the label `aggregate-to-<role>` extends them. As in
+Kubernetes, auto-reconciliation adds missing rules and subjects and retains additional ones; it skips roles and bindings
+with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"`.
 """
 
 from typing import Final
 
-from levelset.apiserver.controllers.role_aggregation import collected_rules
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.controllers.role_aggregation import aggregated_rules
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 from levelset.errors import AlreadyExists
 from levelset.objects.json_tree import copy_tree
 
-__all__ = ["bootstrap_bindings", "bootstrap_roles", "restore_roles"]
+__all__ = ["bootstrap_bindings", "bootstrap_roles", "reconcile_bootstrap_roles"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
@@ -25,8 +25,8 @@ DEFAULTS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 READ: Final = ["get", "list", "watch"]
 WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
 
-# What people who work in a namespace see there, and what some of them change, by group.
-VISIBLE: Final[dict[str, str]] = {
+# The resources that `view` may read, and those that `edit` may write, by API group.
+VIEW_RESOURCES: Final[dict[str, str]] = {
     "": "bindings configmaps endpoints events limitranges namespaces namespaces/status persistentvolumeclaims"
     " persistentvolumeclaims/status pods pods/log pods/status podtemplates replicationcontrollers"
     " replicationcontrollers/scale replicationcontrollers/status resourcequotas resourcequotas/status serviceaccounts"
@@ -39,7 +39,7 @@ VISIBLE: Final[dict[str, str]] = {
     "networking.k8s.io": "ingresses ingresses/status networkpolicies",
     "policy": "poddisruptionbudgets poddisruptionbudgets/status",
 }
-CHANGEABLE: Final[dict[str, str]] = {
+EDIT_RESOURCES: Final[dict[str, str]] = {
     "": "configmaps events persistentvolumeclaims pods podtemplates replicationcontrollers replicationcontrollers/scale"
     " secrets serviceaccounts services",
     "apps": "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets"
@@ -55,15 +55,15 @@ HEALTH: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 
 
 def bootstrap_roles() -> list[Object]:
-    """The ClusterRoles, those that collect others with their rules collected."""
+    """Returns the default ClusterRoles; aggregated ones with their rules."""
     roles = [
         _role("cluster-admin", _rule(["*"], ["*"], ["*"]), {"verbs": ["*"], "nonResourceURLs": ["*"]}),
-        _role("system:aggregate-to-view", *_rules(READ, VISIBLE), collected_by="view"),
-        _role("system:aggregate-to-edit", *_edit_rules(), collected_by="edit"),
-        _role("system:aggregate-to-admin", *_admin_rules(), collected_by="admin"),
-        _collector("view", "view", collected_by="edit"),
-        _collector("edit", "edit", collected_by="admin"),
-        _collector("admin", "admin"),
+        _role("system:aggregate-to-view", *_rules(READ, VIEW_RESOURCES), aggregated_to="view"),
+        _role("system:aggregate-to-edit", *_edit_rules(), aggregated_to="edit"),
+        _role("system:aggregate-to-admin", *_admin_rules(), aggregated_to="admin"),
+        _aggregated_role("view", "view", aggregated_to="edit"),
+        _aggregated_role("edit", "edit", aggregated_to="admin"),
+        _aggregated_role("admin", "admin"),
         _role("system:basic-user", *_self_rules()),
         _role("system:discovery", {"verbs": ["get"], "nonResourceURLs": [*DISCOVERY, "/healthz", "/livez", "/readyz"]}),
         _role("system:public-info-viewer", {"verbs": ["get"], "nonResourceURLs": HEALTH}),
@@ -71,52 +71,52 @@ def bootstrap_roles() -> list[Object]:
         _role("system:auth-delegator", *_delegation_rules()),
     ]
     known = {role["metadata"]["name"]: role for role in roles}
-    for name in ("view", "edit", "admin"):  # in this order: each of them collects the one before
-        known[name]["rules"] = [copy_tree(rule) for rule in collected_rules(known[name], known)]
+    for name in ("view", "edit", "admin"):  # in this order: each of them aggregates the previous one
+        known[name]["rules"] = [copy_tree(rule) for rule in aggregated_rules(known[name], known)]
     return roles
 
 
 def bootstrap_bindings() -> list[Object]:
-    """The ClusterRoleBindings: masters may do everything, the known look around, and anybody sees the health."""
-    known, unknown = "system:authenticated", "system:unauthenticated"
+    """Returns the default ClusterRoleBindings of masters, authenticated and unauthenticated users."""
+    authenticated, unauthenticated = "system:authenticated", "system:unauthenticated"
     return [
         _binding("cluster-admin", "system:masters"),
-        _binding("system:basic-user", known),
-        _binding("system:discovery", known),
+        _binding("system:basic-user", authenticated),
+        _binding("system:discovery", authenticated),
         _binding("system:monitoring", "system:monitoring"),
-        _binding("system:public-info-viewer", known, unknown),
+        _binding("system:public-info-viewer", authenticated, unauthenticated),
     ]
 
 
-async def restore_roles(world: World) -> None:
-    """Makes the roles and bindings that are missing, and completes the others."""
-    for plural, trees, word in (
+async def reconcile_bootstrap_roles(state: ServerState) -> None:
+    """Creates the missing default roles and bindings, and adds missing rules and subjects to the others."""
+    for plural, trees, field in (
         ("clusterroles", bootstrap_roles(), "rules"),
         ("clusterrolebindings", bootstrap_bindings(), "subjects"),
     ):
-        served = world.catalog.find(GROUP, "v1", plural)
+        served = state.catalog.find(GROUP, "v1", plural)
         assert served is not None  # built in
         for tree in trees:
-            await _restore(world, served, tree, word)
+            await _reconcile(state, served, tree, field)
 
 
-async def _restore(world: World, served: ServedResource, tree: Object, word: str) -> None:
+async def _reconcile(state: ServerState, served: ServedResource, tree: Object, field: str) -> None:
     name = tree["metadata"]["name"]
-    if await create_and_update.get_item(world, served.key(None, name)) is not None:
-        await create_and_update.mutate(world, served, None, name, lambda old: _mend(old, tree, word))
+    if await create_and_update.get_item(state, served.key(None, name)) is not None:
+        await create_and_update.mutate(state, served, None, name, lambda old: _with_missing(old, tree, field))
         return
     try:
-        await create_and_update.create(world, served, None, tree)
+        await create_and_update.create(state, served, None, tree)
     except AlreadyExists:
         return
 
 
-def _mend(old: Object, wanted: Object, word: str) -> Object | None:
-    annotations = part(old["metadata"], "annotations")
+def _with_missing(old: Object, wanted: Object, field: str) -> Object | None:
+    annotations = map_member(old["metadata"], "annotations")
     if annotations.get(AUTOUPDATE) == "false":
         return None
-    missing = [one for one in items(wanted, word) if one not in items(old, word)]
-    return {**old, word: [*items(old, word), *missing]} if missing else None
+    missing = [one for one in list_member(wanted, field) if one not in list_member(old, field)]
+    return {**old, field: [*list_member(old, field), *missing]} if missing else None
 
 
 def _rules(verbs: list[str], resources: dict[str, str]) -> list[Object]:
@@ -129,7 +129,7 @@ def _rule(verbs: list[str], groups: list[str], resources: list[str]) -> Object:
 
 def _edit_rules() -> list[Object]:
     return [
-        *_rules(WRITE, CHANGEABLE),
+        *_rules(WRITE, EDIT_RESOURCES),
         _rule(READ, [""], ["secrets"]),
         _rule(READ, ["coordination.k8s.io"], ["leases"]),
         _rule(["impersonate"], [""], ["serviceaccounts"]),
@@ -159,15 +159,15 @@ def _delegation_rules() -> list[Object]:
     ]
 
 
-def _role(name: str, *rules: Object, collected_by: str = "") -> Object:
-    labels = {**DEFAULTS, f"{LABEL}{collected_by}": "true"} if collected_by else dict(DEFAULTS)
+def _role(name: str, *rules: Object, aggregated_to: str = "") -> Object:
+    labels = {**DEFAULTS, f"{LABEL}{aggregated_to}": "true"} if aggregated_to else dict(DEFAULTS)
     return {**_head("ClusterRole", name, labels), "rules": list(rules)}
 
 
-def _collector(name: str, collects: str, *, collected_by: str = "") -> Object:
-    selector = {"matchLabels": {f"{LABEL}{collects}": "true"}}
+def _aggregated_role(name: str, aggregates: str, *, aggregated_to: str = "") -> Object:
+    selector = {"matchLabels": {f"{LABEL}{aggregates}": "true"}}
     rule = {"aggregationRule": {"clusterRoleSelectors": [selector]}}
-    return {**_role(name, collected_by=collected_by), **rule}
+    return {**_role(name, aggregated_to=aggregated_to), **rule}
 
 
 def _binding(role: str, *groups: str) -> Object:

@@ -1,87 +1,87 @@
-"""Events are forgotten after a while: an hour after they were last written, as in Kubernetes."""
+"""The TTL of events: deletes an event one hour after its last write, as kube-apiserver does (`--event-ttl`)."""
 
 import asyncio
 from typing import Any, Final
 
-from levelset.apiserver.controllers.key_queue import Worker
-from levelset.apiserver.resources.object_location import Spot, spot_of
+from levelset.apiserver.controllers.key_queue import KeyQueue
+from levelset.apiserver.resources.object_location import ObjectLocation, location_of
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import delete
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.errors import BadTime, NotFound
 from levelset.objects import decode_tree, parse_time
 
-__all__ = ["EventExpiry"]
+__all__ = ["EventExpiryController"]
 
-_HOUR: Final = 3600.0
+_DEFAULT_TTL_SECONDS: Final = 3600.0
 
 
-class EventExpiry:
-    """Deletes events `after` seconds by the loop's clock; a write to an event gives it the whole time again."""
+class EventExpiryController:
+    """Deletes events `ttl` seconds after their last write, by the clock of the event loop."""
 
-    def __init__(self, world: World, *, after: float = _HOUR) -> None:
-        self._world = world
-        self._after = after
-        # In the order of their deadlines: each write moves its event to the end.
-        self._deadlines: dict[Spot, float] = {}
+    def __init__(self, state: ServerState, *, ttl: float = _DEFAULT_TTL_SECONDS) -> None:
+        self._state = state
+        self._ttl = ttl
+        # Ordered by deadline: a write moves its event to the end.
+        self._deadlines: dict[ObjectLocation, float] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self.worker: Worker[Spot] = Worker("expiry of events", self._expire)
+        self.queue: KeyQueue[ObjectLocation] = KeyQueue("event expiry", self._expire)
 
     async def start(self) -> None:
-        """Takes up the events that are there, by their age, and begins to listen."""
-        served = self._world.catalog.find("", "v1", "events")
+        """Schedules the stored events by their age, listens to writes, and starts the queue."""
+        served = self._state.catalog.find("", "v1", "events")
         assert served is not None  # built in
-        now, loop = self._world.now(), asyncio.get_running_loop()
-        page = await self._world.storage.list(served.prefix)
-        found: list[tuple[float, Spot]] = []
+        now, loop = self._state.now(), asyncio.get_running_loop()
+        page = await self._state.storage.list(served.prefix)
+        found: list[tuple[float, ObjectLocation]] = []
         for item in page.items:
             tree = decode_tree(item.value)
             age = _age(tree["metadata"].get("creationTimestamp"), now)
-            found.append((loop.time() + max(0.0, self._after - age), spot_of(served, tree)))
-        for deadline, spot in sorted(found, key=lambda one: one[0]):
-            self._deadlines[spot] = deadline
-        self._world.follow(served.prefix, self._stored)
-        self.worker.start()
-        self._arm()
+            found.append((loop.time() + max(0.0, self._ttl - age), location_of(served, tree)))
+        for deadline, location in sorted(found, key=lambda one: one[0]):
+            self._deadlines[location] = deadline
+        self._state.add_resource_listener(served.prefix, self._on_write)
+        self.queue.start()
+        self._set_timer()
 
     async def stop(self) -> None:
-        """Ends the task and the timer."""
+        """Stops the queue and the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        await self.worker.stop()
+        await self.queue.stop()
 
-    def _stored(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
+    def _on_write(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
         tree = before if after is None else after
         if tree is None:
             return
-        spot = spot_of(served, tree)
-        self._deadlines.pop(spot, None)
+        location = location_of(served, tree)
+        self._deadlines.pop(location, None)
         if after is not None:
-            self._deadlines[spot] = asyncio.get_running_loop().time() + self._after
+            self._deadlines[location] = asyncio.get_running_loop().time() + self._ttl
         if self._timer is None:
-            self._arm()
+            self._set_timer()
 
-    def _arm(self) -> None:
+    def _set_timer(self) -> None:
         """Sets the timer to the earliest deadline."""
         first = next(iter(self._deadlines.values()), None)
-        self._timer = None if first is None else asyncio.get_running_loop().call_at(first, self._due)
+        self._timer = None if first is None else asyncio.get_running_loop().call_at(first, self._enqueue_expired)
 
-    def _due(self) -> None:
+    def _enqueue_expired(self) -> None:
         now = asyncio.get_running_loop().time()
-        for spot, deadline in tuple(self._deadlines.items()):
+        for location, deadline in tuple(self._deadlines.items()):
             if deadline > now:
                 break
-            del self._deadlines[spot]
-            self.worker.add(spot)
-        self._arm()
+            del self._deadlines[location]
+            self.queue.add(location)
+        self._set_timer()
 
-    async def _expire(self, spot: Spot) -> None:
-        if spot in self._deadlines:
-            return  # written again meanwhile
+    async def _expire(self, location: ObjectLocation) -> None:
+        if location in self._deadlines:
+            return  # written again since
         try:
-            await delete.delete(self._world, spot.served, spot.namespace, spot.name, DeleteOptions())
+            await delete.delete(self._state, location.served, location.namespace, location.name, DeleteOptions())
         except NotFound:
             return
 

@@ -1,10 +1,9 @@
-"""The garbage collector: objects go when their last owner goes, in the way that the owner's deletion asked for.
+"""The garbage collector: deletes dependents of deleted owners, with background, foreground or orphan propagation.
 
-It is told of every write and looks only at what that concerns. An object is judged by its owners as they are in the
-store at that moment: one that is there is solid, one whose deletion waits for its dependents is waiting, and one that
-is not there, or is another object of the same name, is dangling.
-
-Says why an object went whose owner is there, but in another namespace, where it cannot own it.
+It listens to every write and enqueues only the affected objects. An owner is *solid* if it exists, *waiting* if its
+foreground deletion waits for its dependents, and *dangling* if it does not exist, or another object has its name. As in
+kube-controller-manager, an object with only dangling owners is deleted; if an owner exists in another namespace, a
+Warning event says so.
 """
 
 from collections import OrderedDict
@@ -15,104 +14,37 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver.controllers.key_queue import Worker
+from levelset.apiserver.controllers.key_queue import KeyQueue
 from levelset.apiserver.registry import conversion_webhook
-from levelset.apiserver.registry.metadata import is_deleting, time_text
-from levelset.apiserver.registry.owner_index import OwnerIndex, owner_uids, references
-from levelset.apiserver.registry.storage_codec import served_tree, with_version
+from levelset.apiserver.registry.metadata import format_timestamp, is_deleting
+from levelset.apiserver.registry.owner_index import OwnerIndex, owner_references, owner_uids
+from levelset.apiserver.registry.storage_codec import served_tree, set_resource_version
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.object_location import Spot, spot_of, stored_kind, stored_kinds
+from levelset.apiserver.resources.object_location import (
+    ObjectLocation,
+    location_of,
+    storage_version_of,
+    stored_resources,
+)
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update, delete
 from levelset.apiserver.wire.request_options import DeleteOptions, Propagation
 from levelset.errors import ApiError, BadName, NotFound
 from levelset.objects import decode_tree, parse_api_version
 from levelset.storage import Item
 
-__all__ = ["FOREGROUND", "ORPHAN", "GarbageCollector", "owner_kind", "warn_wrong_namespace"]
+__all__ = ["FOREGROUND", "ORPHAN", "GarbageCollector", "owner_resource", "warn_wrong_namespace"]
+
 
 _COMPONENT: Final = "garbage-collector-controller"
-
-
-async def warn_wrong_namespace(world: World, spot: Spot, tree: Object, ref: Object) -> None:
-    """Writes a Warning event about an object whose owner lives in another namespace; nothing if it lives nowhere."""
-    if spot.namespace is None or not await _lives_elsewhere(world, spot.namespace, ref):
-        return
-    events = world.catalog.find("", "v1", "events")
-    if events is None:
-        return
-    metadata, now = tree["metadata"], time_text(world.now())
-    message = (
-        f"ownerRef [{ref.get('apiVersion')}/{ref.get('kind')}, namespace: {spot.namespace}, name: {ref.get('name')}"
-    )
-    event: Object = {
-        "metadata": {"generateName": f"{spot.name[:200]}.", "namespace": spot.namespace},
-        "involvedObject": {
-            "apiVersion": spot.served.api_version,
-            "kind": spot.served.kind,
-            "namespace": spot.namespace,
-            "name": spot.name,
-            "uid": metadata.get("uid", ""),
-        },
-        "reason": "OwnerRefInvalidNamespace",
-        "message": f"{message}, uid: {ref.get('uid')}] does not exist in namespace {spot.namespace!r}",
-        "type": "Warning",
-        "source": {"component": _COMPONENT},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }
-    try:
-        await create_and_update.create(world, events, spot.namespace, event)
-    except ApiError:
-        return  # the namespace goes too; nobody will miss the event
-
-
-async def _lives_elsewhere(world: World, namespace: str, ref: Object) -> bool:
-    group, version = parse_api_version(str(ref.get("apiVersion") or ""))
-    kind = str(ref.get("kind") or "")
-    served = world.catalog.by_gvk(group, version, kind) or world.catalog.kinds(group, kind)
-    uid = str(ref.get("uid") or "")
-    if served is None or not served.namespaced or not uid:
-        return False
-    sought = uid.encode()
-    page = await world.storage.list(served.prefix)
-    return any(
-        sought in item.value and decode_tree(item.value)["metadata"].get("uid") == uid
-        for item in page.items
-        if not item.key.startswith(served.prefix_in(namespace))
-    )
-
-
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-_REMEMBERED: Final = 10_000
+_MAX_REMOVED_OWNERS: Final = 10_000
+_parse_version: Final = lru_cache(maxsize=256)(parse_api_version)  # there are few kinds of owners
 
 
-class _Head(msgspec.Struct, frozen=True, gc=False):
-    """As much of a stored object as the collector looks at; the rest is passed over unread."""
-
-    metadata: Object
-
-
-class _OwnerMetadata(msgspec.Struct, frozen=True, gc=False):
-    uid: Any = None
-    deletionTimestamp: Any = None  # noqa: N815  # the name of the wire
-
-
-class _Owner(msgspec.Struct, frozen=True, gc=False):
-    """What decides at once whether an owner is there."""
-
-    metadata: _OwnerMetadata
-
-
-_read_head: Final = msgspec.json.Decoder(_Head).decode
-_read_owner: Final = msgspec.json.Decoder(_Owner).decode
-_parse_version: Final = lru_cache(maxsize=256)(parse_api_version)  # many dependents have few kinds of owners
-
-
-class _Verdict(Enum):
+class _OwnerState(Enum):
     SOLID = auto()
     WAITING = auto()
     DANGLING = auto()
@@ -120,147 +52,147 @@ class _Verdict(Enum):
 
 
 class GarbageCollector:
-    """Deletes dependents, lets owners go that wait for them, and takes references away from orphans."""
+    """Deletes dependents, finishes foreground deletions of owners, and removes owner references from orphans."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._index = OwnerIndex()
-        self._foreground: dict[str, Spot] = {}
-        """Owners, by uid, whose deletion waits for their dependents."""
-        self._gone: OrderedDict[str, bool] = OrderedDict()
-        """Owners that were seen to go, by uid, and whether they were in a namespace; their kind may be gone too."""
-        self._undecided: dict[Spot, None] = {}
-        """Dependents of kinds that are not served; looked at again when the catalog changes."""
-        self.worker: Worker[Spot] = Worker("garbage collector", self._act)
+        self._foreground: dict[str, ObjectLocation] = {}
+        """Owners whose foreground deletion waits for their dependents, by uid."""
+        self._removed_owners: OrderedDict[str, bool] = OrderedDict()
+        """Recently removed owners by uid, and whether they were namespaced; their kind may be gone too."""
+        self._unknown_owner_kind: dict[ObjectLocation, None] = {}
+        """Dependents of owners whose kind is not served; enqueued again when the catalog changes."""
+        self.queue: KeyQueue[ObjectLocation] = KeyQueue("garbage collector", self._reconcile)
 
     async def start(self) -> None:
-        """Reads who owns whom, begins to listen, and looks at everything that has owners."""
-        self._world.listeners.append(self._stored)
-        self._world.catalog.listen(self._on_catalog)
-        for served in stored_kinds(self._world.catalog):
-            page = await self._world.storage.list(served.prefix)
+        """Listens to writes, indexes all owner references, and enqueues the objects that have them."""
+        self._state.listeners.append(self._on_write)
+        self._state.catalog.listen(self._on_catalog)
+        for served in stored_resources(self._state.catalog):
+            page = await self._state.storage.list(served.prefix)
             for item in page.items:
                 if b'"ownerReferences"' in item.value or b'"deletionTimestamp"' in item.value:
-                    self._stored(served, None, decode_tree(item.value))
-        self.worker.start()
+                    self._on_write(served, None, decode_tree(item.value))
+        self.queue.start()
 
     async def stop(self) -> None:
-        """Ends the task."""
-        await self.worker.stop()
+        """Stops the queue."""
+        await self.queue.stop()
 
-    def _stored(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
-        if served.awaits:
-            # A webhook that does not answer must not keep the collector from everything else.
-            served = stored_kind(self._world.catalog, served)
+    def _on_write(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
+        if served.converts_by_webhook:
+            # A conversion webhook that does not respond must not block garbage collection.
+            served = storage_version_of(self._state.catalog, served)
         if after is None:
             if before is not None:
-                self._removed(served, before)
+                self._on_remove(served, before)
             return
         metadata = after["metadata"]
         if "ownerReferences" in metadata or (before is not None and "ownerReferences" in before["metadata"]):
-            self._owned(served, before, after)
+            self._on_owner_references(served, before, after)
         if "deletionTimestamp" in metadata and "finalizers" in metadata:
-            self._marked(served, after)
+            self._on_deletion_marked(served, after)
 
-    def _removed(self, served: ServedResource, tree: Object) -> None:
+    def _on_remove(self, served: ServedResource, tree: Object) -> None:
         uid = tree["metadata"].get("uid", "")
         self._foreground.pop(uid, None)
-        refs = references(tree)
+        refs = owner_references(tree)
         if refs:
-            spot = spot_of(served, tree)
-            self._index.set(spot, ())
-            self._undecided.pop(spot, None)
-            self._ask_owners(owner_uids(refs))
+            location = location_of(served, tree)
+            self._index.set(location, ())
+            self._unknown_owner_kind.pop(location, None)
+            self._enqueue_waiting_owners(owner_uids(refs))
         if self._index.has_dependents(uid):
             self._remember(uid, namespaced=served.namespaced)
             for dependent in self._index.dependents(uid):
-                self.worker.add(dependent)
+                self.queue.add(dependent)
 
-    def _owned(self, served: ServedResource, before: Object | None, after: Object) -> None:
-        new = references(after)
-        old = [] if before is None else references(before)
+    def _on_owner_references(self, served: ServedResource, before: Object | None, after: Object) -> None:
+        new = owner_references(after)
+        old = [] if before is None else owner_references(before)
         if before is not None and old == new:
             return
-        spot = spot_of(served, after)
-        self._index.set(spot, owner_uids(new))
+        location = location_of(served, after)
+        self._index.set(location, owner_uids(new))
         if self._foreground:
-            self._ask_owners(owner_uids([*old, *new]))
-        if new and ("deletionTimestamp" in after["metadata"] or not self._is_solid(spot, new)):
-            self.worker.add(spot)
+            self._enqueue_waiting_owners(owner_uids([*old, *new]))
+        if new and ("deletionTimestamp" in after["metadata"] or not self._is_solid(location, new)):
+            self.queue.add(location)
 
-    def _is_solid(self, spot: Spot, refs: list[Object]) -> bool:
-        """Whether all owners of an object are there, if that can be told at once: then there is nothing to do for it.
+    def _is_solid(self, location: ObjectLocation, refs: list[Object]) -> bool:
+        """Whether all owners of an object certainly exist, so that it need not be enqueued after this write.
 
-        Nor will there be later, as far as this write goes: what becomes of an owner has its dependents looked at.
+        Later changes of an owner enqueue its dependents.
         """
-        reader = self._world.reader
+        reader = self._state.reader
         if reader is None:
             return False
         for ref in refs:
-            owner, uid = owner_kind(self._world.catalog, ref), ref.get("uid")
-            if owner is None or uid in self._gone:
+            owner, uid = owner_resource(self._state.catalog, ref), ref.get("uid")
+            if owner is None or uid in self._removed_owners:
                 return False
-            if owner.namespaced and spot.namespace is None:
-                continue  # as `_verdict` has it
-            item = reader.get_nowait(owner.key(spot.namespace, str(ref.get("name") or "")))
-            if item is None or not _is_there(item, uid):
+            if owner.namespaced and location.namespace is None:
+                continue  # as in `_owner_state`
+            item = reader.get_nowait(owner.key(location.namespace, str(ref.get("name") or "")))
+            if item is None or not _is_solid_owner(item, uid):
                 return False
         return True
 
-    def _marked(self, served: ServedResource, tree: Object) -> None:
+    def _on_deletion_marked(self, served: ServedResource, tree: Object) -> None:
         finalizers = tree["metadata"]["finalizers"]
         if FOREGROUND in finalizers:
-            self._foreground[tree["metadata"].get("uid", "")] = spot_of(served, tree)
-            self.worker.add(spot_of(served, tree))
+            self._foreground[tree["metadata"].get("uid", "")] = location_of(served, tree)
+            self.queue.add(location_of(served, tree))
         elif ORPHAN in finalizers:
-            self.worker.add(spot_of(served, tree))
+            self.queue.add(location_of(served, tree))
 
-    def _ask_owners(self, uids: tuple[str, ...]) -> None:
-        """Looks again at owners that wait for their dependents."""
+    def _enqueue_waiting_owners(self, uids: tuple[str, ...]) -> None:
+        """Enqueues those of these owners that wait for their dependents."""
         for uid in uids:
             owner = self._foreground.get(uid)
             if owner is not None:
-                self.worker.add(owner)
+                self.queue.add(owner)
 
     def _on_catalog(self, _: tuple[ServedResource, ...], added: tuple[ServedResource, ...]) -> None:
         if added:
-            undecided, self._undecided = self._undecided, {}
-            for spot in undecided:
-                self.worker.add(spot)
+            pending, self._unknown_owner_kind = self._unknown_owner_kind, {}
+            for location in pending:
+                self.queue.add(location)
 
     def _remember(self, uid: str, *, namespaced: bool) -> None:
-        self._gone[uid] = namespaced
-        if len(self._gone) > _REMEMBERED:
-            self._gone.popitem(last=False)
+        self._removed_owners[uid] = namespaced
+        if len(self._removed_owners) > _MAX_REMOVED_OWNERS:
+            self._removed_owners.popitem(last=False)
 
-    async def _act(self, spot: Spot) -> None:
-        tree = await self._read(spot)
+    async def _reconcile(self, location: ObjectLocation) -> None:
+        tree = await self._read(location)
         if tree is None:
             return
         if not is_deleting(tree):
-            await self._judge(spot, tree)
+            await self._collect_unless_owned(location, tree)
             return
         finalizers = tree["metadata"].get("finalizers") or ()
         if ORPHAN in finalizers:
-            await self._orphan(spot, tree)
+            await self._orphan(location, tree)
         elif FOREGROUND in finalizers:
-            await self._let_go(spot, tree)
+            await self._finish_foreground(location, tree)
 
-    async def _read(self, spot: Spot) -> Object | None:
-        item = await create_and_update.get_item(self._world, spot.key)
-        if item is not None and spot.served.awaits:
-            await conversion_webhook.convert(spot.served, [item])
-        return None if item is None else _with_metadata(spot.served, item)
+    async def _read(self, location: ObjectLocation) -> Object | None:
+        item = await create_and_update.get_item(self._state, location.key)
+        if item is not None and location.served.converts_by_webhook:
+            await conversion_webhook.convert_items(location.served, [item])
+        return None if item is None else _with_metadata(location.served, item)
 
-    async def _orphan(self, spot: Spot, tree: Object) -> None:
-        """Takes the reference away from all dependents, and then the finalizer from the owner."""
+    async def _orphan(self, location: ObjectLocation, tree: Object) -> None:
+        """Removes the owner reference from all dependents, and then the orphan finalizer from the owner."""
         uid = tree["metadata"]["uid"]
         for dependent in self._index.dependents(uid):
             await self._change(dependent, lambda one: _without_owners(one, {uid}))
-        await self._change(spot, lambda one: _without_finalizer(one, uid, ORPHAN))
+        await self._change(location, lambda one: _without_finalizer(one, uid, ORPHAN))
 
-    async def _let_go(self, spot: Spot, tree: Object) -> None:
-        """Lets an owner go if no dependent blocks it; has the others looked at."""
+    async def _finish_foreground(self, location: ObjectLocation, tree: Object) -> None:
+        """Removes the foreground finalizer if no dependent blocks the owner; enqueues the others for deletion."""
         uid = tree["metadata"]["uid"]
         is_blocked = False
         for dependent in self._index.dependents(uid):
@@ -269,95 +201,170 @@ class GarbageCollector:
                 self._index.set(dependent, ())
                 continue
             if not is_deleting(found):
-                self.worker.add(dependent)
+                self.queue.add(dependent)
             is_blocked = is_blocked or any(
-                ref.get("uid") == uid and ref.get("blockOwnerDeletion") is True for ref in references(found)
+                ref.get("uid") == uid and ref.get("blockOwnerDeletion") is True for ref in owner_references(found)
             )
         if not is_blocked:
-            await self._change(spot, lambda one: _without_finalizer(one, uid, FOREGROUND))
+            await self._change(location, lambda one: _without_finalizer(one, uid, FOREGROUND))
 
-    async def _judge(self, spot: Spot, tree: Object) -> None:
-        """Deletes an object that nobody owns any more, or takes references away that lead nowhere."""
-        verdicts: dict[str, _Verdict] = {}
+    async def _collect_unless_owned(self, location: ObjectLocation, tree: Object) -> None:
+        """Deletes an object without solid owners; if it has some, removes the references to the others."""
+        states: dict[str, _OwnerState] = {}
         is_solid = True
-        for ref in references(tree):
-            verdict = verdicts[ref.get("uid", "")] = await self._verdict(spot, ref)
-            is_solid = is_solid and verdict is _Verdict.SOLID
-        if is_solid:  # all but always; the hash of a verdict, which a set needs, takes longer than all of this
+        for ref in owner_references(tree):
+            state = states[ref.get("uid", "")] = await self._owner_state(location, ref)
+            is_solid = is_solid and state is _OwnerState.SOLID
+        if is_solid:  # almost always; hashing enum members for a set would take longer than all of this
             return
-        found = set(verdicts.values())
-        if _Verdict.UNKNOWN in found:
-            self._undecided[spot] = None
+        found = set(states.values())
+        if _OwnerState.UNKNOWN in found:
+            self._unknown_owner_kind[location] = None
             return
-        if _Verdict.SOLID in found:
-            lost = {uid for uid, verdict in verdicts.items() if verdict is not _Verdict.SOLID}
-            await self._change(spot, lambda one: _without_owners(one, lost))
+        if _OwnerState.SOLID in found:
+            absent = {uid for uid, state in states.items() if state is not _OwnerState.SOLID}
+            await self._change(location, lambda one: _without_owners(one, absent))
             return
-        for ref in references(tree):
-            if verdicts[ref.get("uid", "")] is _Verdict.DANGLING and ref.get("uid") not in self._gone:
-                await warn_wrong_namespace(self._world, spot, tree, ref)
-        await self._delete(spot, tree, waiting=_Verdict.WAITING in found)
+        for ref in owner_references(tree):
+            if states[ref.get("uid", "")] is _OwnerState.DANGLING and ref.get("uid") not in self._removed_owners:
+                await warn_wrong_namespace(self._state, location, tree, ref)
+        await self._delete(location, tree, waiting=_OwnerState.WAITING in found)
 
-    async def _verdict(self, spot: Spot, ref: Object) -> _Verdict:
-        owner = owner_kind(self._world.catalog, ref)
-        is_namespaced = self._gone.get(str(ref.get("uid"))) if owner is None else owner.namespaced
-        if is_namespaced and spot.namespace is None:
-            return _Verdict.SOLID  # nobody can tell in which namespace it should be: better left alone
-        if ref.get("uid") in self._gone:
-            return _Verdict.DANGLING
+    async def _owner_state(self, location: ObjectLocation, ref: Object) -> _OwnerState:
+        owner = owner_resource(self._state.catalog, ref)
+        is_namespaced = self._removed_owners.get(str(ref.get("uid"))) if owner is None else owner.namespaced
+        if is_namespaced and location.namespace is None:
+            return _OwnerState.SOLID  # the namespace of such an owner is undefined: leave the object alone
+        if ref.get("uid") in self._removed_owners:
+            return _OwnerState.DANGLING
         if owner is None:
-            return _Verdict.UNKNOWN
-        item = await create_and_update.get_item(self._world, owner.key(spot.namespace, str(ref.get("name") or "")))
+            return _OwnerState.UNKNOWN
+        item = await create_and_update.get_item(self._state, owner.key(location.namespace, str(ref.get("name") or "")))
         metadata: Any = {} if item is None else _read_head(item.value).metadata
         if metadata.get("uid") != ref.get("uid"):
-            return _Verdict.DANGLING
+            return _OwnerState.DANGLING
         waits = metadata.get("deletionTimestamp") and FOREGROUND in (metadata.get("finalizers") or ())
-        return _Verdict.WAITING if waits else _Verdict.SOLID
+        return _OwnerState.WAITING if waits else _OwnerState.SOLID
 
-    async def _delete(self, spot: Spot, tree: Object, *, waiting: bool) -> None:
+    async def _delete(self, location: ObjectLocation, tree: Object, *, waiting: bool) -> None:
         uid = tree["metadata"]["uid"]
         propagation = _propagation(tree)
         if waiting and self._index.has_dependents(uid):
             propagation = "Foreground"
-            waiting_too = set(self._foreground.values())
-            if any(dependent in waiting_too for dependent in self._index.dependents(uid)):
-                # A ring of owners: none of them could ever be the first to go.
-                await self._change(spot, _without_blocks)
+            waiting_owners = set(self._foreground.values())
+            if any(dependent in waiting_owners for dependent in self._index.dependents(uid)):
+                # A cycle of owners: each would wait for the other indefinitely, so stop blocking.
+                await self._change(location, _without_blocking)
         try:
             await delete.delete(
-                self._world, spot.served, spot.namespace, spot.name, DeleteOptions(uid=uid, propagation=propagation)
+                self._state,
+                location.served,
+                location.namespace,
+                location.name,
+                DeleteOptions(uid=uid, propagation=propagation),
             )
         except NotFound:
             return
 
-    async def _change(self, spot: Spot, change: Callable[[Object], Object | None]) -> None:
-        await create_and_update.mutate(self._world, spot.served, spot.namespace, spot.name, change)
+    async def _change(self, location: ObjectLocation, change: Callable[[Object], Object | None]) -> None:
+        await create_and_update.mutate(self._state, location.served, location.namespace, location.name, change)
 
 
-def _is_there(item: Item, uid: Any) -> bool:
-    """Whether this is the object with this uid, and its deletion has not begun."""
-    try:
-        found = _read_owner(item.value).metadata
-    except msgspec.MsgspecError:  # not for a listener to complain about
-        return False
-    return found.uid == uid and not found.deletionTimestamp
-
-
-def _with_metadata(served: ServedResource, item: Item) -> Object:
-    """The object as far as its metadata goes; conversions may change that, and then it is all of the object."""
-    if served.convert is not None or served.from_stored is not None:
-        return served_tree(served, item)
-    return with_version({"metadata": _read_head(item.value).metadata}, item.revision)
-
-
-def owner_kind(catalog: Catalog, ref: Object) -> ServedResource | None:
-    """The resource that an owner reference speaks of; None if it is not served."""
+def owner_resource(catalog: Catalog, ref: Object) -> ServedResource | None:
+    """Returns the resource of an owner reference; None if it is not served."""
     try:
         group, version = _parse_version(str(ref.get("apiVersion") or ""))
     except BadName:
         return None
     kind = str(ref.get("kind") or "")
     return catalog.by_gvk(group, version, kind) or catalog.kinds(group, kind)
+
+
+async def warn_wrong_namespace(state: ServerState, location: ObjectLocation, tree: Object, ref: Object) -> None:
+    """Creates a Warning event for an object whose owner exists, but in another namespace."""
+    if location.namespace is None or not await _exists_in_another_namespace(state, location.namespace, ref):
+        return
+    events = state.catalog.find("", "v1", "events")
+    if events is None:
+        return
+    metadata, now = tree["metadata"], format_timestamp(state.now())
+    message = (
+        f"ownerRef [{ref.get('apiVersion')}/{ref.get('kind')}, namespace: {location.namespace}, name: {ref.get('name')}"
+    )
+    event: Object = {
+        "metadata": {"generateName": f"{location.name[:200]}.", "namespace": location.namespace},
+        "involvedObject": {
+            "apiVersion": location.served.api_version,
+            "kind": location.served.kind,
+            "namespace": location.namespace,
+            "name": location.name,
+            "uid": metadata.get("uid", ""),
+        },
+        "reason": "OwnerRefInvalidNamespace",
+        "message": f"{message}, uid: {ref.get('uid')}] does not exist in namespace {location.namespace!r}",
+        "type": "Warning",
+        "source": {"component": _COMPONENT},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+    try:
+        await create_and_update.create(state, events, location.namespace, event)
+    except ApiError:
+        return  # the namespace is terminating too: the event is dispensable
+
+
+async def _exists_in_another_namespace(state: ServerState, namespace: str, ref: Object) -> bool:
+    group, version = parse_api_version(str(ref.get("apiVersion") or ""))
+    kind = str(ref.get("kind") or "")
+    served = state.catalog.by_gvk(group, version, kind) or state.catalog.kinds(group, kind)
+    uid = str(ref.get("uid") or "")
+    if served is None or not served.namespaced or not uid:
+        return False
+    sought = uid.encode()
+    page = await state.storage.list(served.prefix)
+    return any(
+        sought in item.value and decode_tree(item.value)["metadata"].get("uid") == uid
+        for item in page.items
+        if not item.key.startswith(served.prefix_in(namespace))
+    )
+
+
+class _Head(msgspec.Struct, frozen=True, gc=False):
+    """The decoded part of a stored object; msgspec skips the rest."""
+
+    metadata: Object
+
+
+class _OwnerMetadata(msgspec.Struct, frozen=True, gc=False):
+    uid: Any = None
+    deletionTimestamp: Any = None  # noqa: N815  # the JSON name
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    """The part of an owner that decides whether it is solid."""
+
+    metadata: _OwnerMetadata
+
+
+_read_head: Final = msgspec.json.Decoder(_Head).decode
+_read_owner: Final = msgspec.json.Decoder(_Owner).decode
+
+
+def _is_solid_owner(item: Item, uid: Any) -> bool:
+    """Whether the stored object has this uid and is not being deleted."""
+    try:
+        found = _read_owner(item.value).metadata
+    except msgspec.MsgspecError:  # a listener must not raise
+        return False
+    return found.uid == uid and not found.deletionTimestamp
+
+
+def _with_metadata(served: ServedResource, item: Item) -> Object:
+    """Returns the object with only its metadata; the whole object if a conversion may change the metadata."""
+    if served.convert is not None or served.from_stored is not None:
+        return served_tree(served, item)
+    return set_resource_version({"metadata": _read_head(item.value).metadata}, item.revision)
 
 
 def _propagation(tree: Object) -> Propagation:
@@ -368,12 +375,12 @@ def _propagation(tree: Object) -> Propagation:
 
 
 def _without_owners(tree: Object, uids: set[str]) -> Object | None:
-    refs = references(tree)
-    kept = [ref for ref in refs if ref.get("uid") not in uids]
-    if len(kept) == len(refs):
+    refs = owner_references(tree)
+    remaining = [ref for ref in refs if ref.get("uid") not in uids]
+    if len(remaining) == len(refs):
         return None
-    tree["metadata"]["ownerReferences"] = kept
-    if not kept:
+    tree["metadata"]["ownerReferences"] = remaining
+    if not remaining:
         del tree["metadata"]["ownerReferences"]
     return tree
 
@@ -389,8 +396,8 @@ def _without_finalizer(tree: Object, uid: str, finalizer: str) -> Object | None:
     return tree
 
 
-def _without_blocks(tree: Object) -> Object | None:
-    blocking = [ref for ref in references(tree) if ref.get("blockOwnerDeletion")]
+def _without_blocking(tree: Object) -> Object | None:
+    blocking = [ref for ref in owner_references(tree) if ref.get("blockOwnerDeletion")]
     for ref in blocking:
         ref["blockOwnerDeletion"] = False
     return tree if blocking else None

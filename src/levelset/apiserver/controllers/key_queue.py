@@ -1,4 +1,4 @@
-"""A queue of keys and the task that works it off: what runs inside the server besides answering requests."""
+"""The work queue of the server's own controllers: a queue of keys and the task that processes it."""
 
 import asyncio
 import logging
@@ -7,26 +7,26 @@ from typing import Final, Generic, TypeVar
 
 from levelset.errors import Conflict
 
-__all__ = ["Worker"]
+__all__ = ["KeyQueue"]
 
 log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
 
-_FIRST_DELAY: Final = 0.05
-_LONGEST_DELAY: Final = 30.0
+_MIN_DELAY_SECONDS: Final = 0.05
+_MAX_DELAY_SECONDS: Final = 30.0
 
 
-class Worker(Generic[Key]):
-    """Does something for every key that is added, one at a time and in order; a key waits in the queue only once.
+class KeyQueue(Generic[Key]):
+    """Processes every added key, one at a time and in order; a key is in the queue at most once.
 
-    A key whose work fails comes again after a growing while. `wait_idle` returns when there is nothing left to do now;
-    what waits for its next try does not count.
+    A key whose processing fails is retried with exponential backoff, from 50 ms to 30 s. `wait_idle` does not wait for
+    keys that are backing off.
     """
 
-    def __init__(self, name: str, act: Callable[[Key], Awaitable[None]]) -> None:
+    def __init__(self, name: str, process: Callable[[Key], Awaitable[None]]) -> None:
         self._name = name
-        self._act = act
+        self._process = process
         self._queue: dict[Key, None] = {}
         self._failures: dict[Key, int] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
@@ -37,22 +37,22 @@ class Worker(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way and nothing waits."""
+        """Whether no key is queued or being processed."""
         return self._idle.is_set()
 
     def add(self, key: Key) -> None:
-        """Has the key worked on soon, even if it is being worked on now."""
+        """Enqueues the key, also if it is being processed now."""
         self._queue[key] = None
         self._idle.clear()
         self._wake.set()
 
     def start(self) -> None:
-        """Begins to work; what was added before is not lost."""
+        """Starts the task; keys that were added before are processed."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=self._name)
 
     async def stop(self) -> None:
-        """Ends the task; what is under way is cancelled at its next wait."""
+        """Cancels the task and all pending retries."""
         for timer in self._retries.values():
             timer.cancel()
         self._retries.clear()
@@ -62,7 +62,7 @@ class Worker(Generic[Key]):
             await asyncio.gather(task, return_exceptions=True)
 
     async def wait_idle(self) -> None:
-        """Waits until there is nothing left to do."""
+        """Waits until no key is queued or being processed."""
         await self._idle.wait()
 
     async def _run(self) -> None:
@@ -71,18 +71,18 @@ class Worker(Generic[Key]):
                 key = next(iter(self._queue))
                 del self._queue[key]
                 await self._attempt(key)
-                await asyncio.sleep(0)  # a long queue must not hold up those who make requests
+                await asyncio.sleep(0)  # a long queue must not starve requests
             self._idle.set()
             self._wake.clear()
             await self._wake.wait()
 
     async def _attempt(self, key: Key) -> None:
         try:
-            await self._act(key)
+            await self._process(key)
         except Conflict:
             self._retry(key)
         except Exception:
-            log.exception("background work failed and is tried again", extra={"worker": self._name, "key": str(key)})
+            log.exception("reconcile failed, will retry", extra={"queue": self._name, "key": str(key)})
             self._retry(key)
         else:
             self._failures.pop(key, None)
@@ -90,12 +90,12 @@ class Worker(Generic[Key]):
     def _retry(self, key: Key) -> None:
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(_FIRST_DELAY * 2.0 ** min(failures, 20), _LONGEST_DELAY)
+        delay = min(_MIN_DELAY_SECONDS * 2.0 ** min(failures, 20), _MAX_DELAY_SECONDS)
         earlier = self._retries.pop(key, None)
         if earlier is not None:
             earlier.cancel()
-        self._retries[key] = asyncio.get_running_loop().call_later(delay, self._come_again, key)
+        self._retries[key] = asyncio.get_running_loop().call_later(delay, self._requeue, key)
 
-    def _come_again(self, key: Key) -> None:
+    def _requeue(self, key: Key) -> None:
         self._retries.pop(key, None)
         self.add(key)

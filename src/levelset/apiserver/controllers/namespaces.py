@@ -1,128 +1,129 @@
-"""The life of namespaces: some are there from the start, and one that is deleted takes its contents with it.
+"""The namespace controller: creates the system namespaces, and deletes the contents of a terminating namespace.
 
-A namespace that is being deleted takes no new objects. Its contents are deleted, each by its own rules; when the last
-one is gone, the finalizer in its spec goes, and with it the namespace. Until then its conditions say what it waits for.
+A terminating namespace accepts no new objects. Its contents are deleted, each by the rules of its kind; when the last
+object is gone, the finalizer in its spec is removed, and with it the namespace. Until then its conditions say what is
+left.
 """
 
 from collections import Counter
 from datetime import datetime
 from typing import Final
 
-from levelset.apiserver.controllers.key_queue import Worker
-from levelset.apiserver.registry.metadata import is_deleting, time_text
-from levelset.apiserver.resources.object_location import stored_kinds
+from levelset.apiserver.controllers.key_queue import KeyQueue
+from levelset.apiserver.registry.metadata import format_timestamp, is_deleting
+from levelset.apiserver.resources.object_location import stored_resources
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update, delete
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.errors import AlreadyExists, Conflict, NotFound
 from levelset.objects import decode_tree
 
-__all__ = ["ALWAYS_THERE", "Namespaces"]
+__all__ = ["SYSTEM_NAMESPACES", "NamespaceController"]
 
-ALWAYS_THERE: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _FINALIZER: Final = "kubernetes"
 _OPTIONS: Final = DeleteOptions(grace_seconds=0, propagation="Background")
 
 
-class Namespaces:
-    """Clears namespaces that are being deleted, as soon as that begins and whenever something in them changes."""
+class NamespaceController:
+    """Deletes the contents of terminating namespaces, again whenever something in them changes."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._terminating: set[str] = set()
-        self.worker: Worker[str] = Worker("namespaces", self._clear)
+        self.queue: KeyQueue[str] = KeyQueue("namespaces", self._reconcile)
 
     async def start(self) -> None:
-        """Makes the namespaces that are always there, takes up deletions that are under way, and begins to listen."""
+        """Creates the system namespaces, listens to writes, and resumes pending deletions."""
         served = self._kind()
-        self._world.follow(served.prefix, self._stored)
-        for name in ALWAYS_THERE:
-            if await create_and_update.get_item(self._world, served.key(None, name)) is None:
-                await self._make(served, name)
-        page = await self._world.storage.list(served.prefix)
+        self._state.add_resource_listener(served.prefix, self._on_write)
+        for name in SYSTEM_NAMESPACES:
+            if await create_and_update.get_item(self._state, served.key(None, name)) is None:
+                await self._create(served, name)
+        page = await self._state.storage.list(served.prefix)
         for item in page.items:
-            self._look(decode_tree(item.value))
-        self.worker.start()
+            self._check(decode_tree(item.value))
+        self.queue.start()
 
     async def stop(self) -> None:
-        """Ends the task."""
-        await self.worker.stop()
+        """Stops the queue."""
+        await self.queue.stop()
 
     def _kind(self) -> ServedResource:
-        found = self._world.catalog.find("", "v1", "namespaces")
+        found = self._state.catalog.find("", "v1", "namespaces")
         assert found is not None  # built in
         return found
 
-    async def _make(self, served: ServedResource, name: str) -> None:
+    async def _create(self, served: ServedResource, name: str) -> None:
         tree: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         try:
-            await create_and_update.create(self._world, served, None, tree)
+            await create_and_update.create(self._state, served, None, tree)
         except AlreadyExists:
             return
 
-    def _stored(self, _served: ServedResource, before: Object | None, after: Object | None) -> None:
+    def _on_write(self, _served: ServedResource, before: Object | None, after: Object | None) -> None:
         if after is not None:
-            self._look(after)
+            self._check(after)
         elif before is not None:
-            self._let_go(before["metadata"]["name"])
+            self._forget(before["metadata"]["name"])
 
-    def _content_stored(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
+    def _on_content_write(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
         if served.namespaced:
             tree = before if after is None else after
             namespace = tree["metadata"].get("namespace") if tree is not None else None
             if namespace in self._terminating:
-                self.worker.add(namespace)
+                self.queue.add(namespace)
 
-    def _look(self, tree: Object) -> None:
+    def _check(self, tree: Object) -> None:
         spec: Object = tree.get("spec") or {}
         if is_deleting(tree) and _FINALIZER in (spec.get("finalizers") or ()):
             name = tree["metadata"]["name"]
             if name not in self._terminating:
-                # Only while a namespace goes does it matter what is written in it; other writes need not wait for us.
+                # Registered only while a namespace is terminating, so that other writes do not pay for the listener.
                 if not self._terminating:
-                    self._world.listeners.append(self._content_stored)
+                    self._state.listeners.append(self._on_content_write)
                 self._terminating.add(name)
-                self.worker.add(name)
+                self.queue.add(name)
         else:
-            self._let_go(tree["metadata"]["name"])
+            self._forget(tree["metadata"]["name"])
 
-    def _let_go(self, name: str) -> None:
+    def _forget(self, name: str) -> None:
         if name in self._terminating:
             self._terminating.discard(name)
             if not self._terminating:
-                self._world.listeners.remove(self._content_stored)
+                self._state.listeners.remove(self._on_content_write)
 
-    async def _clear(self, name: str) -> None:
-        """Deletes what can be deleted; then lets the namespace go, or says what keeps it."""
+    async def _reconcile(self, name: str) -> None:
+        """Deletes the contents; then removes the finalizer, or sets the conditions that say what is left."""
         if name not in self._terminating:
             return
-        # New objects are refused by now; those that were let in before must be seen, or they would outlive it.
-        await self._world.arrivals.wait_landed(create_and_update.NAMESPACES + name)
+        # Creates are rejected by now; those that passed the check before must be committed first, or they are missed.
+        await self._state.in_flight_creates.wait_until_none(create_and_update.NAMESPACE_PREFIX + name)
         kinds: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
-        for served in stored_kinds(self._world.catalog):
+        for served in stored_resources(self._state.catalog):
             if served.namespaced:
-                await self._clear_kind(served, name, kinds, finalizers)
-        now = self._world.now()
+                await self._delete_all_of(served, name, kinds, finalizers)
+        now = self._state.now()
         if kinds:
             await create_and_update.mutate(
-                self._world, self._kind(), None, name, lambda tree: _explain(tree, kinds, finalizers, now)
+                self._state, self._kind(), None, name, lambda tree: _with_conditions(tree, kinds, finalizers, now)
             )
         else:
-            await create_and_update.mutate(self._world, self._kind(), None, name, _release)
+            await create_and_update.mutate(self._state, self._kind(), None, name, _without_finalizer)
 
-    async def _clear_kind(
+    async def _delete_all_of(
         self, served: ServedResource, namespace: str, kinds: Counter[str], finalizers: Counter[str]
     ) -> None:
-        storage = self._world.storage
+        storage = self._state.storage
         prefix = served.prefix_in(namespace)
         page = await storage.list(prefix)
         for item in page.items:
             try:
-                await delete.delete(self._world, served, namespace, item.key[len(prefix) :], _OPTIONS)
+                await delete.delete(self._state, served, namespace, item.key[len(prefix) :], _OPTIONS)
             except (NotFound, Conflict):
-                continue  # gone already, or changed meanwhile, which brings us here again
+                continue  # already gone, or changed since, which enqueues the namespace again
         if page.items:
             left = await storage.list(prefix)
             for item in left.items:
@@ -130,19 +131,19 @@ class Namespaces:
                 finalizers.update(decode_tree(item.value)["metadata"].get("finalizers") or ())
 
 
-def _release(tree: Object) -> Object | None:
+def _without_finalizer(tree: Object) -> Object | None:
     spec: Object = tree.get("spec") or {}
-    kept = [one for one in spec.get("finalizers") or () if one != _FINALIZER]
+    remaining = [one for one in spec.get("finalizers") or () if one != _FINALIZER]
     if is_deleting(tree):
-        tree["spec"] = {**spec, "finalizers": kept}
-        if not kept:
+        tree["spec"] = {**spec, "finalizers": remaining}
+        if not remaining:
             del tree["spec"]["finalizers"]
         return tree
     return None
 
 
-def _explain(tree: Object, kinds: Counter[str], finalizers: Counter[str], now: datetime) -> Object | None:
-    """The namespace with conditions that say what is left in it."""
+def _with_conditions(tree: Object, kinds: Counter[str], finalizers: Counter[str], now: datetime) -> Object | None:
+    """Returns the namespace with conditions that say what is left in it."""
     if not is_deleting(tree):
         return None
     status: Object = dict(tree.get("status") or {})
@@ -150,7 +151,7 @@ def _explain(tree: Object, kinds: Counter[str], finalizers: Counter[str], now: d
     for one in _conditions(kinds, finalizers):
         before = old.get(one["type"], {})
         since = before.get("lastTransitionTime") if before.get("status") == one["status"] else None
-        old[one["type"]] = {**one, "lastTransitionTime": since or time_text(now)}
+        old[one["type"]] = {**one, "lastTransitionTime": since or format_timestamp(now)}
     status["conditions"] = list(old.values())
     tree["status"] = status
     return tree

@@ -1,60 +1,60 @@
-"""Tells in the status of ValidatingAdmissionPolicies what their expressions say about fields that do not exist."""
+"""Writes the type checking result of ValidatingAdmissionPolicies into their status."""
 
-from levelset.apiserver.admission.policies.policy_index import GROUP, VERSION, Policies
-from levelset.apiserver.controllers.key_queue import Worker
-from levelset.apiserver.resources.json_members import part
+from levelset.apiserver.admission.policies.policy_index import GROUP, VERSION, PolicyIndex
+from levelset.apiserver.controllers.key_queue import KeyQueue
+from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 
-__all__ = ["PolicyStatus"]
+__all__ = ["PolicyStatusController"]
 
 PLURAL = "validatingadmissionpolicies"
 
 
-class PolicyStatus:
-    """Writes `status.typeChecking` and `status.observedGeneration` whenever a policy has changed."""
+class PolicyStatusController:
+    """Writes `status.typeChecking` and `status.observedGeneration` whenever the spec of a policy changes."""
 
-    def __init__(self, world: World, policies: Policies) -> None:
-        self._world = world
+    def __init__(self, state: ServerState, policies: PolicyIndex) -> None:
+        self._state = state
         self._policies = policies
-        self.worker: Worker[str] = Worker("status of policies", self._tell)
+        self.queue: KeyQueue[str] = KeyQueue("policy status", self._reconcile)
 
     def start(self) -> None:
-        """Looks at all policies that are there, and from then on whenever one is written."""
-        self._world.follow(self._kind().prefix, self._stored)
+        """Enqueues all stored policies, and every policy that is written from then on."""
+        self._state.add_resource_listener(self._kind().prefix, self._on_write)
         for tree in self._policies.stored[PLURAL].values():
-            self._look(tree)
-        self.worker.start()
+            self._enqueue_if_outdated(tree)
+        self.queue.start()
 
     async def stop(self) -> None:
-        """Ends the task."""
-        await self.worker.stop()
+        """Stops the queue."""
+        await self.queue.stop()
 
     def _kind(self) -> ServedResource:
-        found = self._world.catalog.find(GROUP, VERSION, PLURAL)
+        found = self._state.catalog.find(GROUP, VERSION, PLURAL)
         assert found is not None  # built in
         return found
 
-    def _stored(self, _served: ServedResource, _before: Object | None, after: Object | None) -> None:
+    def _on_write(self, _served: ServedResource, _before: Object | None, after: Object | None) -> None:
         if after is not None:
-            self._look(after)
+            self._enqueue_if_outdated(after)
 
-    def _look(self, tree: Object) -> None:
-        if part(tree, "status").get("observedGeneration") != tree["metadata"].get("generation"):
-            self.worker.add(tree["metadata"]["name"])
+    def _enqueue_if_outdated(self, tree: Object) -> None:
+        if map_member(tree, "status").get("observedGeneration") != tree["metadata"].get("generation"):
+            self.queue.add(tree["metadata"]["name"])
 
-    async def _tell(self, name: str) -> None:
-        # Late: the compiler takes a while to load, and most servers have no policies.
+    async def _reconcile(self, name: str) -> None:
+        # Imported late: the CEL compiler is slow to import, and most servers have no policies.
         from levelset.apiserver.admission.policies.type_checking import expression_warnings  # noqa: PLC0415
 
         def change(tree: Object) -> Object | None:
             generation = tree["metadata"].get("generation")
-            status = part(tree, "status")
+            status = map_member(tree, "status")
             if status.get("observedGeneration") == generation:
                 return None
-            warnings = expression_warnings(self._world.catalog, tree)
-            told = {"expressionWarnings": warnings} if warnings else {}
-            return {**tree, "status": {**status, "observedGeneration": generation, "typeChecking": told}}
+            warnings = expression_warnings(self._state.catalog, tree)
+            type_checking = {"expressionWarnings": warnings} if warnings else {}
+            return {**tree, "status": {**status, "observedGeneration": generation, "typeChecking": type_checking}}
 
-        await create_and_update.mutate(self._world, self._kind(), None, name, change)
+        await create_and_update.mutate(self._state, self._kind(), None, name, change)

@@ -1,10 +1,14 @@
-"""The expressions of admission policies, compiled: what each may use, and what it must give."""
+"""CEL expressions of admission policies: compilation with the policy's variables, and evaluation within a cost budget.
+
+Used by `admission/policies/` to evaluate and by `registry/builtin/admission_policies.py` to validate. Importing it
+loads the CEL compiler, so that its users import it late.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from levelset.apiserver.expressions.match_conditions import EXHAUSTED
+from levelset.apiserver.expressions.match_conditions import BUDGET_EXHAUSTED
 from levelset.cel import (
     DYN,
     OBJECT_LIMIT,
@@ -20,105 +24,118 @@ from levelset.cel import (
 )
 from levelset.errors import LevelsetError, Malformed
 
-__all__ = ["Composition", "OutOfBudget", "Run", "Uncompilable", "compile_text"]
+__all__ = [
+    "CostBudgetExceeded",
+    "ExpressionCompileError",
+    "PolicyEnvironment",
+    "PolicyEvaluation",
+    "compile_expression",
+]
 
 
-class Uncompilable(Malformed):
-    """An expression that cannot be used where it stands; the message is that of Kubernetes."""
+class ExpressionCompileError(Malformed):
+    """An expression that does not compile or has the wrong type; the message is that of kube-apiserver."""
 
 
-class OutOfBudget(LevelsetError):
-    """The expressions of a policy took more steps together than they may."""
+class CostBudgetExceeded(LevelsetError):
+    """The expressions of a policy exceeded their shared cost budget."""
 
 
-def compile_text(text: str, declarations: Declarations, *wanted: Type) -> Program:
-    """A program of the expression, which must give one of these types, if any are named; raises Uncompilable."""
+def compile_expression(text: str, declarations: Declarations, *types: Type) -> Program:
+    """Compiles an expression, whose result must have one of these types if any are given.
+
+    Raises ExpressionCompileError.
+    """
     try:
         program = compile_rule(text, declarations, None)
     except CompileError as error:
-        raise Uncompilable(f"compilation failed: {error}") from error
-    if wanted and not any(program.type.same(one) for one in wanted):
-        names = " ".join(map(_name, wanted))
-        raise Uncompilable(f"must evaluate to one of [{names}]" if len(wanted) > 1 else f"must evaluate to {names}")
+        raise ExpressionCompileError(f"compilation failed: {error}") from error
+    if types and not any(program.type.same(one) for one in types):
+        names = " ".join(map(_type_name, types))
+        raise ExpressionCompileError(
+            f"must evaluate to one of [{names}]" if len(types) > 1 else f"must evaluate to {names}"
+        )
     return program
 
 
-def _name(kind: Type) -> str:
+def _type_name(kind: Type) -> str:
     return "null_type" if kind.kind == "null_type" else str(kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Composition:
-    """The variables of a policy, as far as they have been declared: each may use those before it."""
+class PolicyEnvironment:
+    """The CEL environment of a policy: its declared variables, of which each may use those before it. Immutable."""
 
     has_params: bool
     is_mutating: bool = False
-    programs: Mapping[str, Program | Uncompilable] | None = None
-    seen: Type | None = None
-    given: Type | None = None
+    programs: Mapping[str, Program | ExpressionCompileError] | None = None
+    object_type: Type | None = None
+    params_type: Type | None = None
 
-    def with_variable(self, name: str, text: str) -> "Composition":
-        """The same with one more variable; raises nothing: see `problem`."""
+    def with_variable(self, name: str, text: str) -> "PolicyEnvironment":
+        """The environment with one more variable; an error is recorded, see `compile_error`."""
         try:
-            made: Program | Uncompilable = compile_text(text, self._declarations())
-        except Uncompilable as error:
-            made = error
-        return replace(self, programs={**(self.programs or {}), name: made})
+            program: Program | ExpressionCompileError = compile_expression(text, self._declarations())
+        except ExpressionCompileError as error:
+            program = error
+        return replace(self, programs={**(self.programs or {}), name: program})
 
-    def problem(self, name: str) -> Uncompilable | None:
-        """Why a variable cannot be used; None if it can."""
+    def compile_error(self, name: str) -> ExpressionCompileError | None:
+        """The compile error of a variable; None if it compiled."""
         found = (self.programs or {}).get(name)
-        return found if isinstance(found, Uncompilable) else None
+        return found if isinstance(found, ExpressionCompileError) else None
 
-    def compile(self, text: str, *wanted: Type, has_authorizer: bool = True) -> Program:
-        """A program that may use the variables; raises Uncompilable."""
-        return compile_text(text, self._declarations(has_authorizer=has_authorizer), *wanted)
+    def compile(self, text: str, *types: Type, has_authorizer: bool = True) -> Program:
+        """Compiles an expression that may use the variables; raises ExpressionCompileError."""
+        return compile_expression(text, self._declarations(has_authorizer=has_authorizer), *types)
 
     def _declarations(self, *, has_authorizer: bool = True) -> Declarations:
-        types = None if self.programs is None else {name: _type(made) for name, made in self.programs.items()}
-        kinds = {"seen": self.seen, "given": self.given}
+        variables = None if self.programs is None else {name: _type(made) for name, made in self.programs.items()}
+        schemas = {"seen": self.object_type, "given": self.params_type}
         return policy_declarations(
-            types,
+            variables,
             has_params=self.has_params,
             has_authorizer=has_authorizer,
             is_mutating=self.is_mutating,
-            **{word: kind for word, kind in kinds.items() if kind is not None},
+            **{word: kind for word, kind in schemas.items() if kind is not None},
         )
 
 
-def _type(made: Program | Uncompilable) -> Type:
+def _type(made: Program | ExpressionCompileError) -> Type:
     return replace(made.type, nullable=False) if isinstance(made, Program) else DYN
 
 
-class Run:
-    """One evaluation of the expressions of a policy, which share values and a budget."""
+class PolicyEvaluation:
+    """One evaluation of the expressions of a policy, which share variables and a cost budget."""
 
     __slots__ = ("_budget", "_values", "_variables")
 
-    def __init__(self, composition: Composition, values: Mapping[str, Any], steps: int = OBJECT_LIMIT) -> None:
-        self._budget = Budget(steps)
+    def __init__(
+        self, environment: PolicyEnvironment, values: Mapping[str, Any], cost_limit: int = OBJECT_LIMIT
+    ) -> None:
+        self._budget = Budget(cost_limit)
         self._values: dict[str, Any] = dict(values)
-        self._variables = _Variables(composition.programs or {}, self._values, self._budget)
+        self._variables = _Variables(environment.programs or {}, self._values, self._budget)
         self._values["variables"] = self._variables
 
     def value(self, program: Program) -> Any:
-        """What the program gives; raises EvaluationError with the expression in it, or OutOfBudget."""
+        """The value of a program; raises EvaluationError, with the expression in its message, or CostBudgetExceeded."""
         self._variables.spent = 0
         try:
             return program(self._values, self._budget)
         except (EvaluationError, CostExceeded) as error:
             if self._budget.total - self._variables.spent <= 0:
-                raise OutOfBudget(EXHAUSTED) from error
+                raise CostBudgetExceeded(BUDGET_EXHAUSTED) from error
             raise EvaluationError(f"expression '{program.text}' resulted in error: {error}") from error
         finally:
             self._budget.total -= self._variables.spent
 
 
 class _Variables(dict[str, Any]):
-    """The variables of a policy: each is evaluated when it is first looked at, and then kept."""
+    """The variables of a policy: each is evaluated at its first use, and then cached."""
 
     def __init__(
-        self, programs: Mapping[str, Program | Uncompilable], values: Mapping[str, Any], budget: Budget
+        self, programs: Mapping[str, Program | ExpressionCompileError], values: Mapping[str, Any], budget: Budget
     ) -> None:
         super().__init__()
         self._programs = programs
@@ -134,15 +151,15 @@ class _Variables(dict[str, Any]):
         if name in self._errors:
             raise self._errors[name]
         program = self._programs[name]
-        if isinstance(program, Uncompilable):
+        if isinstance(program, ExpressionCompileError):
             raise EvaluationError(f'composited variable "{name}" fails to compile: {program}')
         left = max(self._budget.total - self.spent, 0)
         budget = Budget(left)
         try:
-            found = self[name] = program(self._values, budget)
+            value = self[name] = program(self._values, budget)
         except EvaluationError as error:
-            self._errors[name] = told = EvaluationError(f'composited variable "{name}" fails to evaluate: {error}')
-            raise told from error
+            self._errors[name] = failure = EvaluationError(f'composited variable "{name}" fails to evaluate: {error}')
+            raise failure from error
         finally:
             self.spent += left - budget.total
-        return found
+        return value

@@ -1,4 +1,4 @@
-"""The conditions of webhooks and policies, which are expressions in CEL: all must be true for them to be asked."""
+"""Match conditions of webhooks and policies: CEL expressions that must all be true for the plugin to be called."""
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,64 +11,74 @@ from levelset.errors import LevelsetError
 if TYPE_CHECKING:
     from levelset.cel import Budget, Program
 
-__all__ = ["EXHAUSTED", "Condition", "Conditions", "ConditionsFailed", "condition_problem", "joined", "read_conditions"]
+__all__ = [
+    "BUDGET_EXHAUSTED",
+    "MatchCondition",
+    "MatchConditionError",
+    "MatchConditions",
+    "join_errors",
+    "match_condition_error",
+    "read_match_conditions",
+]
 
-COST: Final = 2_500_000
-"""The steps that all conditions of one webhook or policy may take together."""
-EXHAUSTED: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+COST_LIMIT: Final = 2_500_000
+"""The cost budget that all match conditions of one webhook or policy share."""
+BUDGET_EXHAUSTED: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
-class ConditionsFailed(LevelsetError):
-    """Nobody can tell whether the conditions hold: none is false, and some have no value."""
+class MatchConditionError(LevelsetError):
+    """The conditions cannot be decided: none is false, and at least one failed to evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """An expression in CEL that must be true."""
+class MatchCondition:
+    """A CEL expression that must be true."""
 
     name: str
     expression: str
 
 
-class Conditions:
-    """All conditions of a webhook or of a policy."""
+class MatchConditions:
+    """The match conditions of a webhook or a policy."""
 
-    __slots__ = ("_conditions", "_has_params", "_steps")
+    __slots__ = ("_conditions", "_cost_limit", "_has_params")
 
-    def __init__(self, conditions: Sequence[Condition], *, has_params: bool = False, steps: int = COST) -> None:
+    def __init__(
+        self, conditions: Sequence[MatchCondition], *, has_params: bool = False, cost_limit: int = COST_LIMIT
+    ) -> None:
         self._conditions = tuple(conditions)
         self._has_params = has_params
-        self._steps = steps
+        self._cost_limit = cost_limit
 
     def __bool__(self) -> bool:
         return bool(self._conditions)
 
-    def hold(self, values: Mapping[str, Any]) -> bool:
-        """Whether all are true for `object`, `oldObject`, `request`, and so on; raises ConditionsFailed."""
+    def match(self, values: Mapping[str, Any]) -> bool:
+        """Whether all are true for the given variables (`object`, `request`, ...); raises MatchConditionError."""
         if not self._conditions:
             return True
-        budget, problems = _budget(self._steps), list[str]()
+        budget, errors = _budget(self._cost_limit), list[str]()
         for condition in self._conditions:
             try:
                 if _compiled(condition.expression, self._has_params)(values, budget) is not True:
                     return False
             except LevelsetError as error:
                 if budget.total <= 0:
-                    raise ConditionsFailed(EXHAUSTED) from error
-                problems.append(f"expression '{condition.expression}' resulted in error: {error}")
-        # One that is false spares the webhook, whatever became of the others.
-        if problems:
-            raise ConditionsFailed(joined(problems))
+                    raise MatchConditionError(BUDGET_EXHAUSTED) from error
+                errors.append(f"expression '{condition.expression}' resulted in error: {error}")
+        # Errors count only now: as in Kubernetes, a single false condition skips the plugin whatever the others do.
+        if errors:
+            raise MatchConditionError(join_errors(errors))
         return True
 
 
-def read_conditions(trees: Iterable[Tree]) -> tuple[Condition, ...]:
-    """The conditions as they are written."""
-    return tuple(Condition(str(one.get("name")), str(one.get("expression") or "").strip()) for one in trees)
+def read_match_conditions(trees: Iterable[Tree]) -> tuple[MatchCondition, ...]:
+    """Reads `matchConditions`."""
+    return tuple(MatchCondition(str(one.get("name")), str(one.get("expression") or "").strip()) for one in trees)
 
 
-def condition_problem(expression: str, *, has_params: bool = False) -> str | None:
-    """Why an expression cannot be a condition, in the words of Kubernetes; None if it can."""
+def match_condition_error(expression: str, *, has_params: bool = False) -> str | None:
+    """Why an expression cannot be a match condition, with kube-apiserver's message; None if it can."""
     try:
         _compiled(expression.strip(), has_params)
     except LevelsetError as error:
@@ -76,21 +86,21 @@ def condition_problem(expression: str, *, has_params: bool = False) -> str | Non
     return None
 
 
-def joined(problems: Sequence[str]) -> str:
-    """Several problems as one: `[this, that]`."""
-    return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+def join_errors(errors: Sequence[str]) -> str:
+    """Several messages as one, as Kubernetes aggregates errors: `[this, that]`."""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
 @functools.lru_cache(1024)
 def _compiled(expression: str, has_params: bool) -> "Program":
-    # Late: the compiler takes a while to load, and most servers have no conditions.
-    from levelset.apiserver.expressions.cel_programs import compile_text  # noqa: PLC0415
+    # Imported late: the CEL compiler takes a while to load, and most servers have no match conditions.
+    from levelset.apiserver.expressions.cel_programs import compile_expression  # noqa: PLC0415
     from levelset.cel import BOOL, policy_declarations  # noqa: PLC0415
 
-    return compile_text(expression, policy_declarations(has_params=has_params), BOOL)
+    return compile_expression(expression, policy_declarations(has_params=has_params), BOOL)
 
 
-def _budget(steps: int) -> "Budget":
+def _budget(cost_limit: int) -> "Budget":
     from levelset.cel import Budget  # noqa: PLC0415 - as above
 
-    return Budget(steps)
+    return Budget(cost_limit)

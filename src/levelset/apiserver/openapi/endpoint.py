@@ -1,7 +1,7 @@
-"""OpenAPI: the schemas of everything served, one document for each group and version, made when somebody asks.
+"""The `/openapi/v2` and `/openapi/v3` endpoints: documents are generated on first request and cached by hash.
 
-The index names each document with a hash of what it is made from, so that neither the index nor a client that has the
-document already costs the making of it.
+The v3 index names each document with a hash of its inputs, so that neither the index nor a client with a cached
+document causes the document to be generated.
 """
 
 import hashlib
@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 
-from levelset.apiserver.discovery import VERSION, resource_rows
-from levelset.apiserver.openapi.openapi_v2 import PROTOBUF_TYPE, Form, WholeDocument
+from levelset.apiserver.discovery import VERSION, api_resources
+from levelset.apiserver.openapi.openapi_v2 import PROTOBUF_TYPE, Form, MergedDocument
 from levelset.apiserver.openapi.openapi_v3 import openapi_document
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import utc_now
-from levelset.apiserver.wire.document_cache import Document, accepts, check_reading, make_document
+from levelset.apiserver.wire.document_cache import Document, check_read_method, make_document, parse_accept
 from levelset.http import Request, Response
 from levelset.objects import encode_tree
 
-__all__ = ["OpenApiPages"]
+__all__ = ["OpenApiEndpoint"]
 
 JSON = "application/json"
 PROTOBUF_SPELLINGS = (PROTOBUF_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
@@ -26,8 +26,8 @@ YEAR = timedelta(days=365)
 FOR_EVER = "public, immutable"
 
 
-class OpenApiPages:
-    """Answers `/openapi/v2` and `/openapi/v3` from a catalog."""
+class OpenApiEndpoint:
+    """Serves `/openapi/v2` and `/openapi/v3` for the resources of a catalog."""
 
     def __init__(self, catalog: Catalog, *, now: Callable[[], datetime] = utc_now) -> None:
         self._catalog = catalog
@@ -35,12 +35,12 @@ class OpenApiPages:
         self._documents: dict[str, Document] = {}
         self._hashes: dict[tuple[str, str], str] = {}
         self._made_for = -1
-        self._whole = WholeDocument(lambda pair: openapi_document(catalog, *pair))
+        self._whole = MergedDocument(lambda pair: openapi_document(catalog, *pair))
 
     def respond(self, request: Request) -> Response | Awaitable[Response] | None:
-        """The answer to a request for a document; None if the path is none of these, or of nothing that is served."""
+        """The response to a request for a document; None if the path is not a served OpenAPI path."""
         if request.segments[:1] == ("openapi",):
-            check_reading(request)
+            check_read_method(request)
         match request.segments:
             case ("openapi", "v2"):
                 return self._second(request)
@@ -54,7 +54,7 @@ class OpenApiPages:
                 return None
 
     def _second(self, request: Request) -> Response | Awaitable[Response]:
-        for media, _ in accepts(request.headers.get("accept")):
+        for media, _ in parse_accept(request.headers.get("accept")):
             if media in PROTOBUF_SPELLINGS:
                 return self._answer_second(request, "protobuf", PROTOBUF_TYPE)
             if media in (JSON, "application/*", "*/*"):
@@ -85,21 +85,21 @@ class OpenApiPages:
         if version not in self._catalog.versions(group):
             return None
         digest = self._hash(group, version)
-        asked = request.parameter("hash")
-        if asked and asked != digest:
+        requested = request.parameter("hash")
+        if requested and requested != digest:
             return Response(301, (("Location", self._url(group, version)),))
         document = self._document(group, version, digest)
-        if not asked:
+        if not requested:
             return document.respond(request)
         expires = format_datetime(self._now() + YEAR, usegmt=True)
         return document.respond(request, cache=FOR_EVER, more=(("Expires", expires),))
 
     def _document(self, group: str, version: str, digest: str) -> Document:
-        """The document of this hash; one that no version has any more is forgotten with the next that is made."""
+        """The document with this hash; outdated documents are dropped when the next one is generated."""
         found = self._documents.get(digest)
         if found is None:
-            kept = set(self._hashes.values())
-            self._documents = {name: one for name, one in self._documents.items() if name in kept}
+            current = set(self._hashes.values())
+            self._documents = {name: one for name, one in self._documents.items() if name in current}
             found = Document(encode_tree(openapi_document(self._catalog, group, version)), digest)
             self._documents[digest] = found
         return found
@@ -108,14 +108,14 @@ class OpenApiPages:
         return f"/openapi/v3/{_path(group, version)}?hash={self._hash(group, version)}"
 
     def _hash(self, group: str, version: str) -> str:
-        """A hash of all that the document is made from."""
+        """A hash of all inputs of the document."""
         if self._made_for != self._catalog.generation:
             self._made_for = self._catalog.generation
             self._hashes.clear()
         key = (group, version)
         if key not in self._hashes:
             resources = self._catalog.resources(group, version)
-            parts = [[*resource_rows(one), one.selectable, one.schema_source] for one in resources]
+            parts = [[*api_resources(one), one.selectable, one.schema_source] for one in resources]
             content = encode_tree([VERSION["gitVersion"], group, version, parts])
             self._hashes[key] = hashlib.sha256(content).hexdigest().upper()
         return self._hashes[key]

@@ -1,4 +1,4 @@
-"""An OpenAPI v2 document as protobuf, as gnostic defines it: the messages are data, and the tree tells which ones."""
+"""The protobuf encoding of OpenAPI v2 documents, with the messages of gnostic read from a data file."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -29,14 +29,14 @@ class _Table(msgspec.Struct):
 
 
 def write_openapi(head: Object, paths: bytes, definitions: bytes) -> bytes:
-    """The bytes of a document: what it says of itself, and its paths and definitions, which are written already."""
+    """The bytes of a document from its head and its already encoded paths and definitions."""
     fields = _fields("Document")
     rest = ((fields["paths"], paths), (fields["definitions"], definitions))
     return _message("Document", head) + b"".join(write_bytes(field.number, content) for field, content in rest)
 
 
 def write_part(name: str, tree: Object) -> bytes:
-    """The bytes of a message within a document; those of maps can be put one behind the other."""
+    """The bytes of a message within a document; those of maps can be concatenated."""
     return _message(name, tree)
 
 
@@ -87,7 +87,7 @@ def _types(tree: Any) -> _Choice:
     return "value", tree if is_list(tree) else [tree]
 
 
-# Messages that stand for one of several things, or around one: which field it is, and what is in it.
+# Messages that are a choice of several, or wrap one: the field to set, and its value.
 _CHOICES: Final[Mapping[str, Callable[[Any], _Choice]]] = {
     "AdditionalPropertiesItem": _additional,
     "Any": lambda tree: ("yaml", encode_tree(tree).decode()),
@@ -99,7 +99,7 @@ _CHOICES: Final[Mapping[str, Callable[[Any], _Choice]]] = {
     "SchemaItem": lambda tree: ("schema", tree),
     "TypeItem": _types,
 }
-# Messages that are maps: the list in which their members stand with their names.
+# Messages that are maps: the name of their list of named members.
 _NAMED: Final[Mapping[str, str]] = {
     "Definitions": "additionalProperties",
     "Paths": "path",

@@ -1,13 +1,11 @@
-"""OpenAPI v2: schemas and paths as clients read them that know no newer version.
+"""The OpenAPI v2 document of everything served (`/openapi/v2`), converted from the v3 documents.
 
-It is made from the documents of version 3, and says less: a schema of that time has no alternatives, nothing nullable
-and no types that are two things at once. What it cannot say is left open, so that old clients refuse nothing that the
-server would take.
+A v2 schema cannot express alternatives, nullable or union types. What it cannot express is left open, so that clients
+that validate against it do not refuse what the server accepts.
 
-The one document of OpenAPI v2 that holds everything served, put together of a piece for each group and version.
-
-A piece is made once for each state of its group and version, and others have their turn between two of them: the whole
-takes a few hundred milliseconds the first time, and hardly any when a definition changes.
+The document is merged from one piece for each group and version. A piece is generated once for each state of its group
+and version, and the event loop runs between two pieces: the whole takes a few hundred milliseconds the first time, and
+hardly any when a definition changes.
 """
 
 import asyncio
@@ -17,13 +15,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 from levelset.apiserver.discovery import VERSION
 from levelset.apiserver.openapi.openapi_protobuf import write_openapi, write_part
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.wire.document_cache import Document
 from levelset.objects import encode_tree
 from levelset.objects.json_tree import is_list, is_map
 
-__all__ = ["PROTOBUF_TYPE", "Form", "WholeDocument", "older_document"]
+__all__ = ["PROTOBUF_TYPE", "Form", "MergedDocument", "convert_to_v2"]
 
 PROTOBUF_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
@@ -32,7 +30,7 @@ _OLD: Final = "#/definitions/"
 _METHODS: Final = ("get", "put", "post", "delete", "patch")
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
-_KEPT: Final = frozenset(
+_V2_KEYWORDS: Final = frozenset(
     {
         *("type", "format", "title", "description", "default", "multipleOf", "maximum", "exclusiveMaximum", "minimum"),
         *("exclusiveMinimum", "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
@@ -45,8 +43,8 @@ _KEPT: Final = frozenset(
 )
 
 
-def older_document(document: Object) -> Object:
-    """The paths and the definitions in a document of version 3, as version 2 says them."""
+def convert_to_v2(document: Object) -> Object:
+    """The paths and the definitions of a v3 document, converted to v2."""
     schemas: Object = document["components"]["schemas"]
     definitions = {name: _schema(tree) for name, tree in schemas.items()}
     return {"paths": {path: _path(item) for path, item in document["paths"].items()}, "definitions": definitions}
@@ -55,14 +53,14 @@ def older_document(document: Object) -> Object:
 def _schema(tree: Any) -> Object:
     if not is_map(tree):
         return {}
-    only: Any = items(tree, "allOf")
+    only: Any = list_member(tree, "allOf")
     if len(only) == 1 and is_map(only[0]) and "$ref" in only[0]:
         tree = {**{name: value for name, value in tree.items() if name != "allOf"}, **only[0]}
     if "$ref" in tree:
         return {"$ref": str(tree["$ref"]).replace(_NEW, _OLD)}
-    made: Object = {name: value for name, value in tree.items() if name in _KEPT}
+    made: Object = {name: value for name, value in tree.items() if name in _V2_KEYWORDS}
     if _is_open(tree):
-        # It would be a lie to give one type, or to list the members: what is not there would be refused.
+        # With one type or a list of members, a client would refuse what the schema does not name.
         return {name: value for name, value in made.items() if name.startswith("x-") or name == "description"}
     if tree.get("properties"):
         made["properties"] = {name: _schema(member) for name, member in tree["properties"].items()}
@@ -84,23 +82,25 @@ def _is_open(tree: Mapping[str, Any]) -> bool:
 
 def _path(item: Object) -> Object:
     made: Object = {name: _operation(item[name]) for name in _METHODS if name in item}
-    parameters = [_parameter(one) for one in items(item, "parameters")]
+    parameters = [_parameter(one) for one in list_member(item, "parameters")]
     return {**made, "parameters": parameters} if parameters else made
 
 
 def _operation(tree: Object) -> Object:
     made: Object = {name: tree[name] for name in ("tags", "description", "operationId") if name in tree}
     made |= {name: value for name, value in tree.items() if name.startswith("x-")}
-    parameters = [_parameter(one) for one in items(tree, "parameters")]
-    content = part(part(tree, "requestBody"), "content")
+    parameters = [_parameter(one) for one in list_member(tree, "parameters")]
+    content = map_member(map_member(tree, "requestBody"), "content")
     if content:
         made["consumes"] = list(content)
         schema = _schema(next(iter(content.values())).get("schema"))
         parameters.insert(0, {"name": "body", "in": "body", "required": True, "schema": schema})
     if parameters:
         made["parameters"] = parameters
-    responses = part(tree, "responses")
-    media = next((list(part(one, "content")) for one in responses.values() if part(one, "content")), list[str]())
+    responses = map_member(tree, "responses")
+    media = next(
+        (list(map_member(one, "content")) for one in responses.values() if map_member(one, "content")), list[str]()
+    )
     if media:
         made["produces"] = media
     made["responses"] = {code: _response(one) for code, one in responses.items()}
@@ -108,25 +108,25 @@ def _operation(tree: Object) -> Object:
 
 
 def _parameter(tree: Object) -> Object:
-    schema = part(tree, "schema")
+    schema = map_member(tree, "schema")
     made: Object = {name: tree[name] for name in ("name", "in", "required", "description") if name in tree}
     return {**made, **{name: schema[name] for name in ("type", "format", "uniqueItems") if name in schema}}
 
 
 def _response(tree: Object) -> Object:
     made: Object = {"description": tree.get("description", "")}
-    content = list(part(tree, "content").values())
+    content = list(map_member(tree, "content").values())
     schema: Any = content[0].get("schema") if is_list(content) and content else None
     return made if schema is None else {**made, "schema": _schema(schema)}
 
 
 Form = Literal["json", "protobuf"]
-"""How the document is written."""
+"""The encoding of the document."""
 
 Pair = tuple[str, str]
 """A group and a version."""
 
-_MOST_KEPT: Final = 256
+_MAX_CACHED_PIECES: Final = 256
 _HEAD: Final[Object] = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]}}
 
 
@@ -136,36 +136,36 @@ class _Piece(NamedTuple):
 
 
 _PIECES: Final[dict[tuple[Form, str], _Piece]] = {}
-"""The pieces of all servers in this process: a hash stands for the same piece everywhere."""
+"""The pieces of all servers in this process, by hash: equal hashes mean equal pieces."""
 
 
-class WholeDocument:
-    """Makes the document; `read` gives the document of version 3 of a group and version."""
+class MergedDocument:
+    """Builds and caches the document; `read` returns the v3 document of a group and version."""
 
     def __init__(self, read: Callable[[Pair], Object]) -> None:
         self._read = read
         self._made: dict[Form, Document] = {}
 
     def find(self, form: Form, hashes: Mapping[Pair, str]) -> Document | None:
-        """The document for what is served now, by the hashes of it; None if it must be made first."""
+        """The cached document of these hashes of what is served; None if it must be generated first."""
         found = self._made.get(form)
         return found if found is not None and found.digest == _digest(form, hashes) else None
 
     async def make(self, form: Form, hashes: Mapping[Pair, str]) -> Document:
-        """The document for what was served when it was asked for."""
+        """The document of everything served at the time of the call."""
         known = {digest: _PIECES.get((form, digest)) for digest in hashes.values()}
-        # All that is served at this moment is read at once; only the writing takes long.
+        # Everything served is read at once, without a suspension point; only the encoding takes long.
         new = {digest: self._read(pair) for pair, digest in hashes.items() if known[digest] is None}
         for digest, document in new.items():
-            known[digest] = _keep((form, digest), _piece(form, older_document(document)))
+            known[digest] = _cache_piece((form, digest), _piece(form, convert_to_v2(document)))
             await asyncio.sleep(0)
         pieces = [piece for piece in known.values() if piece is not None]
         made = self._made[form] = Document(_joined(form, pieces), _digest(form, hashes))
         return made
 
 
-def _keep(key: tuple[Form, str], piece: _Piece) -> _Piece:
-    while len(_PIECES) >= _MOST_KEPT:
+def _cache_piece(key: tuple[Form, str], piece: _Piece) -> _Piece:
+    while len(_PIECES) >= _MAX_CACHED_PIECES:
         del _PIECES[next(iter(_PIECES))]
     _PIECES[key] = piece
     return piece
@@ -185,7 +185,7 @@ def _piece(form: Form, document: Object) -> _Piece:
 
 
 def _joined(form: Form, pieces: list[_Piece]) -> bytes:
-    # Many groups have the same schemas of metadata: each stands there once.
+    # Many groups have the same schemas of metadata: each is included once.
     definitions = {name: data for piece in pieces for name, data in piece.definitions.items()}
     paths = [piece.paths for piece in pieces if piece.paths]
     if form == "protobuf":

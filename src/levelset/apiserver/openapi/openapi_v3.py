@@ -1,17 +1,15 @@
 """The OpenAPI v3 document of one group and version: its paths, and the schemas of its kinds.
 
-The paths of an OpenAPI document: for each resource what can be done with it, as far as clients read it.
-
-kubectl looks at the `patch` operation of a kind: which media types it takes, and whether it knows `fieldValidation` and
-`dryRun`. What is said here is therefore true of this server.
+kubectl reads the `patch` operation of a kind: which media types it accepts, and whether it has the parameters
+`fieldValidation` and `dryRun`. The operations therefore describe exactly what this server supports.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from levelset.apiserver.discovery import VERSION, Part, parts_of
+from levelset.apiserver.discovery import VERSION, Subresource, subresources_of
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.json_members import part
+from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_names, components
 
@@ -64,7 +62,7 @@ def resource_paths(served: ServedResource, schema: str, list_schema: str) -> Ite
     parameters = [_in_path("name"), *parameters, _in_query("pretty")]
     if one:
         yield f"{collection}/{{name}}", {**one, "parameters": parameters}
-    for subresource in parts_of(served):
+    for subresource in subresources_of(served):
         if subresource.name != "log":
             operations = dict(_part(served, subresource, schema))
             yield f"{collection}/{{name}}/{subresource.name}", {**operations, "parameters": parameters}
@@ -91,7 +89,7 @@ def _single(served: ServedResource, schema: str) -> Iterator[tuple[str, Object]]
         yield "delete", _operation(served, "delete", STATUS, DELETE_PARAMETERS, body=_body(DELETE_OPTIONS, ("*/*",)))
 
 
-def _part(served: ServedResource, part: Part, schema: str) -> Iterator[tuple[str, Object]]:
+def _part(served: ServedResource, part: Subresource, schema: str) -> Iterator[tuple[str, Object]]:
     shown = (
         schema if part.kind == served.kind else f"io.k8s.api.{part.group.partition('.')[0]}.{part.version}.{part.kind}"
     )
@@ -105,8 +103,8 @@ def _part(served: ServedResource, part: Part, schema: str) -> Iterator[tuple[str
         yield "patch", _patch(served, shown, part=part)
 
 
-def _patch(served: ServedResource, schema: str, *, part: Part | None = None) -> Object:
-    """Strategic merge is only for built-in kinds: a client that reads it here would use it."""
+def _patch(served: ServedResource, schema: str, *, part: Subresource | None = None) -> Object:
+    """The patch operation; strategic merge is listed for built-in kinds only, since clients use what is listed."""
     media = PATCHES if served.custom else (*PATCHES, STRATEGIC)
     names = (*WRITE_PARAMETERS, "force")
     return _operation(served, "patch", schema, names, body=_body(PATCH_BODY, media), part=part)
@@ -119,7 +117,7 @@ def _operation(
     parameters: tuple[str, ...],
     *,
     body: Object | None = None,
-    part: Part | None = None,
+    part: Subresource | None = None,
 ) -> Object:
     group, version, kind = served.gvk if part is None else (part.group, part.version, part.kind)
     content = {media: {"schema": {"$ref": REFERENCE + schema}} for media in MEDIA}
@@ -141,7 +139,7 @@ def _operation(
     return made
 
 
-def _operation_id(served: ServedResource, action: str, part: Part | None) -> str:
+def _operation_id(served: ServedResource, action: str, part: Subresource | None) -> str:
     group = "".join(word.capitalize() for word in (served.group.removesuffix(".k8s.io") or "core").split("."))
     place = "Namespaced" if served.namespaced else ""
     tail = "" if part is None else part.name.capitalize()
@@ -161,7 +159,7 @@ def _in_path(name: str) -> Object:
 
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-# What the paths refer to whatever the kinds.
+# Referenced by the paths of every kind.
 COMMON = tuple(META + name for name in ("Status", "Patch", "DeleteOptions", "ObjectMeta", "ListMeta"))
 SCALE = "io.k8s.api.autoscaling.v1.Scale"
 PARTS = {"eviction": "io.k8s.api.policy.v1.Eviction", "token": "io.k8s.api.authentication.v1.TokenRequest"}
@@ -180,7 +178,7 @@ def openapi_document(catalog: Catalog, group: str, version: str) -> Object:
 
 
 def component_name(served: ServedResource) -> str:
-    """The name of the schema of a kind: that of Kubernetes, or for a custom one its group backwards."""
+    """The name of the schema of a kind: that of Kubernetes, or for a custom kind its reversed group."""
     known = None if served.custom else builtin_names(served.group, served.version).get(served.kind)
     return known or ".".join((*reversed(served.group.split(".")), served.version, served.kind))
 
@@ -201,7 +199,7 @@ def _schemas(resources: list[ServedResource]) -> Object:
 
 
 def _own_schemas(served: ServedResource, made: Object) -> Iterator[tuple[str, Any]]:
-    """The schemas that do not come as data: those of custom kinds, and of lists."""
+    """The schemas that are not in the data files: those of custom kinds and of lists."""
     name, list_name = _schema_names(served)
     if served.custom:
         yield name, _custom_schema(served)
@@ -214,7 +212,7 @@ def _custom_schema(served: ServedResource) -> Object:
     if schema.get("properties") or not schema.get("x-kubernetes-preserve-unknown-fields"):
         meta: Object = {"allOf": [{"$ref": f"{REFERENCE}{META}ObjectMeta"}]}
         schema["properties"] = {
-            **part(schema, "properties"),
+            **map_member(schema, "properties"),
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": meta,

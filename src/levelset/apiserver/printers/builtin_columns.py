@@ -1,17 +1,15 @@
-"""What stands in the columns of the built-in kinds, by resource and column name.
+"""The cells of the table columns of the built-in kinds, by resource and column name.
 
-`Name`, `Age` and `Created At` need no entry here. Every function takes any tree whatever, also an empty one: a bookmark
-of a watch is a row without an object.
-
-What stands in the columns of Nodes, PersistentVolumes and their claims.
+`Name`, `Age` and `Created At` need no entry here. Every function accepts any tree, also an empty one: the row of a
+watch bookmark has no object. Pods and workloads have files of their own.
 """
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from levelset.apiserver.printers import object_fields
-from levelset.apiserver.printers.object_fields import at, count, joined, labels, listed, number, selector, text
+from levelset.apiserver.printers import cell_values
+from levelset.apiserver.printers.cell_values import at, count, joined, labels, listed, number, selector, text
 from levelset.apiserver.printers.pods import POD
 from levelset.apiserver.printers.workloads import (
     CRON_JOB,
@@ -153,13 +151,13 @@ def _event_message(tree: Object, _: datetime) -> str:
 
 def _event_first(tree: Object, now: datetime) -> str:
     first = text(tree, "firstTimestamp") or text(tree, "deprecatedFirstTimestamp") or text(tree, "eventTime")
-    return object_fields.age(first, now)
+    return cell_values.age(first, now)
 
 
 def _event_last(tree: Object, now: datetime) -> str:
     series = text(tree, "series", "lastObservedTime")
     last = series or text(tree, "lastTimestamp") or text(tree, "deprecatedLastTimestamp")
-    return object_fields.age(last, now) if last else _event_first(tree, now)
+    return cell_values.age(last, now) if last else _event_first(tree, now)
 
 
 def _event_count(tree: Object, _: datetime) -> int:
@@ -416,7 +414,7 @@ def _controller_of(tree: Object) -> str:
 
 def _requested(tree: Object) -> str:
     seconds = number(tree, "spec", "expirationSeconds")
-    return object_fields.human_duration(seconds) if seconds else "<none>"
+    return cell_values.human_duration(seconds) if seconds else "<none>"
 
 
 def _condition(tree: Object, kind: str) -> str:

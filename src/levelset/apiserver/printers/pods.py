@@ -1,12 +1,12 @@
-"""What stands in the columns of Pods: above all the one word that says how a pod is doing."""
+"""The cells of the table columns of Pods, above all the STATUS column."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from levelset.apiserver.printers import object_fields
-from levelset.apiserver.printers.object_fields import at, count, listed, number, text
+from levelset.apiserver.printers import cell_values
+from levelset.apiserver.printers.cell_values import at, count, listed, number, text
 from levelset.apiserver.resources.served_resource import Object
 
 __all__ = ["POD"]
@@ -24,7 +24,7 @@ class _Summary:
 
     def count_restarts(self, status: Any) -> None:
         self.restarts += number(status, "restartCount")
-        # RFC 3339 texts in UTC sort as the times do.
+        # RFC 3339 strings in UTC sort chronologically.
         self.last_restart = max(self.last_restart, text(status, "lastState", "terminated", "finishedAt"))
 
 
@@ -34,13 +34,13 @@ def _summarise(tree: Object) -> _Summary:
         found.reason = "SchedulingGated"
     sidecars = _sidecars(tree)
     found.total = count(tree, "spec", "containers") + len(sidecars)
-    if not _look_at_init(tree, found, sidecars) or _has_condition(tree, "Initialized"):
-        _look_at_containers(tree, found)
+    if not _summarise_init_containers(tree, found, sidecars) or _has_condition(tree, "Initialized"):
+        _summarise_containers(tree, found)
     return found
 
 
-def _look_at_init(tree: Object, found: _Summary, sidecars: set[str]) -> bool:
-    """Whether the pod is still initialising; then that is its reason."""
+def _summarise_init_containers(tree: Object, found: _Summary, sidecars: set[str]) -> bool:
+    """Whether the pod is still initialising; then the reason is set to `Init:...`."""
     for index, status in enumerate(listed(tree, "status", "initContainerStatuses")):
         found.count_restarts(status)
         is_sidecar = text(status, "name") in sidecars
@@ -62,7 +62,7 @@ def _init_reason(status: Any, index: int, total: int) -> str:
     return waiting if waiting and waiting != "PodInitializing" else f"{index}/{total}"
 
 
-def _look_at_containers(tree: Object, found: _Summary) -> None:
+def _summarise_containers(tree: Object, found: _Summary) -> None:
     is_any_running = False
     for status in reversed(listed(tree, "status", "containerStatuses")):
         found.count_restarts(status)
@@ -110,7 +110,7 @@ def _ready(tree: Object, _: datetime) -> str:
 def _restarts(tree: Object, now: datetime) -> str:
     found = _summarise(tree)
     if found.restarts and found.last_restart:
-        return f"{found.restarts} ({object_fields.age(found.last_restart, now)} ago)"
+        return f"{found.restarts} ({cell_values.age(found.last_restart, now)} ago)"
     return str(found.restarts)
 
 

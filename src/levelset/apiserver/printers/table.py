@@ -1,7 +1,7 @@
-"""An object as a row of a table: the columns that `kubectl get` prints, and what stands in them.
+"""The tables that `kubectl get` prints: column definitions of a resource, and the cells of an object.
 
-The columns of a custom resource are JSONPaths in its definition; those of a built-in kind are filled by the functions
-in `printers`. A name comes first; without any columns there is an age.
+The columns of a custom resource are JSONPaths in its CRD; those of a built-in kind are filled by the functions in
+`builtin_columns.py`. The name comes first; a custom resource without columns also has an age.
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from levelset.apiserver.printers import object_fields
+from levelset.apiserver.printers import cell_values
 from levelset.apiserver.printers.builtin_columns import PRINTERS
-from levelset.apiserver.printers.object_fields import text
+from levelset.apiserver.printers.cell_values import text
 from levelset.apiserver.resources.served_resource import Column, Object, ServedResource
 from levelset.apiserver.wire.json_path import JsonPath, parse_path
 from levelset.errors import BadPointer
@@ -32,7 +32,7 @@ _PLAIN = (_NAME, _CREATED)
 
 
 def definitions(served: ServedResource, kind: str | None = None) -> list[Object]:
-    """The columnDefinitions of the table; `kind` is that of the object if it is another one, as a Scale is."""
+    """The columnDefinitions of the table; `kind` is the object's, if it differs from the resource's, as for a Scale."""
     return [
         {
             "name": column.name,
@@ -46,7 +46,7 @@ def definitions(served: ServedResource, kind: str | None = None) -> list[Object]
 
 
 def cells(served: ServedResource, tree: Object, now: datetime) -> list[Any]:
-    """The cells of one row; a value that is missing, or that its column cannot show, is null."""
+    """The cells of one row; null for a value that is missing or does not match its column's type."""
     return [fill(tree, now) for fill in _fillers(served, _own_kind(served, tree.get("kind")))]
 
 
@@ -93,7 +93,7 @@ def _show(kind: str, path: JsonPath, tree: Object, now: datetime) -> Any:
     if kind == "string":
         return _as_text(value)
     if kind == "date":
-        return object_fields.age(value, now) if isinstance(value, str) else "<invalid>"
+        return cell_values.age(value, now) if isinstance(value, str) else "<invalid>"
     convert = _TYPED.get(kind)
     return None if convert is None else convert(value)
 
@@ -125,6 +125,6 @@ def _nothing(_: Object, __: datetime) -> None:
 _TYPED: dict[str, Callable[[Any], Any]] = {"integer": _as_integer, "number": _as_number, "boolean": _as_boolean}
 _COMMON: dict[str, Cell] = {
     "Name": lambda tree, _: text(tree, "metadata", "name"),
-    "Age": lambda tree, now: object_fields.age(text(tree, "metadata", "creationTimestamp"), now),
+    "Age": lambda tree, now: cell_values.age(text(tree, "metadata", "creationTimestamp"), now),
     "Created At": lambda tree, _: text(tree, "metadata", "creationTimestamp") or None,
 }

@@ -1,11 +1,11 @@
-"""What stands in the columns of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
+"""The cells of the table columns of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from levelset.apiserver.printers import object_fields
-from levelset.apiserver.printers.object_fields import (
+from levelset.apiserver.printers import cell_values
+from levelset.apiserver.printers.cell_values import (
     at,
     containers,
     count,
@@ -41,7 +41,7 @@ _TEMPLATE: dict[str, Cell] = {
 
 
 def _selector(tree: Any) -> str:
-    # That of a ReplicationController is a plain map of labels.
+    # The selector of a ReplicationController is a plain map of labels.
     plain = isinstance(tree, dict) and not {"matchLabels", "matchExpressions"} & tree.keys()
     return labels(tree) if plain else selector(tree)
 
@@ -108,7 +108,7 @@ def _job_duration(tree: Object, now: datetime) -> str:
         return ""
     end = text(tree, "status", "completionTime")
     try:
-        return object_fields.age(start, parse_time(end) if end else now)
+        return cell_values.age(start, parse_time(end) if end else now)
     except BadTime:
         return "<invalid>"
 
@@ -123,7 +123,7 @@ JOB: dict[str, Cell] = {
 
 def _last_schedule(tree: Object, now: datetime) -> str:
     last = text(tree, "status", "lastScheduleTime")
-    return object_fields.age(last, now) if last else "<none>"
+    return cell_values.age(last, now) if last else "<none>"
 
 
 def _job_spec(tree: Object) -> Any:

@@ -1,8 +1,8 @@
-"""From what is stored to what is served, and back: an object is kept in one version and read in several.
+"""Conversion between the stored version of an object and the versions that it is served in.
 
-Between versions of a custom resource only `apiVersion` changes, and what the other version does not know is dropped,
-unless somebody converts them (`Served.convert`). An object that was written before its definition took its present
-schema is pruned and defaulted when it is read. Some built-in kinds are views of another one: their fields are renamed.
+Between versions of a custom resource only `apiVersion` changes, and fields that the target version does not declare are
+dropped, unless there is a converter (`ServedResource.convert`). An object that was stored before its CRD got its
+current schema is pruned and defaulted when it is read. For built-in kinds see `builtin/conversions.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,51 +11,54 @@ from typing import Any, Final, Protocol
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.errors import ServerFailed
 
-__all__ = ["Awaited", "NeedsConversion", "between", "serve", "store"]
+__all__ = ["AsyncConverter", "ConversionRequired", "convert_between", "to_served", "to_stored"]
 
-_MAY_CHANGE: Final = ("annotations", "labels")
+_CONVERTIBLE_METADATA: Final = ("annotations", "labels")
 
 
-class Awaited(Protocol):
-    """Somebody who converts, and must be waited for."""
+class AsyncConverter(Protocol):
+    """A converter that has to be awaited: a conversion webhook."""
 
-    async def fulfil(self, needs: "Sequence[NeedsConversion]", /) -> None:
-        """Makes these conversions known."""
+    async def convert_all(self, required: "Sequence[ConversionRequired]", /) -> None:
+        """Makes the results of these conversions available to the next synchronous call."""
         ...
 
 
-class NeedsConversion(Exception):
-    """An object must be converted before it can be read or stored; see `ahead` for those who wait for it."""
+class ConversionRequired(Exception):
+    """A webhook must convert the object before it can be read or stored.
 
-    def __init__(self, by: Awaited, data: bytes, wanted: str) -> None:
-        super().__init__(f"a conversion to {wanted}")
-        self.by = by
+    `conversion_webhook.run_with_conversions` awaits the webhook and retries.
+    """
+
+    def __init__(self, converter: AsyncConverter, data: bytes, api_version: str) -> None:
+        super().__init__(f"a conversion to {api_version}")
+        self.converter = converter
         self.data = data
-        self.wanted = wanted
+        self.api_version = api_version
 
 
-def serve(served: ServedResource, tree: Object, revision: int) -> None:
-    """Turns a stored tree, written at this revision, into one of the served version, in place."""
+def to_served(served: ServedResource, tree: Object, revision: int) -> None:
+    """Converts a stored tree, written at this revision, to the served version, in place."""
     stored = tree.get("apiVersion")
     if served.from_stored is not None:
         served.from_stored(tree)
     if not served.custom or stored == served.api_version:
         tree["apiVersion"] = served.api_version
         if served.custom and revision < served.since:
-            _load(served.schema, tree)
+            _prune_and_default(served.schema, tree)
         return
     if revision < served.since and stored == served.storage_api_version:
-        _load(served.storage_schema, tree)
+        _prune_and_default(served.storage_schema, tree)
     if served.convert is not None:
         _convert(served.convert, tree, served.api_version)
-        _load(served.schema, tree)
+        _prune_and_default(served.schema, tree)
         return
     tree["apiVersion"] = served.api_version
     _prune(served.schema, tree)
 
 
-def store(served: ServedResource, tree: Object) -> None:
-    """Turns a tree of the served version into the one that is stored, in place."""
+def to_stored(served: ServedResource, tree: Object) -> None:
+    """Converts a tree of the served version to the storage version, in place."""
     if served.to_stored is not None:
         served.to_stored(tree)
     if served.custom and served.version != served.storage_version:
@@ -66,46 +69,48 @@ def store(served: ServedResource, tree: Object) -> None:
     tree["apiVersion"] = served.storage_api_version
 
 
-def between(served: ServedResource, other: ServedResource, tree: Object) -> None:
-    """Turns a tree of one version into one of another version of the same resource, in place."""
+def convert_between(served: ServedResource, other: ServedResource, tree: Object) -> None:
+    """Converts a tree of one version to another version of the same resource, in place."""
     if not served.custom:
-        store(served, tree)
-        serve(other, tree, 0)
+        to_stored(served, tree)
+        to_served(other, tree, 0)
         return
     if served.convert is not None:
         _convert(served.convert, tree, other.api_version)
     tree["apiVersion"] = other.api_version
-    _load(other.schema, tree)
+    _prune_and_default(other.schema, tree)
 
 
-def _convert(convert: Callable[[Object, str], Object], tree: Object, wanted: str) -> None:
+def _convert(convert: Callable[[Object, str], Object], tree: Object, api_version: str) -> None:
     name = (tree.get("kind"), tree["metadata"].get("namespace"), tree["metadata"].get("name"))
     try:
-        made = convert(tree, wanted)
-        found = (made.get("kind"), made["metadata"].get("namespace"), made["metadata"].get("name"))
-    except NeedsConversion:
+        converted = convert(tree, api_version)
+        metadata = converted["metadata"]
+        converted_name = (converted.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    except ConversionRequired:
         raise
     except Exception as error:
-        # Whatever somebody else's function raises, the client is told whose fault it is.
-        raise _failed(name, tree.get("apiVersion"), wanted, str(error) or type(error).__name__) from error
-    if made.get("apiVersion") != wanted or found != name:
-        raise _failed(name, tree.get("apiVersion"), wanted, f"it gave a {made.get('apiVersion')} {_shown(found)}")
-    metadata = {word: value for word, value in tree["metadata"].items() if word not in _MAY_CHANGE}
-    metadata |= {word: made["metadata"][word] for word in _MAY_CHANGE if made["metadata"].get(word)}
+        # The converter is foreign code and may raise anything: the client gets an error that the conversion failed.
+        raise _failed(name, tree.get("apiVersion"), api_version, str(error) or type(error).__name__) from error
+    if converted.get("apiVersion") != api_version or converted_name != name:
+        problem = f"the converter returned {converted.get('apiVersion')} {_joined(converted_name)}"
+        raise _failed(name, tree.get("apiVersion"), api_version, problem)
+    metadata = {word: value for word, value in tree["metadata"].items() if word not in _CONVERTIBLE_METADATA}
+    metadata |= {word: converted["metadata"][word] for word in _CONVERTIBLE_METADATA if converted["metadata"].get(word)}
     tree.clear()
-    tree.update({"apiVersion": wanted, "kind": name[0], "metadata": metadata})
-    tree.update({word: value for word, value in made.items() if word not in tree})
+    tree.update({"apiVersion": api_version, "kind": name[0], "metadata": metadata})
+    tree.update({word: value for word, value in converted.items() if word not in tree})
 
 
-def _failed(name: tuple[Any, ...], version: Any, wanted: str, problem: str) -> ServerFailed:
-    return ServerFailed(f"conversion of {_shown(name)} from {version} to {wanted} failed: {problem}")
+def _failed(name: tuple[Any, ...], version: Any, api_version: str, problem: str) -> ServerFailed:
+    return ServerFailed(f"conversion of {_joined(name)} from {version} to {api_version} failed: {problem}")
 
 
-def _shown(name: tuple[Any, ...]) -> str:
+def _joined(name: tuple[Any, ...]) -> str:
     return "/".join(str(one) for one in name if one)
 
 
-def _load(source: Callable[[], Any], tree: Object) -> None:
+def _prune_and_default(source: Callable[[], Any], tree: Object) -> None:
     schema = source()
     if schema is not None:
         schema.load(tree)

@@ -1,10 +1,6 @@
-"""The metadata of objects: what clients may say about it, what the server fills in, and what is refused.
+"""Object metadata: decoding, the fields that the server sets, and validation.
 
-Everything here is pure and works on the tree that was decoded for this write.
-
-The checks of metadata: names, labels, annotations, finalizers, owners, and what an update may not change.
-
-Names that are less, or more, than those of most objects: what is wrong with them.
+All functions are pure apart from modifying, in place, the tree that was decoded for this write.
 """
 
 import random
@@ -18,7 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from levelset.apiserver.resources.served_resource import Rules
-from levelset.apiserver.resources.server_state import Tree, World, utc_now
+from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import Cause
@@ -26,40 +22,40 @@ from levelset.objects.names import check_label_key, check_label_value, is_label_
 from levelset.objects.timestamps import format_time
 
 __all__ = [
-    "check_changes",
     "check_dns1035_label",
+    "check_immutable_metadata",
     "check_metadata",
     "check_name",
     "check_path_segment",
-    "fill_new",
     "finalizer_warnings",
+    "format_timestamp",
     "generate_name",
-    "inherit",
+    "inherit_metadata",
+    "init_metadata",
     "is_deleting",
     "merge_duplicate_owners",
     "metadata_of",
     "new_uid",
     "read_metadata",
-    "stamp",
-    "time_text",
+    "write_timestamp",
 ]
 
 GENERATED_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 GENERATED_LENGTH: Final = 5
 MAX_GENERATED_BASE: Final = 58
 
-# What only the server says about a new object; selfLink is said by nobody any more.
+# Fields of a new object that clients cannot set; selfLink is not used any more.
 _SET_BY_SERVER: Final = frozenset(
     {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}
 )
 
-# Of the bits of a UUID, those that are free, and those that say that it is a random one.
+# The random bits of a UUID, and the fixed ones that mark it as version 4.
 _UUID_FREE: Final = ~(0xF000 << 64) & ~(0xC000 << 48)
 _UUID_FIXED: Final = (0x4000 << 64) | (0x8000 << 48)
 
 
 class _Owner(msgspec.Struct, frozen=True, gc=False):
-    apiVersion: str | None = None  # noqa: N815  # the names of the wire
+    apiVersion: str | None = None  # noqa: N815 - the JSON names
     kind: str | None = None
     name: str | None = None
     uid: str | None = None
@@ -67,7 +63,7 @@ class _Owner(msgspec.Struct, frozen=True, gc=False):
     blockOwnerDeletion: bool | None = None  # noqa: N815
 
 
-class _PlainOwner(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _StrictOwner(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     apiVersion: str = ""  # noqa: N815
     kind: str = ""
     name: str = ""
@@ -76,8 +72,8 @@ class _PlainOwner(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=T
     blockOwnerDeletion: bool = False  # noqa: N815
 
 
-class _Members(msgspec.Struct, frozen=True, gc=False):
-    """The types of the members that hold nothing else that might be null."""
+class _CommonFields(msgspec.Struct, frozen=True, gc=False):
+    """The types of the fields without nested values that could be null."""
 
     name: str | None = None
     generateName: str | None = None  # noqa: N815
@@ -93,24 +89,24 @@ class _Members(msgspec.Struct, frozen=True, gc=False):
     managedFields: list[dict[str, Any] | None] | None = None  # noqa: N815
 
 
-class _Metadata(_Members, frozen=True, gc=False):
-    """The types of all members; what is not here is unknown."""
+class _Metadata(_CommonFields, frozen=True, gc=False):
+    """The types of all fields; any other field is unknown."""
 
     labels: dict[str, str | None] | None = None
     annotations: dict[str, str | None] | None = None
     ownerReferences: list[_Owner] | None = None  # noqa: N815
 
 
-class _PlainMetadata(_Members, frozen=True, gc=False, forbid_unknown_fields=True):
-    """As nearly all metadata is: with nothing unknown in it, and no null but for a member."""
+class _StrictMetadata(_CommonFields, frozen=True, gc=False, forbid_unknown_fields=True):
+    """The strict types for the fast path: no unknown fields, and no null inside of a field."""
 
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    ownerReferences: list[_PlainOwner] | None = None  # noqa: N815
+    ownerReferences: list[_StrictOwner] | None = None  # noqa: N815
 
 
-_KNOWN: Final = frozenset(_Metadata.__struct_fields__)
-_KNOWN_OF_OWNER: Final = frozenset(_Owner.__struct_fields__)
+_METADATA_FIELDS: Final = frozenset(_Metadata.__struct_fields__)
+_OWNER_FIELDS: Final = frozenset(_Owner.__struct_fields__)
 
 
 def metadata_of(tree: Tree) -> Tree:
@@ -120,61 +116,61 @@ def metadata_of(tree: Tree) -> Tree:
 
 
 def read_metadata(tree: Tree) -> list[str]:
-    """Brings `metadata` into its one form, in place, and returns the paths of the unknown fields that it dropped.
+    """Normalizes `metadata` in place and returns the paths of the unknown fields that it dropped.
 
-    Nulls and empty lists and maps are left out. Raises Undecodable if something has the wrong type.
+    Nulls, empty lists and empty maps are removed. Raises Undecodable if a field has the wrong type.
     """
     metadata = tree.get("metadata")
     if metadata is None:
         tree["metadata"] = {}
         return []
     try:
-        msgspec.convert(metadata, _PlainMetadata)
+        msgspec.convert(metadata, _StrictMetadata)
     except msgspec.ValidationError:
-        return _read_any(metadata)
+        return _read_lenient(metadata)
     if not all(metadata.values()):
         _drop_empty(metadata)
     return []
 
 
-def _read_any(metadata: Tree) -> list[str]:
-    """As `read_metadata`, for metadata in which something is unknown, null or wrong."""
+def _read_lenient(metadata: Tree) -> list[str]:
+    """As `read_metadata`, for metadata with unknown, null or invalid fields."""
     try:
         msgspec.convert(metadata, _Metadata)
     except msgspec.ValidationError as error:
         problem = str(error).replace("`$", "`metadata")
         raise Undecodable(f"the object cannot be decoded: {problem}") from None
     dropped: list[str] = []
-    if not _KNOWN.issuperset(metadata):
-        unknown = sorted(metadata.keys() - _KNOWN)
+    if not _METADATA_FIELDS.issuperset(metadata):
+        unknown = sorted(metadata.keys() - _METADATA_FIELDS)
         dropped = [f"metadata.{name}" for name in unknown]
         for name in unknown:
             del metadata[name]
     if not all(metadata.values()):
         _drop_empty(metadata)
     if "labels" in metadata:
-        _fill_texts(metadata, "labels")
+        _replace_null_values(metadata, "labels")
     if "annotations" in metadata:
-        _fill_texts(metadata, "annotations")
+        _replace_null_values(metadata, "annotations")
     if "ownerReferences" in metadata:
         dropped += _read_owners(metadata)
     return dropped
 
 
-def _fill_texts(metadata: Tree, name: str) -> None:
+def _replace_null_values(metadata: Tree, name: str) -> None:
     if None in metadata[name].values():
         metadata[name] = {key: value or "" for key, value in metadata[name].items()}
 
 
 def _drop_empty(metadata: Tree) -> None:
     for name in [name for name, value in metadata.items() if not value and value != 0]:
-        # `[]` and `[{}]` in managedFields mean something: forget who owns what.
+        # `[]` and `[{}]` in managedFields have a meaning: they reset the field ownership.
         if name != "managedFields" or metadata[name] is None:
             del metadata[name]
 
 
-def fill_new(metadata: Tree, *, namespace: str | None, uid: str, now: str, generation: bool) -> None:
-    """Makes the metadata that of a new object: what clients may not set is wiped, what the server sets is set."""
+def init_metadata(metadata: Tree, *, namespace: str | None, uid: str, now: str, generation: bool) -> None:
+    """Prepares the metadata of a new object: removes what clients cannot set, and sets what the server sets."""
     if not _SET_BY_SERVER.isdisjoint(metadata):
         for name in _SET_BY_SERVER & metadata.keys():
             del metadata[name]
@@ -188,8 +184,8 @@ def fill_new(metadata: Tree, *, namespace: str | None, uid: str, now: str, gener
         metadata["generation"] = 1
 
 
-def inherit(metadata: Tree, old: Tree) -> None:
-    """Takes over from the old object what an update cannot change or may leave out."""
+def inherit_metadata(metadata: Tree, old: Tree) -> None:
+    """Copies from the old object the fields that an update cannot change or may leave out."""
     for name in ("namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"):
         if name in old and name not in metadata:
             metadata[name] = old[name]
@@ -202,7 +198,7 @@ def inherit(metadata: Tree, old: Tree) -> None:
 
 
 def merge_duplicate_owners(metadata: Tree) -> list[str]:
-    """Keeps the first of several references to one owner, in place; returns the uids that were given twice."""
+    """Removes repeated references to one owner, in place; returns the uids that occurred more than once."""
     owners: list[Tree] | None = metadata.get("ownerReferences")
     if owners is None or len(owners) < 2:
         return []
@@ -219,12 +215,12 @@ def merge_duplicate_owners(metadata: Tree) -> list[str]:
 
 
 def is_deleting(tree: Tree) -> bool:
-    """Whether the deletion of this object has begun."""
+    """Whether the object has a deletionTimestamp."""
     return "deletionTimestamp" in tree["metadata"]
 
 
 def generate_name(base: str, source: random.Random) -> str:
-    """A name that begins like the base and ends at random, and still fits into a label."""
+    """The base with a random suffix, cut so that it fits into a label."""
     ending = "".join([source.choice(GENERATED_LETTERS) for _ in range(GENERATED_LENGTH)])
     return base[:MAX_GENERATED_BASE] + ending
 
@@ -235,18 +231,18 @@ def new_uid(source: random.Random) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def stamp(world: World) -> str:
-    """The time of a write that happens now, as `time_text` has it, and faster by the clock that most worlds have."""
-    return _time_text(int(time())) if world.now is utc_now else time_text(world.now())
+def write_timestamp(state: ServerState) -> str:
+    """The timestamp of a write that happens now; the wall clock, which servers use, takes a faster path."""
+    return _format_second(int(time())) if state.now is utc_now else format_timestamp(state.now())
 
 
-def time_text(now: datetime) -> str:
-    """The time as metadata has it: RFC 3339, in whole seconds."""
-    return _time_text(int(now.timestamp()))
+def format_timestamp(now: datetime) -> str:
+    """The time in the format of metadata: RFC 3339 in UTC, in whole seconds."""
+    return _format_second(int(now.timestamp()))
 
 
 @lru_cache(maxsize=64)
-def _time_text(second: int) -> str:
+def _format_second(second: int) -> str:
     return format_time(datetime.fromtimestamp(second, UTC))
 
 
@@ -254,8 +250,8 @@ def _read_owners(metadata: Tree) -> list[str]:
     dropped: list[str] = []
     owners: list[Tree] = metadata["ownerReferences"]
     for index, owner in enumerate(owners):
-        if not _KNOWN_OF_OWNER.issuperset(owner):
-            for name in sorted(owner.keys() - _KNOWN_OF_OWNER):
+        if not _OWNER_FIELDS.issuperset(owner):
+            for name in sorted(owner.keys() - _OWNER_FIELDS):
                 dropped.append(f"metadata.ownerReferences[{index}].{name}")
                 del owner[name]
         if None in owner.values():
@@ -264,13 +260,13 @@ def _read_owners(metadata: Tree) -> list[str]:
     return dropped
 
 
-MAX_ANNOTATIONS: Final = 256 * 1024
+MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
-_OF_EVERY_OWNER: Final = ("apiVersion", "kind", "name", "uid")
+_REQUIRED_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
 
 
 def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
-    """Everything that is wrong with the metadata of a new object, or with what changed since the old one."""
+    """Validates the metadata of a new object, or the fields that changed since the old one."""
     causes = check_name(metadata, rules.name_check) if old is None else []
     if _CHECKED.isdisjoint(metadata):
         return causes
@@ -278,22 +274,22 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
         if word in metadata and (old is None or metadata[word] != old.get(word)):
             causes += check(metadata[word])
             if word == "finalizers" and rules.finalizers_need_slash:
-                causes += _check_slashes(metadata[word])
+                causes += _check_qualified_finalizers(metadata[word])
     return causes
 
 
 def check_name(metadata: Tree, check: Callable[[str], list[str]]) -> list[Cause]:
-    """Whether the object has a name, and one that its kind allows."""
+    """Validates the name of a new object by the rule of its kind."""
     name = metadata.get("name")
     if not name:
         return [field_errors.required("metadata.name", "name or generateName is required")]
     problems = check(name)
-    # One is enough: a name that is too long is often too long for several rules.
+    # Only the first problem: a name that is too long often breaks several rules.
     return [field_errors.invalid("metadata.name", name, problems[0])] if problems else []
 
 
-def check_changes(metadata: Tree, old: Tree) -> list[Cause]:
-    """What an update changed although nobody may."""
+def check_immutable_metadata(metadata: Tree, old: Tree) -> list[Cause]:
+    """Validates that an update does not change immutable metadata."""
     causes = [
         field_errors.invalid(f"metadata.{word}", metadata.get(word), "field is immutable")
         for word in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -308,7 +304,7 @@ def check_changes(metadata: Tree, old: Tree) -> list[Cause]:
 
 
 def finalizer_warnings(metadata: Tree, old: Tree | None = None) -> list[str]:
-    """What to tell about finalizers that work but may clash with somebody else's."""
+    """The warnings about new finalizers without a domain, which may conflict with those of other controllers."""
     finalizers = metadata.get("finalizers")
     if not finalizers or (old is not None and finalizers == old.get("finalizers")):
         return []
@@ -333,8 +329,8 @@ def _check_annotations(annotations: dict[str, str]) -> list[Cause]:
     for key in annotations:
         causes += [field_errors.invalid("metadata.annotations", key, one) for one in _key_problems(key.lower())]
     size = sum([len(key.encode()) + len(value.encode()) for key, value in annotations.items()])
-    if size > MAX_ANNOTATIONS:
-        causes.append(field_errors.too_long("metadata.annotations", MAX_ANNOTATIONS))
+    if size > MAX_ANNOTATIONS_BYTES:
+        causes.append(field_errors.too_long("metadata.annotations", MAX_ANNOTATIONS_BYTES))
     return causes
 
 
@@ -350,7 +346,7 @@ def _check_finalizers(finalizers: list[str]) -> list[Cause]:
     return causes
 
 
-def _check_slashes(finalizers: list[str]) -> list[Cause]:
+def _check_qualified_finalizers(finalizers: list[str]) -> list[Cause]:
     problem = "name is neither a standard finalizer name nor is it fully qualified (such as 'example.com/name')"
     return [
         field_errors.invalid("metadata.finalizers", one, problem)
@@ -362,8 +358,8 @@ def _check_slashes(finalizers: list[str]) -> list[Cause]:
 def _check_owners(owners: list[Tree]) -> list[Cause]:
     causes: list[Cause] = []
     for owner in owners:
-        if not all(map(owner.get, _OF_EVERY_OWNER)):
-            for word in [word for word in _OF_EVERY_OWNER if not owner.get(word)]:
+        if not all(map(owner.get, _REQUIRED_OWNER_FIELDS)):
+            for word in [word for word in _REQUIRED_OWNER_FIELDS if not owner.get(word)]:
                 field = f"metadata.ownerReferences.{word}"
                 causes.append(field_errors.invalid(field, owner.get(word, ""), f"{word} must not be empty"))
         if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
@@ -393,7 +389,7 @@ _DNS1035 = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def check_dns1035_label(text: str) -> list[str]:
-    """The problems of this text as a name that begins with a letter and has no dots, such as a service's."""
+    """Why a string is not a DNS-1035 label, as names of Services must be; empty if it is one."""
     if _DNS1035.fullmatch(text):
         return []
     rule = "must be at most 63 lower-case letters, digits or '-', the first a letter and the last a letter or digit"
@@ -401,7 +397,7 @@ def check_dns1035_label(text: str) -> list[str]:
 
 
 def check_path_segment(text: str) -> list[str]:
-    """The problems of a name that only has to fit into a path, such as a role's: `system:node` has none."""
+    """Why a string cannot be a path segment, as names of roles must be (`system:node` can); empty if it can."""
     if text in (".", ".."):
         return [f"may not be {text!r}"]
-    return [f"may not contain {sign!r}" for sign in "/%" if sign in text]
+    return [f"may not contain {character!r}" for character in "/%" if character in text]

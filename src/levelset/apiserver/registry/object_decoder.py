@@ -1,4 +1,4 @@
-"""From a decoded body to an object of its kind: type, metadata, schema, and what to say about fields nobody knows."""
+"""Decodes a request body as an object of its kind: type, name and namespace, schema, and unknown fields."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -13,21 +13,21 @@ from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadRequest, Cause
 
-__all__ = ["Decoded", "admit", "check_place", "read_type"]
+__all__ = ["DecodedObject", "apply_schema", "check_name_and_namespace", "check_type"]
 
-NOTHING_WRONG = Admission()
+NO_FINDINGS = Admission()
 
 
-class Decoded(msgspec.Struct, frozen=True, gc=False):
-    """What is left to judge of an object that could be decoded: what its schema says, and its own managedFields."""
+class DecodedObject(msgspec.Struct, frozen=True, gc=False):
+    """The remaining results of decoding an object: the violations of its schema, and its managedFields."""
 
     causes: list[Cause]
-    managed: Any
-    """What the client sent as managedFields; None if it sent none. It is no longer in the tree."""
+    managed_fields: Any
+    """The managedFields that the client sent, removed from the tree; None if there are none."""
 
 
-def read_type(served: ServedResource, tree: Tree) -> None:
-    """Makes sure that the object has the type of its endpoint; built-in kinds may leave it out."""
+def check_type(served: ServedResource, tree: Tree) -> None:
+    """Checks apiVersion and kind against the endpoint; objects of built-in kinds may leave them out."""
     version, kind = tree.get("apiVersion"), tree.get("kind")
     if version == served.api_version and kind == served.kind:
         return
@@ -46,8 +46,8 @@ def read_type(served: ServedResource, tree: Tree) -> None:
     tree["apiVersion"], tree["kind"] = served.api_version, served.kind
 
 
-def check_place(tree: Tree, namespace: str | None, name: str | None = None) -> None:
-    """Makes sure that name and namespace of the object are those of the request; raises BadRequest."""
+def check_name_and_namespace(tree: Tree, namespace: str | None, name: str | None = None) -> None:
+    """Checks name and namespace against the request, and sets a missing name; raises BadRequest."""
     metadata = tree["metadata"]
     found = metadata.get("namespace")
     if found is not None and namespace is not None and found != namespace:
@@ -58,35 +58,38 @@ def check_place(tree: Tree, namespace: str | None, name: str | None = None) -> N
         raise BadRequest(problem)
 
 
-def admit(
+def apply_schema(
     served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str], old: Tree | None = None
-) -> Decoded:
-    """Prunes, defaults and validates by the schema, and reports the fields that were dropped before and now."""
-    managed = tree["metadata"].pop("managedFields", None)
+) -> DecodedObject:
+    """Prunes, defaults and validates by the schema, in place, and reports unknown and duplicate fields.
+
+    `dropped` are the unknown fields that were removed before.
+    """
+    managed_fields = tree["metadata"].pop("managedFields", None)
     schema = served.schema()
-    admission = NOTHING_WRONG if schema is None else schema.admit(tree, old)
+    admission = NO_FINDINGS if schema is None else schema.admit(tree, old)
     if dropped or admission.dropped or options.duplicates:
-        _report([*dropped, *admission.dropped], options)
+        _report_fields([*dropped, *admission.dropped], options)
     if not admission.causes:
-        return Decoded([], managed)
+        return DecodedObject([], managed_fields)
     causes = list(admission.causes)
     if not served.custom:
         wrong = admission.type_error
         if wrong is not None:
             raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
-        # The metadata of built-in kinds is part of their schemas, and judged with better words in `metachecks`.
+        # The schemas of built-in kinds include the metadata, but `metadata.py` validates it with better messages.
         causes = [one for one in causes if not one.field.startswith("metadata.")]
-    return Decoded(causes, managed)
+    return DecodedObject(causes, managed_fields)
 
 
-def _report(unknown: Iterable[str], options: WriteOptions) -> None:
+def _report_fields(unknown: Iterable[str], options: WriteOptions) -> None:
     if options.validation == "Ignore":
         return
-    told = [f'unknown field "{path}"' for path in unknown]
-    told += [f'duplicate field "{path}"' for path in options.duplicates]
+    problems = [f'unknown field "{path}"' for path in unknown]
+    problems += [f'duplicate field "{path}"' for path in options.duplicates]
     if options.validation == "Strict":
-        raise Undecodable(f"strict decoding error: {', '.join(told)}")
-    options.warnings.extend([one for one in told if one not in options.warnings])
+        raise Undecodable(f"strict decoding error: {', '.join(problems)}")
+    options.warnings.extend([one for one in problems if one not in options.warnings])
 
 
 def _name(tree: Tree) -> str:

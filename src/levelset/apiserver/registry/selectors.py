@@ -1,4 +1,4 @@
-"""Which objects a request is about: label and field selectors, told with as little decoding as they need."""
+"""Label and field selectors of list, watch and deletecollection requests, matched with little decoding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from levelset.objects import FieldSelector, LabelSelector
 from levelset.objects.json_tree import is_map
 from levelset.storage import Item
 
-__all__ = ["Selection", "field_value", "selection_of"]
+__all__ = ["Selectors", "field_value", "parse_selectors"]
 
 _ALL_LABELS: Final = LabelSelector.everything()
 _ALL_FIELDS: Final = FieldSelector.everything()
@@ -22,19 +22,19 @@ _EVERY_KIND: Final = frozenset({"metadata.name", "metadata.namespace"})
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """A label selector and a field selector; an object must meet both. Equal texts make equal selections."""
+class Selectors:
+    """A label selector and a field selector, which must both match. Selectors with equal strings compare equal."""
 
     labels: LabelSelector = _ALL_LABELS
     fields: FieldSelector = _ALL_FIELDS
 
     @property
     def name(self) -> str | None:
-        """The one name that is asked for, if there is one."""
+        """The name that the field selector requires; None if it does not."""
         return self.fields.requires_exact("metadata.name")
 
     def matches(self, served: ServedResource, item: Item) -> bool:
-        """Whether a stored object is meant; only its head is decoded if that decides."""
+        """Whether a stored object matches; decodes only its metadata if that is enough."""
         if self.fields.fields <= _EVERY_KIND:
             head = _decode_head(item.value).metadata
             return self.labels.matches(head.labels) and self.fields.matches(
@@ -43,33 +43,33 @@ class Selection:
         return self.matches_tree(served_tree(served, item))
 
     def matches_tree(self, tree: Tree) -> bool:
-        """Whether an object in its served version is meant."""
+        """Whether an object in its served version matches."""
         if not self.labels.matches(tree["metadata"].get("labels")):
             return False
         return self.fields.is_everything or self.fields.matches(lambda path: field_value(tree, path))
 
 
-def selection_of(served: ServedResource, parameters: Mapping[str, tuple[str, ...]]) -> Selection | None:
-    """What the parameters of a request select; None if that is everything. Raises BadRequest."""
+def parse_selectors(served: ServedResource, parameters: Mapping[str, tuple[str, ...]]) -> Selectors | None:
+    """Parses the selectors of a request; None if they select everything. Raises BadRequest."""
     labels, fields = parameters.get("labelSelector"), parameters.get("fieldSelector")
     if labels is None and fields is None:
         return None
     try:
-        wanted = Selection(
+        selectors = Selectors(
             LabelSelector.parse(labels[0]) if labels else _ALL_LABELS,
             FieldSelector.parse(fields[0]) if fields else _ALL_FIELDS,
         )
     except BadSelector as error:
         raise BadRequest(f"unable to parse the selector: {error}") from error
-    for path in sorted(wanted.fields.fields - _EVERY_KIND):
+    for path in sorted(selectors.fields.fields - _EVERY_KIND):
         if path not in served.selectable:
             known = ", ".join(sorted({*_EVERY_KIND, *served.selectable}))
             raise BadRequest(f"field label not supported: {path}; {served.qualified} can be selected by {known}")
-    return None if wanted.labels.is_everything and wanted.fields.is_everything else wanted
+    return None if selectors.labels.is_everything and selectors.fields.is_everything else selectors
 
 
 def field_value(tree: Any, path: str) -> str:
-    """The text that a field selector compares: empty if the field is not there."""
+    """The string that a field selector compares with; empty if the field does not exist."""
     value: Any = tree
     for name in path.split("."):
         if not is_map(value):
@@ -82,7 +82,7 @@ def field_value(tree: Any, path: str) -> str:
             return "true" if value else "false"
         case int() | float():
             return str(value)
-        case {"component": str(component)}:  # the `source` of an event is selected by its component
+        case {"component": str(component)}:  # the `source` of an Event is selected by its component
             return component
         case _:
             return ""

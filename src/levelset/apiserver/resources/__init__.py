@@ -1,3 +1,3 @@
-"""What the server knows of each resource: names, schema and rules; the catalog of all; the shared state."""
+"""The served resources: names, schema and strategy of each, the catalog of all, and the shared server state."""
 
 __all__: list[str] = []

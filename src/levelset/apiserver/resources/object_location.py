@@ -1,18 +1,16 @@
-"""Where an object is: what the server's own controllers keep in their queues."""
+"""The location of an object in storage: the keys of the work queues of the server's own controllers."""
 
 import msgspec
 
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 
-__all__ = ["Spot", "spot_of", "stored_kind", "stored_kinds"]
+__all__ = ["ObjectLocation", "location_of", "storage_version_of", "stored_resources"]
 
 
-class Spot(msgspec.Struct, frozen=True, eq=False):
-    """One object by its place in the store; in whichever version it is served makes no difference.
-
-    A value that is made for every write of a dependent. What is served may know the world, in which spots are kept.
-    """
+# A msgspec Struct, because one is created for every write of a dependent object.
+class ObjectLocation(msgspec.Struct, frozen=True, eq=False):
+    """One object by its storage key; equal to any other location with that key, in any version."""
 
     key: str
     served: ServedResource
@@ -20,39 +18,40 @@ class Spot(msgspec.Struct, frozen=True, eq=False):
     name: str
 
     def __eq__(self, other: object) -> bool:
-        return self.key == other.key if isinstance(other, Spot) else NotImplemented
+        return self.key == other.key if isinstance(other, ObjectLocation) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.key)
 
+    # Short: `served` may refer back to the server state, which holds the queues of locations.
     def __repr__(self) -> str:
-        return f"Spot(key={self.key!r})"
+        return f"ObjectLocation(key={self.key!r})"
 
 
-def spot_of(served: ServedResource, tree: Object) -> Spot:
-    """The place of an object."""
+def location_of(served: ServedResource, tree: Object) -> ObjectLocation:
+    """Returns the location of an object."""
     metadata = tree["metadata"]
     name: str = metadata["name"]
     if not served.namespaced:
-        return Spot(served.prefix + name, served, None, name)
+        return ObjectLocation(served.prefix + name, served, None, name)
     namespace: str | None = metadata.get("namespace")
-    return Spot(served.key(namespace, name), served, namespace, name)
+    return ObjectLocation(served.key(namespace, name), served, namespace, name)
 
 
-def stored_kind(catalog: Catalog, served: ServedResource) -> ServedResource:
-    """The same custom resource in the version that is stored, if that one is served: nobody has to convert it."""
+def storage_version_of(catalog: Catalog, served: ServedResource) -> ServedResource:
+    """Returns the resource in its storage version, which needs no conversion; itself if that one is not served."""
     if served.stored_as_served:
         return served
     return catalog.find(served.group, served.storage_version, served.plural) or served
 
 
-def stored_kinds(catalog: Catalog) -> list[ServedResource]:
-    """One resource for each place in the store, whatever the versions and views it is served in."""
+def stored_resources(catalog: Catalog) -> list[ServedResource]:
+    """Returns one listable and deletable resource for each storage prefix, preferably in its storage version."""
     found: dict[str, ServedResource] = {}
     for served in catalog.all():
         if "list" in served.verbs and "delete" in served.verbs:
             known = found.get(served.prefix)
-            # One that is read just as it is stored needs nobody to convert it.
+            # A resource that is served in its storage version can be read without a conversion.
             if known is None or (served.stored_as_served and not known.stored_as_served):
                 found[served.prefix] = served
     return list(found.values())

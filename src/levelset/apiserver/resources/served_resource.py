@@ -1,7 +1,8 @@
-"""What the server knows about one resource in one version: its names, its schema and the rules it goes by.
+"""One resource in one version: its names, scope, verbs, schema, and the rules of its strategy.
 
-A `Served` is a value: built-in kinds are written down as such (`builtins`), and a CustomResourceDefinition becomes one
-per version (`definitions`). Whatever takes time to make (schema, shape) is made when somebody first asks.
+A `ServedResource` is a value. Built-in kinds are a table of them (`registry/builtin/kind_table.py`); a
+CustomResourceDefinition becomes one per version (`registry/crd/definitions.py`). Schema and shape are compiled on first
+use.
 """
 
 from collections.abc import Callable
@@ -17,13 +18,13 @@ __all__ = ["ALL_VERBS", "Column", "Object", "Rules", "ScalePaths", "ServedResour
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
-# A whole object as a JSON tree; whoever decoded it owns it.
+# A whole object as a JSON tree; the code that decoded it may modify it.
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `path` is a JSONPath, or None for a column that the printer of a built-in kind fills."""
+    """A printer column; `path` is a JSONPath, or None for a column that the printer of a built-in kind fills."""
 
     name: str
     type: str = "string"
@@ -35,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalePaths:
-    """Where the `scale` subresource finds its three values, as JSONPaths such as `.spec.replicas`."""
+    """The JSONPaths of the three values of the `scale` subresource, such as `.spec.replicas`."""
 
     spec: str
     status: str
@@ -44,11 +45,11 @@ class ScalePaths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """How a kind behaves beyond its schema; the defaults are those of a custom resource.
+    """The strategy of a kind beyond its schema; the defaults are those of a custom resource.
 
-    `default` fills in what a client leaves out, which then counts as the client's. The `prepare_` functions do what is
-    the server's own business: they change the new object in place and see the old one. `validate` gives what is wrong
-    with the new one (the old one is None on create). None of them keeps what it is given.
+    `default` sets defaults in the client's object, so they belong to its field manager. The `prepare_` functions set
+    the fields of the server: they modify the new object in place, given the old one. `validate` returns the causes why
+    the new object is invalid (old is None on create). None of them may retain its arguments.
     """
 
     generation: bool = True
@@ -61,10 +62,10 @@ class Rules:
     prepare_status: Callable[[Object, Object], None] | None = None
     # When deletion begins (deletionTimestamp is set): may add finalizers, conditions, a phase.
     prepare_delete: Callable[[Object], None] | None = None
-    # Whether an object whose deletion has begun stays although it has no finalizers (a namespace with contents).
+    # Whether a terminating object stays although it has no finalizers (a namespace with `spec.finalizers`).
     held: Callable[[Object], bool] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
-    # The rules in CEL of a custom resource, which look at what was found wrong before them.
+    # The CEL validation rules of a custom resource; they get the causes found so far.
     expressions: Callable[[Object, Object | None, list[Cause]], list[Cause]] | None = None
     graceful: bool = False
     finalizers_need_slash: bool = False
@@ -84,7 +85,7 @@ def _no_columns() -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedResource:
-    """One resource in one version, and everything a handler has to know about it."""
+    """One resource in one version, with everything that the verbs have to know about it."""
 
     group: str
     version: str
@@ -102,35 +103,35 @@ class ServedResource:
     scale: ScalePaths | None = None
     subresources: tuple[str, ...] = ()
     schema: Callable[[], Compiled | None] = _no_schema
-    # The schema as somebody wrote it, for custom resources.
+    # The schema as written in the CRD.
     schema_source: Any = None
     shape: Callable[[], Shape] = _any_shape
     column_source: Callable[[], tuple[Column, ...]] = _no_columns
     selectable: tuple[str, ...] = ()
     rules: Rules = field(default_factory=Rules)
     deprecation: str | None = None
-    # The definition is being deleted: nothing may be created any more (403), all else goes on.
+    # The CRD is being deleted: creates get 403, everything else is still served.
     terminating: bool = False
     logs: Callable[..., Any] | None = None
-    # Two resources that are views of one store (the two kinds of events) name the same place here.
+    # Two resources that are stored as one (the two kinds of events) have the same storage group.
     storage_group: str | None = None
-    # Conversions between what is stored and what is served, for a view whose fields have other names; in place.
+    # In-place conversions between stored and served objects, for a group whose fields have other names.
     from_stored: Callable[[Object], None] | None = None
     to_stored: Callable[[Object], None] | None = None
-    # Makes of an object of any version of a custom kind one of the given apiVersion; None if they differ in name only.
+    # Converts an object of any version of a custom kind to an apiVersion; None if only the apiVersion differs.
     convert: Callable[[Object, str], Object] | None = None
-    # Whether a webhook converts, so that reading and storing may have to wait; see `ahead`.
-    awaits: bool = False
-    # The schema of the storage version, if that is another one.
+    # Whether a webhook converts, so that reads and writes may have to be awaited; see `registry/conversion_webhook.py`.
+    converts_by_webhook: bool = False
+    # The schema of the storage version, if it is another version.
     storage_schema: Callable[[], Compiled | None] = _no_schema
-    # Objects written before this revision may not know today's schema; see `conversion`.
+    # Objects written before this revision may not conform to the current schema; see `registry/conversion.py`.
     since: int = 0
     api_version: str = field(init=False)
     storage_api_version: str = field(init=False)
     prefix: str = field(init=False)
-    # What every object begins with when it is served, up to the number of its resourceVersion.
+    # The first bytes of every served object, up to the value of its resourceVersion.
     head: bytes = field(init=False)
-    # Whether an object is stored just as it is served, its resourceVersion aside.
+    # Whether the stored bytes are the served ones, except for the resourceVersion.
     stored_as_served: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -150,13 +151,13 @@ class ServedResource:
         return (self.group, self.version, self.kind)
 
     @property
-    def place(self) -> tuple[str, str, str]:
-        """Group, version and plural: where it is served."""
+    def gvr(self) -> tuple[str, str, str]:
+        """Group, version and resource (plural)."""
         return (self.group, self.version, self.plural)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a table."""
+        """The printer columns."""
         return self.column_source()
 
     @property
@@ -165,11 +166,11 @@ class ServedResource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def prefix_in(self, namespace: str | None) -> str:
-        """What the keys of all objects of a namespace begin with; without one, of all objects."""
+        """Returns the storage prefix of the objects of a namespace; without one, of all objects."""
         return f"{self.prefix}{namespace}/" if namespace and self.namespaced else self.prefix
 
     def key(self, namespace: str | None, name: str) -> str:
-        """Where the object of this name is stored."""
+        """Returns the storage key of an object."""
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else f"{self.prefix}{name}"
 
 

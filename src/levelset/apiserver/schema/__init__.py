@@ -1,7 +1,7 @@
-"""Schemas of kinds: what an object may look like, checked at the speed of generated code.
+"""Schemas of kinds: structural schema checks, and pruning, defaulting and validation of objects.
 
-A definition's schema is judged once (`check_structural`) and compiled once (`compile_schema`); after that every object
-is pruned, defaulted and validated in one pass. The built-in kinds come with their schemas as data (`builtin_kind`).
+A CRD's schema is checked once (`check_structural`) and compiled once (`compile_schema`) to Python code; every object
+is then pruned, defaulted and validated in one pass. Built-in kinds have their schemas as data (`builtin_kind`).
 """
 
 from levelset.apiserver.schema.builtin_schemas import (
@@ -19,8 +19,8 @@ from levelset.apiserver.schema.builtin_schemas import (
     library,
     preload,
 )
-from levelset.apiserver.schema.compiled_schema import Admission, Compiled, Definitions, compile_schema
 from levelset.apiserver.schema.structural_schema import check_structural
+from levelset.apiserver.schema.validation import Admission, Compiled, Definitions, compile_schema
 
 __all__ = [
     "Admission",

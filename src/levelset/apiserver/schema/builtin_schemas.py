@@ -1,4 +1,4 @@
-"""Built-in kinds: their schemas, resources and columns, kept as data and read when somebody asks.
+"""Built-in kinds: their schemas, resources and columns, stored as data files and read on first use.
 
 There is one file per group and version (written by `scripts/generate_schemas.py`). Reading one decodes it and nothing
 more; a schema is compiled when the first object of its kind arrives, part by part as parts are used.
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from levelset.apiserver.schema.compiled_schema import Compiled, Definitions, compile_schema
 from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
+from levelset.apiserver.schema.validation import Compiled, Definitions, compile_schema
 
 __all__ = [
     "BuiltinSchemas",
@@ -75,19 +75,19 @@ class _Index(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class BuiltinSchemas:
-    """The kinds of a group and version with their schemas, and where the schemas they refer to are found."""
+    """The kinds of a group and version with their schemas, and the library that resolves their references."""
 
     kinds: Mapping[str, Tree]
     definitions: Mapping[str, Tree]
 
 
 def builtin_versions() -> tuple[tuple[str, str], ...]:
-    """All groups and versions there is data for, as pairs; the core group is the empty text."""
+    """All groups and versions with data files, as pairs; the core group is the empty string."""
     return tuple((group, version) for group, _, version in (one.rpartition("/") for one in _index().versions))
 
 
 def builtin_schemas(group: str, version: str) -> BuiltinSchemas:
-    """The schemas of a group and version; no kinds at all if there are none."""
+    """The schemas of a group and version; without kinds if there is no data file."""
     names = _file(_key(group, version)).kinds
     return BuiltinSchemas({kind: LIBRARY[name] for kind, name in names.items()}, LIBRARY)
 
@@ -100,7 +100,7 @@ def builtin_kind(group: str, version: str, kind: str) -> Compiled | None:
 
 
 def builtin_names(group: str, version: str) -> Mapping[str, str]:
-    """The names of the schemas of a group and version's kinds, under which `components` finds them."""
+    """The schema names of a group and version's kinds, as `components` uses them."""
     return _file(_key(group, version)).kinds
 
 
@@ -110,12 +110,12 @@ def builtin_resources(group: str, version: str) -> Mapping[str, Resource]:
 
 
 def builtin_columns(group: str, version: str, resource: str) -> tuple[Column, ...]:
-    """The columns of a resource's table; none if it is not known."""
+    """The columns of a resource's table; empty if the resource is unknown."""
     return _file(_key(group, version)).columns.get(resource, ())
 
 
 def components(names: Iterable[str]) -> dict[str, Tree]:
-    """These schemas by name with all that they refer to: the components of an OpenAPI document."""
+    """These schemas and all schemas that they refer to, by name: the components of an OpenAPI document."""
     found: dict[str, Tree] = {}
     waiting = list(names)
     while waiting:
@@ -127,12 +127,12 @@ def components(names: Iterable[str]) -> dict[str, Tree]:
 
 
 def library() -> Mapping[str, Tree]:
-    """All schemas of the built-in kinds and of their parts, by name."""
+    """All schemas of the built-in kinds and their components, by name."""
     return LIBRARY
 
 
 def preload() -> None:
-    """Reads all data files, so that nothing has to touch the disk later; they are still decoded on demand."""
+    """Reads all data files, so that no request waits for the disk; they are still decoded on demand."""
     for version in ("meta", *_index().versions):
         _bytes(version)
 

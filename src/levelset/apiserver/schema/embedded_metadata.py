@@ -1,7 +1,7 @@
-"""Metadata: what the metadata of an object inside an object may be.
+"""Embedded resources: the checks of their apiVersion, kind and metadata.
 
 An embedded resource brings its own `apiVersion`, `kind` and `metadata`. Unknown members of the metadata are dropped and
-the known ones must have the right type; names are checked loosely, because nobody knows which kind has which rule.
+the known ones must have the right type; names are checked loosely, because the rules of the embedded kind are unknown.
 """
 
 import re
@@ -58,7 +58,7 @@ _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*
 
 
 def is_plain_identity(members: dict[str, Tree]) -> bool:
-    """Whether an embedded object is surely fine: typed, and with metadata that has a name at most."""
+    """Whether an embedded object is certainly valid: typed, and with at most a name in its metadata."""
     version, kind, metadata = members.get("apiVersion"), members.get("kind"), members.get("metadata")
     if type(version) is not str or type(kind) is not str:
         return False
@@ -75,7 +75,7 @@ def _is_segment(name: Tree) -> bool:
 
 
 def check_identity(members: dict[str, Tree], path: str) -> list[Cause]:
-    """What is wrong with the type and the metadata of an embedded object, types of metadata excepted."""
+    """The errors in the apiVersion, kind and metadata of an embedded object, except for types of metadata."""
     causes = _check_type(members, path, "apiVersion") + _check_type(members, path, "kind")
     metadata = as_map(members.get("metadata"))
     if metadata is not None:

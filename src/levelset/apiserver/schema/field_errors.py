@@ -1,7 +1,7 @@
-"""Wording: one cause per thing that is wrong, in the form in which Kubernetes says it.
+"""Field errors with the messages of Kubernetes: one `Cause` for each error.
 
-`field` and `reason` are what programs read, `message` is what people read: `Invalid value: "x": spec.n in body must be
-of type integer: "string"`.
+`field` and `reason` are for programs, `message` is for people: `Invalid value: "x": spec.n in body must be of type
+integer: "string"`.
 """
 
 import json
@@ -28,7 +28,7 @@ LONGEST = 300
 
 
 def show(value: Tree) -> str:
-    """The value as JSON, shortened: it goes into a message."""
+    """The value as JSON, shortened for a message."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (RecursionError, TypeError, ValueError):
@@ -66,23 +66,23 @@ def type_invalid(field: str, value: Tree, detail: str) -> Cause:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """A value that is not there."""
+    """A missing required value."""
     return Cause(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    """A value that may not be there."""
+    """A value that is not allowed."""
     return Cause(field, "FieldValueForbidden", f"Forbidden: {detail}")
 
 
 def not_supported(field: str, value: Tree, supported: Iterable[Tree]) -> Cause:
-    """A value that is none of a list."""
+    """A value that is not one of the supported ones."""
     listed = ", ".join(show(one) for one in supported)
     return Cause(field, "FieldValueNotSupported", f"Unsupported value: {show(value)}: supported values: {listed}")
 
 
 def too_long(field: str, limit: int) -> Cause:
-    """A text with too many characters."""
+    """A string with too many characters."""
     return Cause(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
 
 
@@ -92,10 +92,10 @@ def too_many(field: str, actual: int, limit: int) -> Cause:
 
 
 def duplicate(field: str, value: Tree) -> Cause:
-    """An item that is there twice."""
+    """A duplicate item."""
     return Cause(field, "FieldValueDuplicate", f"Duplicate value: {show(value)}")
 
 
 def too_deep(field: str, limit: int) -> Cause:
-    """A tree that goes down further than anybody follows."""
+    """A tree that is nested more deeply than the limit."""
     return Cause(field, "FieldValueInvalid", f"Invalid value: must not be nested more than {limit} levels deep")

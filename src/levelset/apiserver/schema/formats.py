@@ -1,7 +1,7 @@
-"""Formats: what the word after `format:` asks of a text.
+"""String formats: the checks behind the `format` keyword.
 
-The names are those that Kubernetes knows; dashes in them do not count (`date-time` is `datetime`), and an unknown
-format asks nothing. Numbers have formats too (`int32`, `float`), but those are ranges: see `numbers.py`.
+The names are those of Kubernetes, without regard to dashes (`date-time` is `datetime`); an unknown format accepts
+everything. The formats of numbers (`int32`, `float`) are ranges: see `numbers.py`.
 """
 
 import binascii
@@ -17,12 +17,12 @@ INT64 = (-(2**63), 2**63 - 1)
 
 
 def text_format(name: str) -> Callable[[str], bool] | None:
-    """The check for a format of texts; None if nobody knows it, or it takes everything."""
+    """The check for a string format; None if the format is unknown or accepts everything."""
     return _FORMATS.get(name.replace("-", ""))
 
 
 def is_quantity(text: str) -> bool:
-    """Whether the text is an amount such as 500m, 1.5Gi or 1e3."""
+    """Whether the string is a quantity such as 500m, 1.5Gi or 1e3."""
     return _QUANTITY.fullmatch(text) is not None
 
 

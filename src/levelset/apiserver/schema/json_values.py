@@ -1,4 +1,4 @@
-"""Trees: JSON values compared and copied as JSON, where `true` is not 1."""
+"""Comparing and copying JSON values by JSON's rules, where `true` is not 1."""
 
 from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
 
@@ -6,7 +6,7 @@ __all__ = ["copy_tree", "is_member", "join", "same"]
 
 
 def copy_tree(tree: Tree) -> Tree:
-    """A copy that shares no object and no list with the original."""
+    """A deep copy."""
     members = as_map(tree)
     if members is not None:
         return {name: copy_tree(one) for name, one in members.items()}
@@ -17,7 +17,7 @@ def copy_tree(tree: Tree) -> Tree:
 
 
 def same(one: Tree, other: Tree) -> bool:
-    """Whether two trees are the same value: a boolean is no number, and 1 is 1.0."""
+    """Whether two trees are the same JSON value: true is not 1, but 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     left, right = as_map(one), as_map(other)

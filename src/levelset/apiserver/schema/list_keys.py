@@ -1,6 +1,6 @@
-"""Uniqueness: items of a set and keys of a keyed list, which may be there only once.
+"""The identity of list items: duplicates in sets and keyed lists, and comparison that ignores the order of keyed lists.
 
-Whether a value is what it was before, as its schema sees it: keyed lists have no order.
+`unique` and `unique_keys` are called by generated code; the rest by the slow path of validation and by ratcheting.
 """
 
 import json
@@ -15,7 +15,7 @@ __all__ = ["duplicates", "identity", "is_unchanged", "key_of", "unique", "unique
 
 
 def unique(items: list[Tree]) -> bool:
-    """Whether the items surely differ; False also when it takes a closer look to say."""
+    """Whether the items certainly differ; False also if a slower comparison is needed."""
     try:
         return len(set(items)) == len(items)
     except TypeError:
@@ -23,7 +23,7 @@ def unique(items: list[Tree]) -> bool:
 
 
 def unique_keys(items: list[dict[str, Tree]], key: str) -> bool:
-    """Whether the objects surely differ in one member; False also when it takes a closer look to say."""
+    """Whether the objects certainly differ in one member; False also if a slower comparison is needed."""
     try:
         return len({one.get(key) for one in items}) == len(items)
     except TypeError:
@@ -31,7 +31,7 @@ def unique_keys(items: list[dict[str, Tree]], key: str) -> bool:
 
 
 def duplicates(node: Node, items: list[Tree], path: str) -> list[Cause]:
-    """A cause for each item that is there for the second time."""
+    """A cause for each item that repeats an earlier one."""
     if node.list_type == "set":
         return _second_times(items, path)
     if node.list_type != "map":
@@ -54,13 +54,13 @@ def _second_times(values: list[Tree], path: str) -> list[Cause]:
 
 
 def key_of(node: Node, item: Tree) -> dict[str, Tree]:
-    """The members of an item that its keyed list goes by."""
+    """The key members of an item of a keyed list."""
     members = as_map(item) or {}
     return {name: members[name] for name in node.list_keys if name in members}
 
 
 def identity(value: Tree) -> str:
-    """A text that two values have in common only if they are the same."""
+    """A string that is equal for two values only if they are the same."""
     try:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError):
@@ -68,7 +68,7 @@ def identity(value: Tree) -> str:
 
 
 def is_unchanged(resolve: Resolve, node: Node | None, tree: Tree, old: Tree) -> bool:
-    """Whether both are one value; without a schema (None), order always counts."""
+    """Whether both are the same value; without a schema (None), list order always matters."""
     if node is None:
         return same(tree, old)
     node = resolve(node)
@@ -89,5 +89,5 @@ def is_unchanged(resolve: Resolve, node: Node | None, tree: Tree, old: Tree) -> 
             return set(keys) == former.keys() and all(
                 is_unchanged(resolve, node.items, one, former[key]) for key, one in zip(keys, new_items, strict=True)
             )
-    # Also a keyed list whose keys do not tell its items apart: it may be older than its schema.
+    # Also a keyed list with duplicate keys: it may be older than its schema.
     return all(is_unchanged(resolve, node.items, one, other) for one, other in zip(new_items, old_items, strict=True))

@@ -1,4 +1,4 @@
-"""Numbers: ranges, steps and formats of numbers."""
+"""Validation of numbers: ranges, multiples and formats."""
 
 import math
 
@@ -14,19 +14,19 @@ LARGEST_FLOAT = 3.4028234663852886e38
 
 
 def is_integer(value: Tree) -> bool:
-    """Whether the value is a whole number, as an integer or as a float such as 1.0."""
+    """Whether the value is a whole number: an integer, or a float such as 1.0."""
     if isinstance(value, float):
         return value.is_integer() and abs(value) < WHOLE_FLOATS
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Tree) -> bool:
-    """Whether the value is a number; a boolean is none."""
+    """Whether the value is a number; booleans are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def span(node: Node) -> tuple[float, float] | None:
-    """The range that type and format give a number; None if any will do."""
+    """The range that type and format imply for a number; None if unlimited."""
     if node.int_or_string:
         return None
     if node.type == "integer":
@@ -37,7 +37,7 @@ def span(node: Node) -> tuple[float, float] | None:
 
 
 def check(node: Node, value: float, path: str) -> list[Cause]:
-    """What is wrong with a number."""
+    """The errors in a number."""
     causes: list[Cause] = []
 
     def wrong(detail: str) -> None:
@@ -57,7 +57,7 @@ def check(node: Node, value: float, path: str) -> list[Cause]:
 
 
 def is_multiple(value: float, step: float) -> bool:
-    """Whether the number is a multiple of the step; of nothing at all if the step is not positive."""
+    """Whether the number is a multiple of the step; always False if the step is not positive."""
     if not step > 0:
         return False
     if isinstance(value, int) and isinstance(step, int):

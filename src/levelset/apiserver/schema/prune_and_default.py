@@ -1,8 +1,8 @@
-"""Pruning and defaulting: an object is brought into the form that its schema knows.
+"""Pruning and defaulting of objects by their schema, in place.
 
-The order is Kubernetes': unknown fields go, then nulls that the schema neither allows nor replaces, then defaults come.
-All of it changes the tree in place. Where a schema refers to itself, trees deeper than MAX_DEPTH are left as they are;
-the validation that follows refuses them.
+The order is that of Kubernetes: unknown fields are removed, then nulls that the schema neither allows nor replaces,
+then defaults are set. Under a recursive schema, trees deeper than MAX_DEPTH are left unchanged; the validation that
+follows rejects them.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_lis
 __all__ = ["IDENTITY", "Resolve", "fill", "prune", "without_nulls"]
 
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
-"""What every object has, whatever its schema says."""
+"""The members that every object has, whatever its schema declares."""
 
 Resolve = Callable[[Node], Node]
-"""Follows a reference to the schema it names; a schema without one is its own answer."""
+"""Resolves a reference to the schema it names; returns a schema without a reference unchanged."""
 
 
 def prune(node: Node, tree: Tree, *, resolve: Resolve, resource: bool) -> list[str]:
-    """Takes unknown fields out of the tree; returns their paths, sorted."""
+    """Removes unknown fields from the tree; returns their paths, sorted."""
     pruner = _Pruner(resolve)
     if resource:
         pruner.resource(resolve(node), tree)
@@ -36,13 +36,13 @@ class _Pruner:
         self.dropped: list[str] = []
 
     def resource(self, node: Node, tree: Tree) -> None:
-        """The root of a custom resource: its identity is the server's business."""
+        """Prunes the root of a custom resource; apiVersion, kind and metadata are handled by the server."""
         members = as_map(tree)
         if members is not None:
-            self.members(node, members, "", 0, kept=IDENTITY, free=node.preserve)
+            self.members(node, members, "", 0, preserved=IDENTITY, free=node.preserve)
 
     def value(self, node: Node | None, tree: Tree, path: str, depth: int, *, free: bool = False) -> None:
-        """`free` is inherited by the items of a list whose schema preserves unknown fields."""
+        """Prunes a value; `free` is inherited by the items of a list whose schema preserves unknown fields."""
         if depth > MAX_DEPTH or not isinstance(tree, (dict, list)):
             return
         if node is not None:
@@ -55,16 +55,16 @@ class _Pruner:
             self.dropped.extend(join(path, name) for name in members)
             members.clear()
         elif node.embedded:
-            self.members(node, members, path, depth, kept=IDENTITY, free=free)
+            self.members(node, members, path, depth, preserved=IDENTITY, free=free)
             self.value(METADATA, members.get("metadata"), join(path, "metadata"), depth + 1)
         else:
-            self.members(node, members, path, depth, kept=frozenset(), free=free)
+            self.members(node, members, path, depth, preserved=frozenset(), free=free)
 
     def members(
-        self, node: Node, members: dict[str, Tree], path: str, depth: int, *, kept: frozenset[str], free: bool
+        self, node: Node, members: dict[str, Tree], path: str, depth: int, *, preserved: frozenset[str], free: bool
     ) -> None:
         for name in list(members):
-            if name in kept:
+            if name in preserved:
                 continue
             if name in node.properties:
                 self.value(node.properties[name], members[name], join(path, name), depth + 1)
@@ -84,7 +84,7 @@ class _Pruner:
 
 
 def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
-    """Takes out members that are null although the schema neither allows null nor has a default for them."""
+    """Removes null members for which the schema neither allows null nor has a default."""
     node = resolve(node)
     members = as_map(tree)
     if depth > MAX_DEPTH:
@@ -108,7 +108,7 @@ def _takes_null(node: Node, outer: Node) -> bool:
 
 
 def fill(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
-    """Puts defaults where a member is missing, or null and not allowed to be."""
+    """Sets defaults for members that are missing, or null where null is not allowed."""
     node = resolve(node)
     if depth > MAX_DEPTH:
         return

@@ -1,11 +1,12 @@
-"""Nodes: a schema as the other files want it, read once from the JSON that somebody wrote.
+"""Parsed schemas: a tree of `Node`s, read once from the JSON of a CRD or an OpenAPI document.
 
-A schema arrives as a tree in which anything may stand anywhere. `read_schema` turns it into `Node`s with typed
-attributes and never fails: what has the wrong type is left out and its keyword noted in `malformed`, what is nested
-too deeply is cut off and noted in `too_deep`.
+A schema arrives as an unvalidated tree. `read_schema` turns it into `Node`s with typed attributes and never fails: a
+value of the wrong type is left out and its keyword recorded in `malformed`; what is nested too deeply is cut off and
+recorded in `too_deep`.
 
-With `builtin=True` the schema is one of Kubernetes' own OpenAPI components, which say less than a structural schema:
-references are followed, an object without properties is free, and a default that only spells Go's zero value is none.
+With `builtin=True` the schema is one of Kubernetes' own OpenAPI components, which are less precise than a structural
+schema: references are followed, an object without properties preserves unknown fields, and a default that equals Go's
+zero value is ignored.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ LARGEST = 2**63 - 1
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One level of a schema; the names are those of OpenAPI with the `x-kubernetes-` taken off.
+    """One node of a schema; attributes are named as in OpenAPI, without the `x-kubernetes-` prefix.
 
     `weight` is the number of nodes in it, itself included.
     """
@@ -68,7 +69,7 @@ class Node:
     weight: int = 1
 
     def either(self) -> tuple["Node", ...]:
-        """The alternatives of anyOf that say something: integer-or-string is implied where the schema says so."""
+        """The alternatives of anyOf, without those that integer-or-string implies."""
         return () if self.int_or_string and spells_int_or_string(self.any_of) else self.any_of
 
     def accepts_null(self) -> bool:
@@ -80,12 +81,12 @@ class Node:
         return self.default is not None or any(one.has_defaults() for one in self.inner())
 
     def inner(self) -> list["Node"]:
-        """The schemas directly inside, alternatives left out."""
+        """The schemas directly inside, without alternatives."""
         found = [*self.properties.values(), self.items, self.additional]
         return [one for one in found if isinstance(one, Node)]
 
     def child(self, name: str) -> "Node | None":
-        """The schema of the member `name`, None where there is none."""
+        """The schema of the member `name`; None if there is none."""
         found = self.properties.get(name)
         if found is None and isinstance(self.additional, Node):
             return self.additional
@@ -113,7 +114,7 @@ def read_schema(raw: Tree, *, builtin: bool = False) -> Node:
 
 
 WRONG: Tree = object()
-"""What a keyword's reader gives for a value of the wrong type."""
+"""The result of a keyword's reader for a value of the wrong type."""
 
 
 def _text(value: Tree) -> Tree:
@@ -181,7 +182,7 @@ _LEAVES: Mapping[str, tuple[str, Callable[[Tree], Tree]]] = {
     "x-kubernetes-list-map-keys": ("list_keys", _texts),
     "x-kubernetes-map-type": ("map_type", _text),
 }
-"""The keywords that hold no schema: the attribute of a node, and how the value is read."""
+"""The keywords without nested schemas: the attribute of a node, and the function that reads the value."""
 
 
 class _Reader:
@@ -242,7 +243,7 @@ class _Reader:
         return True
 
     def as_component(self, node: Node) -> Node:
-        """The node read as a component of Kubernetes' own OpenAPI documents."""
+        """The node as a component of Kubernetes' own OpenAPI documents."""
         if len(node.all_of) == 1 and node.all_of[0].ref:
             node.ref, node.all_of = node.all_of[0].ref, ()
         if node.format == "int-or-string":

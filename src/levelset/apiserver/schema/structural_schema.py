@@ -1,25 +1,19 @@
-"""Structural schemas: whether the schema of a definition is one that Kubernetes can work with.
+"""Validation of CRD schemas: whether a schema is structural, uses supported keywords, and has valid defaults.
 
-Three things are looked at, as the real server does: the structure (every value has a type, outside the alternatives),
-the keywords (`keywords.py`: what is not supported, list types, where defaults may stand), and the defaults themselves
-(they must be valid and free of unknown fields). Paths are those of the definition,
+`check_structural` checks, as kube-apiserver does, the structure (every value has a type, outside the alternatives),
+the keywords (unsupported ones, list types and their keys, where defaults may be), and the defaults themselves (valid
+and without unknown fields). Paths are those of the CRD, such as
 `spec.versions[0].schema.openAPIV3Schema.properties[spec].type`.
-
-Keywords: which words a structural schema may use, and where.
-
-`malformed` finds keywords whose values make no sense at all, `unsupported` those that only other dialects of OpenAPI
-know, and `check_keywords` everything that is about one keyword beside another: list types and their keys, properties
-beside additionalProperties, defaults in the metadata.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from levelset.apiserver.schema import field_errors
-from levelset.apiserver.schema.compiled_schema import Definitions
 from levelset.apiserver.schema.json_values import copy_tree, join, same
 from levelset.apiserver.schema.prune_and_default import prune
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_map, read_schema, spells_int_or_string
+from levelset.apiserver.schema.validation import Definitions
 from levelset.errors import Cause
 from levelset.re2 import BadRegex, compile_regex
 
@@ -34,7 +28,7 @@ NESTED_FORBIDDEN = (
     *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
     *("x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-validations"),
 )
-"""What an alternative inside allOf, anyOf, oneOf or not may not say."""
+"""Keywords that are forbidden inside allOf, anyOf, oneOf and not."""
 
 IDENTITY = ("metadata", "kind", "apiVersion")
 
@@ -71,7 +65,7 @@ def malformed(node: Node, path: str) -> list[Cause]:
 
 
 def unsupported(node: Node) -> bool:
-    """Whether any keyword is used that structural schemas do not have."""
+    """Whether any keyword is used that structural schemas do not support."""
     return any(True for _ in _refused(node, "")) or any(unsupported(child) for _, child in children(node))
 
 
@@ -88,7 +82,7 @@ def _refused(node: Node, path: str) -> Iterator[Cause]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a schema stands: whether defaults are allowed, and whether it is part of an object's metadata."""
+    """The location of a schema: whether defaults are allowed, and whether it is part of an object's metadata."""
 
     root: bool = False
     in_metadata: bool = False
@@ -96,7 +90,7 @@ class _Place:
 
 
 def check_keywords(node: Node, path: str) -> list[Cause]:
-    """Everything that is wrong with the keywords of a schema and of those inside it."""
+    """All errors in the keywords of a schema and of those inside it."""
     return _check(node, path, _Place(root=True))
 
 
@@ -226,9 +220,9 @@ ROOT_WITH_STATUS = frozenset(
 
 
 def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[Cause]:
-    """What is wrong with a schema, as causes with their paths; empty if it can be compiled and served.
+    """The errors in a schema, as causes with their paths; empty if it can be compiled and served.
 
-    `status` says that the version has a status subresource, which allows less at the root. Never raises.
+    `status` means that the version has a status subresource, which restricts the keywords at the root. Never raises.
     """
     if as_map(schema) is None:
         return [field_errors.type_invalid(path, field_errors.kind_of(schema), "must be an object")]
@@ -257,7 +251,7 @@ def _check_root(node: Node, path: str) -> list[Cause]:
 
 
 class _Structure:
-    """Types everywhere, and nothing but validations inside the alternatives."""
+    """Checks that every value has a type, and that alternatives contain only validations."""
 
     def __init__(self) -> None:
         self.causes: list[Cause] = []
@@ -346,7 +340,7 @@ class _Structure:
                 self.causes.append(field_errors.invalid(join(path, "pattern"), node.pattern, detail))
 
     def nested(self, node: Node, path: str, *, skip_any: bool = False) -> None:
-        """An alternative: it may validate, but not say what a value is."""
+        """An alternative: it may validate, but not define a type, a default or the like."""
         self.validations(node, path, skip_any=skip_any)
         if node.items is not None:
             self.nested(node.items, join(path, "items"))
@@ -364,7 +358,7 @@ class _Structure:
             self.causes.append(field_errors.forbidden(field, "must not be specified in a nested context"))
 
     def completeness(self, validation: Node, schema: Node | None, at: str, path: str) -> None:
-        """What an alternative at the root speaks of must be defined outside the alternatives too."""
+        """Fields that an alternative mentions must be defined outside the alternatives too."""
         if schema is None:
             self.causes.append(field_errors.required(at, f"because it is defined in {path}"))
             return
@@ -393,7 +387,7 @@ def _restricts_names_only(node: Node) -> bool:
 
 
 class _Defaults:
-    """Every default must be valid where it stands, and have no field that would be dropped at once."""
+    """Every default must be valid and have no unknown fields, which would be pruned at once."""
 
     def __init__(self) -> None:
         self.definitions = Definitions()

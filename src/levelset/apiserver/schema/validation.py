@@ -1,37 +1,48 @@
-"""Collecting: everything that is wrong with an object, with its place and in Kubernetes' words.
+"""Schema validation: prunes, defaults and validates objects against a compiled schema.
 
-This is the slow and thorough side of validation: it runs when the generated code of `codegen.py` has said that
-something is wrong. With the former object beside it, what has not changed is not held against anybody (ratcheting):
-members of objects and items of keyed lists are compared with their former selves, all other lists as a whole.
+    schema = compile_schema({"type": "object", "properties": {...}})
+    outcome = schema.admit(tree)  # prunes, sets defaults, validates
+    outcome.dropped, outcome.causes
+
+Trees are plain JSON and are changed in place: pass a freshly decoded tree, never a shared one.
+
+Generated code (`validator_code.py`) accepts valid objects. Only if it does not, `ErrorCollector` walks the object again
+and collects all field errors, with the messages of Kubernetes. With the old object, unchanged invalid values are not
+reported (ratcheting): members of objects and items of keyed lists are compared with their old values, other lists as a
+whole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 from levelset.apiserver.schema import field_errors, numbers
 from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
 from levelset.apiserver.schema.formats import is_quantity, text_format
-from levelset.apiserver.schema.json_values import is_member, join
+from levelset.apiserver.schema.json_values import copy_tree, is_member, join
 from levelset.apiserver.schema.list_keys import duplicates, identity, is_unchanged, key_of
-from levelset.apiserver.schema.prune_and_default import Resolve
-from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map
-from levelset.errors import Cause
-from levelset.re2 import Regex
+from levelset.apiserver.schema.prune_and_default import Resolve, fill, prune, without_nulls
+from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map, read_schema
+from levelset.apiserver.schema.validator_code import CodeGenerator, Function, Mode
+from levelset.errors import Cause, LevelsetError
+from levelset.objects import decode_tree, encode_tree
+from levelset.re2 import BadRegex, Regex, compile_regex
 
-__all__ = ["ABSENT", "Collector", "fewest", "has_type"]
+__all__ = ["ABSENT", "Admission", "Compiled", "Definitions", "ErrorCollector", "compile_schema", "fewest", "has_type"]
 
 ABSENT: Tree = object()
-"""There is no former value to compare with."""
+"""Marks that there is no old value to compare with."""
 
 
-class Collector:
-    """Collects the causes of one schema; `pattern` compiles an expression, or gives None for one that is broken."""
+class ErrorCollector:
+    """Collects the causes of one schema; `pattern` compiles an expression, or returns None if it is invalid."""
 
     def __init__(self, resolve: Resolve, pattern: Callable[[str], Regex | None]) -> None:
         self._resolve = resolve
         self._pattern = pattern
 
     def collect(self, node: Node, tree: Tree, path: str = "", *, old: Tree = ABSENT, depth: int = 0) -> list[Cause]:
-        """All causes in the tree, those of unchanged values left out."""
+        """All causes in the tree, except those of unchanged values."""
         node = self._resolve(node)
         if depth > MAX_DEPTH:
             return [field_errors.too_deep(path, MAX_DEPTH)]
@@ -95,7 +106,7 @@ class Collector:
         return causes + duplicates(node, items, path)
 
     def _former(self, node: Node, old: Tree) -> dict[str, Tree]:
-        """The former items of a keyed list by their keys; of other lists none."""
+        """The old items of a keyed list by key; empty for other lists."""
         if old is ABSENT or node.list_type != "map":
             return {}
         return {identity(key_of(node, one)): one for one in as_list(old) or []}
@@ -161,7 +172,7 @@ class Collector:
 
 
 def fewest(alternatives: list[list[Cause]]) -> list[Cause]:
-    """The causes of the alternative that came nearest."""
+    """The causes of the closest alternative."""
     nearest = alternatives[0]
     for one in alternatives:
         nearest = one if len(one) < len(nearest) else nearest
@@ -175,7 +186,7 @@ def _mistyped(path: str, expected: str, actual: str) -> Cause:
 
 
 def has_type(node: Node, value: Tree) -> bool:
-    """Whether a value has the type that the schema asks for; a whole number may be written 1.0."""
+    """Whether a value has the type that the schema declares; a whole number may be written 1.0."""
     if value is None:
         return node.nullable or not (node.type or node.int_or_string)
     if node.int_or_string:
@@ -199,3 +210,182 @@ def has_type(node: Node, value: Tree) -> bool:
             return is_quantity(value) if isinstance(value, str) else numbers.is_number(value)
         case _:
             return False
+
+
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+TYPE = "FieldValueTypeInvalid"
+DUPLICATE = "FieldValueDuplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The outcome for an object: the paths of the fields that were dropped, and its field errors."""
+
+    dropped: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def type_error(self) -> Cause | None:
+        """The first value of the wrong type, for which a built-in kind responds with 400 rather than 422."""
+        return next((one for one in self.causes if one.reason == TYPE), None)
+
+
+FINE = Admission()
+
+
+class Definitions:
+    """Schemas that refer to each other by name; each is read and compiled on first use, and then shared."""
+
+    def __init__(self, schemas: Mapping[str, Tree] | None = None) -> None:
+        self._schemas: Mapping[str, Tree] = {} if schemas is None else schemas
+        self._nodes: dict[str, Node] = {}
+        self._patterns: dict[str, Regex | None] = {}
+        self.collector = ErrorCollector(self.resolve, self.pattern)
+        self.generator = CodeGenerator(reference=self._function, pattern=self.pattern, filled=self._filled)
+
+    def resolve(self, node: Node) -> Node:
+        """The schema that a reference names; a schema without a reference is returned unchanged."""
+        for _ in range(MAX_DEPTH):
+            if not node.ref:
+                return node
+            node = self._node(node.ref)
+        return Node(preserve=True)
+
+    def pattern(self, expression: str) -> Regex | None:
+        """The compiled expression; None if it is invalid."""
+        if expression not in self._patterns:
+            try:
+                self._patterns[expression] = compile_regex(expression)
+            except BadRegex:
+                self._patterns[expression] = None
+        return self._patterns[expression]
+
+    def _node(self, name: str) -> Node:
+        if name not in self._nodes:
+            raw = self._schemas.get(name)
+            found = Node(preserve=True) if raw is None else read_schema(raw, builtin=True)
+            self._nodes[name] = Node(type="quantity") if name == QUANTITY else found
+        return self._nodes[name]
+
+    def _function(self, name: str, mode: Mode) -> Function:
+        return self.generator.function(self.resolve(Node(ref=name)), mode)
+
+    def _filled(self, node: Node) -> tuple[Tree, bool]:
+        value = copy_tree(node.default)
+        fill(node, value, resolve=self.resolve)
+        return value, not self.collector.collect(node, value)
+
+
+class Compiled:
+    """One compiled schema. Nothing raises, whatever the tree: errors are returned as causes."""
+
+    def __init__(self, node: Node, definitions: Definitions, *, resource: bool) -> None:
+        self._node = node
+        self._definitions = definitions
+        self._resource = resource
+        self._admits: Function = self._first_admit
+        self._checks: Function = self._first_check
+
+    def admit(self, tree: Tree, old: Tree = None) -> Admission:
+        """Prunes, defaults and validates in one pass; with `old`, errors in unchanged values are ignored."""
+        try:
+            if self._admits(tree):
+                return FINE
+        except RecursionError:
+            pass
+        dropped = self._prepare(tree)
+        return Admission(tuple(dropped), tuple(self.validate(tree, old)))
+
+    def accepts(self, tree: Tree) -> bool:
+        """Whether the tree is certainly valid: nothing to prune, no null to remove, all valid. Sets defaults.
+
+        False is inconclusive, and may leave the tree partly defaulted.
+        """
+        try:
+            return self._admits(tree)
+        except RecursionError:
+            return False
+
+    def load(self, tree: Tree) -> None:
+        """Prunes and defaults an object that was accepted before, under a schema that may have changed since."""
+        try:
+            if self._admits(tree):
+                return
+        except RecursionError:
+            pass
+        self._prepare(tree)
+
+    def prune(self, tree: Tree) -> list[str]:
+        """Removes the fields that the schema does not declare; returns their paths, sorted."""
+        try:
+            return prune(self._node, tree, resolve=self._definitions.resolve, resource=self._resource)
+        except RecursionError:
+            return []
+
+    def default(self, tree: Tree) -> None:
+        """Removes nulls that are not allowed and sets defaults."""
+        try:
+            without_nulls(self._node, tree, resolve=self._definitions.resolve)
+            fill(self._node, tree, resolve=self._definitions.resolve)
+        except RecursionError:
+            return
+
+    def validate(self, tree: Tree, old: Tree = None) -> list[Cause]:
+        """All errors in the tree, which is not changed; see `admit` for `old`."""
+        collect = self._definitions.collector.collect
+        try:
+            if self._checks(tree):
+                return []
+        except RecursionError:
+            pass
+        try:
+            causes = collect(self._node, tree, old=ABSENT if old is None else old)
+            if old is not None and any(one.reason == DUPLICATE for one in causes):
+                former = collect(self._node, old)
+                if any(one.reason == DUPLICATE for one in former):
+                    causes = [one for one in causes if one.reason != DUPLICATE]
+        except RecursionError:
+            return [field_errors.too_deep("", MAX_DEPTH)]
+        return causes
+
+    def first_type_error(self, tree: Tree) -> Cause | None:
+        """The first value of the wrong type, if any: for kinds whose decoding fails for such an object."""
+        return Admission(causes=tuple(self.validate(tree))).type_error
+
+    def _prepare(self, tree: Tree) -> list[str]:
+        dropped = self.prune(tree)
+        self.default(tree)
+        return dropped
+
+    def _first_admit(self, tree: Tree) -> bool:
+        """Generates the code that prunes, defaults and validates, and replaces this method by it."""
+        made = self._definitions.generator.function(self._node, "admit", resource=self._resource)
+        self._admits = made
+        return made(tree)
+
+    def _first_check(self, tree: Tree) -> bool:
+        """Generates the code that only validates, and replaces this method by it."""
+        made = self._definitions.generator.function(self._node, "check", resource=self._resource)
+        self._checks = made
+        return made(tree)
+
+
+def compile_schema(schema: Tree, *, definitions: Definitions | None = None, resource: bool | None = None) -> Compiled:
+    """The compiled schema; never raises: rejecting invalid schemas is the task of `check_structural`.
+
+    Without definitions it is the schema of a custom resource (`resource=False`: of some other value), whose
+    `apiVersion`, `kind` and `metadata` are handled by the server. With definitions it is one of the components of
+    Kubernetes' OpenAPI documents, whose references are looked up there.
+    """
+    if definitions is not None:
+        return Compiled(read_schema(schema, builtin=True), definitions, resource=bool(resource))
+    try:
+        written = encode_tree(schema)
+    except LevelsetError:  # a tree that cannot arrive over the wire
+        return Compiled(read_schema(schema), Definitions(), resource=resource is not False)
+    return _shared(written, is_resource=resource is not False)
+
+
+@lru_cache(maxsize=256)  # the servers of one process, such as those of its tests, share the same definitions
+def _shared(schema: bytes, *, is_resource: bool) -> Compiled:
+    return Compiled(read_schema(decode_tree(schema)), Definitions(), resource=is_resource)

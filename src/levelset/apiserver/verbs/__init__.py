@@ -1,3 +1,3 @@
-"""What each verb of the API does: get, list, create, update, patch, apply, delete, watch and subresources."""
+"""The verbs of the API: get, list, create, update, patch, apply, delete, watch, and the subresources."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""The last step of every write: into the store and then, whatever becomes of the client, to the listeners.
+"""The last step of every write: commits it to the storage, and then notifies the listeners.
 
-A client may leave while its write is on the way to a disk. The write happens all the same, so those who follow the
-objects inside the server must hear of it: the handler of a client that left ends only after they have.
+A client may disconnect while its write is being committed. The write is not undone, so the listeners inside the server
+must still be notified: a cancelled handler ends only after the commit and the notification.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from levelset.apiserver.registry.storage_codec import with_version
+from levelset.apiserver.registry.storage_codec import set_resource_version
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.storage import Change, Item
 
 __all__ = ["put", "remove"]
@@ -19,83 +19,85 @@ __all__ = ["put", "remove"]
 T = TypeVar("T")
 
 
-async def put(world: World, served: ServedResource, key: str, value: bytes, *, old: Tree | None, tree: Tree) -> Item:
-    """Stores the bytes of `tree` in the place of `old` (None: it is new) and tells the tree its version.
+async def put(
+    state: ServerState, served: ServedResource, key: str, value: bytes, *, old: Tree | None, tree: Tree
+) -> Item:
+    """Stores the bytes of `tree` in place of `old` (None: create) and sets its resourceVersion.
 
     Raises Mismatch if the object is no longer at the version of `old`.
     """
     expected = 0 if old is None else int(old["metadata"]["resourceVersion"])
-    if world.writer is not None:
-        item = world.writer.put_nowait(key, value, expected=expected)
-        world.stored(served, old, with_version(tree, item.revision))
+    if state.writer is not None:
+        item = state.writer.put_nowait(key, value, expected=expected)
+        state.notify_listeners(served, old, set_resource_version(tree, item.revision))
         return item
-    release = world.claim(served, tree)
+    release = state.reserve(served, tree)
     try:
-        if world.lander is None:
-            return await _uncut(_put(world, served, key, value, expected=expected, old=old, tree=tree))
-        landing = world.lander.put_landing(key, value, expected=expected)
+        if state.pending_writer is None:
+            return await _shielded(_put(state, served, key, value, expected=expected, old=old, tree=tree))
+        pending = state.pending_writer.put_pending(key, value, expected=expected)
         try:
-            item = _after(await landing)
+            item = _item_of(await pending)
         except asyncio.CancelledError:
-            if _has_happened(landing):
-                world.stored(served, old, with_version(tree, landing.result().revision))
+            if _was_committed(pending):
+                state.notify_listeners(served, old, set_resource_version(tree, pending.result().revision))
             raise
-        world.stored(served, old, with_version(tree, item.revision))
+        state.notify_listeners(served, old, set_resource_version(tree, item.revision))
         return item
     finally:
         release()
 
 
-async def remove(world: World, served: ServedResource, item: Item, *, old: Tree) -> None:
+async def remove(state: ServerState, served: ServedResource, item: Item, *, old: Tree) -> None:
     """Removes the object; raises Mismatch if it is no longer the one in `item`."""
-    if world.writer is not None:
-        world.writer.delete_nowait(item.key, expected=item.revision)
-    elif world.lander is not None:
-        landing = world.lander.delete_landing(item.key, expected=item.revision)
+    if state.writer is not None:
+        state.writer.delete_nowait(item.key, expected=item.revision)
+    elif state.pending_writer is not None:
+        pending = state.pending_writer.delete_pending(item.key, expected=item.revision)
         try:
-            await landing
+            await pending
         except asyncio.CancelledError:
-            if _has_happened(landing):
-                world.stored(served, old, None)
+            if _was_committed(pending):
+                state.notify_listeners(served, old, None)
             raise
     else:
-        await _uncut(_remove(world, served, item, old=old))
+        await _shielded(_remove(state, served, item, old=old))
         return
-    world.stored(served, old, None)
+    state.notify_listeners(served, old, None)
 
 
-def _after(change: Change) -> Item:
-    assert change.after is not None  # a put's change always has one
+def _item_of(change: Change) -> Item:
+    assert change.after is not None  # always set for a put
     return change.after
 
 
-def _has_happened(landing: asyncio.Future[Change]) -> bool:
-    """Whether the write of a client that left went well; if not, nobody is left to be told."""
-    return landing.exception() is None
+def _was_committed(pending: asyncio.Future[Change]) -> bool:
+    """Whether the write of a disconnected client succeeded; retrieves its exception, as nothing else awaits it."""
+    return pending.exception() is None
 
 
 async def _put(
-    world: World, served: ServedResource, key: str, value: bytes, *, expected: int, old: Tree | None, tree: Tree
+    state: ServerState, served: ServedResource, key: str, value: bytes, *, expected: int, old: Tree | None, tree: Tree
 ) -> Item:
-    item = await world.storage.put(key, value, expected=expected)
-    world.stored(served, old, with_version(tree, item.revision))
+    item = await state.storage.put(key, value, expected=expected)
+    state.notify_listeners(served, old, set_resource_version(tree, item.revision))
     return item
 
 
-async def _remove(world: World, served: ServedResource, item: Item, *, old: Tree) -> None:
-    await world.storage.delete(item.key, expected=item.revision)
-    world.stored(served, old, None)
+async def _remove(state: ServerState, served: ServedResource, item: Item, *, old: Tree) -> None:
+    await state.storage.delete(item.key, expected=item.revision)
+    state.notify_listeners(served, old, None)
 
 
-async def _uncut(write: Coroutine[Any, Any, T]) -> T:
-    """Waits for the write; a cancellation is obeyed when the write is over and told."""
+async def _shielded(write: Coroutine[Any, Any, T]) -> T:
+    """Awaits the write; re-raises a cancellation only after the write and its notification are done."""
     task = asyncio.ensure_future(write)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
-            with suppress(asyncio.CancelledError):  # it was heard the first time
+            with suppress(asyncio.CancelledError):  # further cancellations do not matter
                 await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # nobody is left to be told, which asyncio would complain about
+            task.exception()  # retrieved, or asyncio would log it as never retrieved
         raise

@@ -1,4 +1,8 @@
-"""Creating and updating objects: decide (in `strategy`), write if nobody else wrote meanwhile, tell the listeners."""
+"""Creates and updates objects: `registry/strategy.py` prepares them, `commit.py` stores them with optimistic locking.
+
+The `_nowait` functions are the same steps for a synchronous storage without admission or conversion webhooks, where a
+coroutine per step would cost more than the write.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -7,14 +11,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver.eager_coroutines import run_at_once
+from levelset.apiserver.eager_coroutines import run_sync
 from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import is_deleting
-from levelset.apiserver.registry.object_decoder import Decoded, check_place
-from levelset.apiserver.registry.storage_codec import served_tree, store_bytes, with_version
+from levelset.apiserver.registry.object_decoder import DecodedObject, check_name_and_namespace
+from levelset.apiserver.registry.storage_codec import encode_for_storage, served_tree, set_resource_version
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.wire import status_errors
@@ -26,36 +30,36 @@ from levelset.storage import Item, Mismatch, NowaitReader, NowaitWriter
 
 __all__ = [
     "Change",
-    "Written",
-    "check_home",
-    "check_home_nowait",
+    "WriteResult",
+    "check_namespace",
+    "check_namespace_nowait",
     "create",
     "create_nowait",
-    "expected",
     "get_item",
+    "guaranteed_update",
+    "guaranteed_update_nowait",
     "mutate",
-    "rewrite",
-    "rewrite_nowait",
     "store_new",
     "store_new_nowait",
+    "track_create",
     "update",
 ]
 
-GENERATED_TRIES: Final = 8
-LARGEST: Final = 4 * 1024 * 1024
-"""What is stored of an object: more than any body may have, with room for what the server adds."""
-NAMESPACES: Final = "/registry/core/namespaces/"
+GENERATE_NAME_ATTEMPTS: Final = 8
+MAX_OBJECT_BYTES: Final = 4 * 1024 * 1024
+"""The size limit of a stored object: more than the largest body, with room for the fields of the server."""
+NAMESPACE_PREFIX: Final = "/registry/core/namespaces/"
 
-_AT_ONCE: Final = nullcontext()
+_NOT_TRACKED: Final = nullcontext()
 
-Change = Callable[[Tree, Item], strategy.Settled]
-"""Decides what an object becomes: it gets the tree as served, its own to keep, and the item to decode it again from."""
+Change = Callable[[Tree, Item], strategy.PreparedUpdate]
+"""Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
 
 
-class Written(msgspec.Struct, frozen=True, gc=False):
-    """What a write led to, as it is answered: in the served version and with its resourceVersion.
+class WriteResult(msgspec.Struct, frozen=True, gc=False):
+    """The result of a write: the object in the served version, with its resourceVersion.
 
-    `item` is what is stored now; None if nothing was (a dry run), or nothing is any more.
+    `item` is the stored object; None if nothing was stored (a dry run) or the write removed it.
     """
 
     tree: Tree
@@ -64,164 +68,184 @@ class Written(msgspec.Struct, frozen=True, gc=False):
 
 
 async def create(
-    world: World, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions | None = None
-) -> Written:
-    """Creates the object in the tree, which is the server's from now on.
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions | None = None
+) -> WriteResult:
+    """Creates the object in the tree; takes ownership of the tree.
 
-    Raises BadRequest, NotFound (no such namespace), Forbidden (the namespace or the definition goes), Invalid, and
+    Raises BadRequest, NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and
     AlreadyExists.
     """
     options = WriteOptions() if options is None else options
-    decoded = strategy.begin_create(served, namespace, tree, options)
-    with expected(world, served, namespace):
-        await check_home(world, served, namespace, tree["metadata"].get("name", ""))
-        return await _complete(world, served, namespace, tree, decoded, options=options)
+    decoded = strategy.decode_new(served, namespace, tree, options)
+    with track_create(state, served, namespace):
+        await check_namespace(state, served, namespace, tree["metadata"].get("name", ""))
+        return await _create_decoded(state, served, namespace, tree, decoded, options=options)
 
 
 def create_nowait(
-    world: World, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
-) -> Written:
-    """As `create`, at once, on a storage that reads and writes so: a coroutine for every step would take longer."""
-    reader, writer = world.reader, world.writer
-    assert reader is not None  # the caller has looked
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
+) -> WriteResult:
+    """As `create`, on a storage with synchronous reads and writes."""
+    reader, writer = state.reader, state.writer
+    assert reader is not None  # checked by the caller
     assert writer is not None
-    decoded = strategy.begin_create(served, namespace, tree, options)
+    decoded = strategy.decode_new(served, namespace, tree, options)
     metadata = tree["metadata"]
-    check_home_nowait(reader, served, namespace, metadata.get("name", ""))
+    check_namespace_nowait(reader, served, namespace, metadata.get("name", ""))
     if options.dry_run or "generateName" in metadata:
-        return run_at_once(_complete(world, served, namespace, tree, decoded, options=options))
-    strategy.own_new(world, served, namespace, tree, decoded, options=options)
-    strategy.judge_new(world, served, tree, decoded.causes)
-    if options.permit is not None:
-        options.permit.check(tree, None)
+        return run_sync(_create_decoded(state, served, namespace, tree, decoded, options=options))
+    strategy.complete_new(state, served, namespace, tree, decoded, options=options)
+    strategy.validate_new(state, served, tree, decoded.causes)
+    if options.authorizer is not None:
+        options.authorizer.check(tree, None)
     name = tree["metadata"]["name"]
     try:
-        return store_new_nowait(world, writer, served, served.key(namespace, name), tree)
+        return store_new_nowait(state, writer, served, served.key(namespace, name), tree)
     except Mismatch as error:
-        _refuse_existing(served, name, error.current)
+        _raise_if_exists(served, name, error.current)
         raise
 
 
-def store_new_nowait(world: World, writer: NowaitWriter, served: ServedResource, key: str, tree: Tree) -> Written:
-    """Writes an object that has passed everything, at once; raises Mismatch if there is one already."""
-    value = store_bytes(served, tree)
-    if len(value) > LARGEST:
-        raise too_large(LARGEST)
+def store_new_nowait(
+    state: ServerState, writer: NowaitWriter, served: ServedResource, key: str, tree: Tree
+) -> WriteResult:
+    """Stores a validated object; raises Mismatch if it exists already."""
+    value = encode_for_storage(served, tree)
+    if len(value) > MAX_OBJECT_BYTES:
+        raise too_large(MAX_OBJECT_BYTES)
     item = writer.put_nowait(key, value, expected=0)
     tree["metadata"]["resourceVersion"] = str(item.revision)
-    world.stored(served, None, tree)
-    return Written(tree, item, True)
+    state.notify_listeners(served, None, tree)
+    return WriteResult(tree, item, True)
 
 
-async def _complete(
-    world: World, served: ServedResource, namespace: str | None, tree: Tree, decoded: Decoded, *, options: WriteOptions
-) -> Written:
-    """Gives a decoded object the name that it may lack, and stores it."""
+async def _create_decoded(
+    state: ServerState,
+    served: ServedResource,
+    namespace: str | None,
+    tree: Tree,
+    decoded: DecodedObject,
+    *,
+    options: WriteOptions,
+) -> WriteResult:
+    """Generates the name if there is none, runs admission and validation, and stores the object."""
     metadata = tree["metadata"]
     if "name" not in metadata and "generateName" in metadata:
-        metadata["name"] = await _unused_name(world, served, namespace, metadata["generateName"])
-    if options.asking is None:
-        strategy.finish_create(world, served, namespace, tree, decoded, options=options)
+        metadata["name"] = await _unused_name(state, served, namespace, metadata["generateName"])
+    if options.admission is None:
+        strategy.prepare_new(state, served, namespace, tree, decoded, options=options)
     else:
-        await write_admission.finish_create(world, served, namespace, tree, decoded, options=options)
-    return await store_new(world, served, namespace, tree, options)
+        await write_admission.admit_create(state, served, namespace, tree, decoded, options=options)
+    return await store_new(state, served, namespace, tree, options)
 
 
 async def store_new(
-    world: World, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
-) -> Written:
-    """Writes an object that has passed everything; raises AlreadyExists."""
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
+) -> WriteResult:
+    """Authorizes and stores a validated object; raises AlreadyExists."""
     name = tree["metadata"]["name"]
     key = served.key(namespace, name)
-    if options.permit is not None:
-        options.permit.check(tree, None)
+    if options.authorizer is not None:
+        options.authorizer.check(tree, None)
     if options.dry_run:
-        _refuse_existing(served, name, await get_item(world, key))
-        return Written(tree, None, created=True)
+        _raise_if_exists(served, name, await get_item(state, key))
+        return WriteResult(tree, None, created=True)
     value = (
-        await conversion_webhook.settle(lambda: store_bytes(served, tree))
-        if served.awaits
-        else store_bytes(served, tree)
+        await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
+        if served.converts_by_webhook
+        else encode_for_storage(served, tree)
     )
     try:
-        item = await commit.put(world, served, key, _bounded(value), old=None, tree=tree)
+        item = await commit.put(state, served, key, _bounded(value), old=None, tree=tree)
     except Mismatch as error:
-        _refuse_existing(served, name, error.current)
+        _raise_if_exists(served, name, error.current)
         raise
-    if served.awaits:
-        await conversion_webhook.convert(served, [item])  # it is answered as it will be read
-    return Written(tree, item, created=True)
+    if served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, [item])  # for the response, which shows the served version
+    return WriteResult(tree, item, created=True)
 
 
 async def update(
-    world: World,
+    state: ServerState,
     served: ServedResource,
     namespace: str | None,
     name: str,
     tree: Tree,
     *,
     options: WriteOptions | None = None,
-) -> Written:
-    """Replaces the object, or its part behind `options.subresource`, with the one in the tree.
+) -> WriteResult:
+    """Replaces the object, or the part that `options.subresource` names, with the tree.
 
-    Raises what `create` raises, NotFound, and Conflict if the object is not at the version that the tree names.
+    Raises what `create` raises, NotFound, and Conflict if the resourceVersion of the tree is not the stored one.
     """
     options = WriteOptions() if options is None else options
     key = served.key(namespace, name)
     may_create = served.rules.create_on_update and not options.subresource
-    if may_create and await get_item(world, key) is None and not _text(tree, "resourceVersion"):
+    if may_create and await get_item(state, key) is None and not _metadata_text(tree, "resourceVersion"):
         meta.read_metadata(tree)
-        check_place(tree, namespace, name)
-        if options.permit is not None:
-            options.permit.check_create(name)
-        return await create(world, served, namespace, tree, options)
+        check_name_and_namespace(tree, namespace, name)
+        if options.authorizer is not None:
+            options.authorizer.check_create(name)
+        return await create(state, served, namespace, tree, options)
     body = encode_tree(tree)
 
-    def replace(old: Tree, item: Item) -> strategy.Settled:
+    def replace(old: Tree, item: Item) -> strategy.PreparedUpdate:
         new = cast("Tree", msgspec.json.decode(body))
         _check_version(served, name, new, item)
         _check_uid(served, name, new, old)
-        return strategy.settle_update(world, served, old, new, options)
+        return strategy.prepare_update(state, served, old, new, options)
 
-    return await rewrite(world, served, namespace, name, replace, options=options)
+    return await guaranteed_update(state, served, namespace, name, replace, options=options)
 
 
-async def rewrite(
-    world: World, served: ServedResource, namespace: str | None, name: str, change: Change, *, options: WriteOptions
-) -> Written:
-    """Changes an object; decides again whenever somebody else wrote in between.
+async def guaranteed_update(
+    state: ServerState,
+    served: ServedResource,
+    namespace: str | None,
+    name: str,
+    change: Change,
+    *,
+    options: WriteOptions,
+) -> WriteResult:
+    """Updates an object; computes the change again whenever another write was committed in between.
 
-    An object that is being deleted and that nothing keeps any more is removed by the same write.
+    A terminating object without finalizers is removed by the same write.
     """
     key = served.key(namespace, name)
     while True:
-        item = await get_item(world, key)
+        item = await get_item(state, key)
         if item is None:
             raise status_errors.object_not_found(served, name)
-        if served.awaits:
-            await conversion_webhook.convert(served, [item])
+        if served.converts_by_webhook:
+            await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
-        settled = change(old, item)
-        if options.asking is not None:
-            settled = await write_admission.settle_update(world, served, old, settled, options)
-        if not settled.changed:
-            return Written(settled.tree, item)
-        if options.permit is not None:
-            options.permit.check(settled.tree, old)
+        prepared = change(old, item)
+        if options.admission is not None:
+            prepared = await write_admission.admit_update(state, served, old, prepared, options)
+        if not prepared.changed:
+            return WriteResult(prepared.tree, item)
+        if options.authorizer is not None:
+            options.authorizer.check(prepared.tree, old)
         if options.dry_run:
-            return Written(with_version(settled.tree, item.revision), None)
+            return WriteResult(set_resource_version(prepared.tree, item.revision), None)
         try:
-            return await _commit(world, served, item, old, settled.tree)
+            return await _commit(state, served, item, old, prepared.tree)
         except Mismatch:
             continue
 
 
-def rewrite_nowait(
-    world: World, served: ServedResource, namespace: str | None, name: str, change: Change, *, options: WriteOptions
-) -> Written:
-    """As `rewrite`, at once, on a storage that reads and writes so, where nobody else is asked first."""
-    reader, writer = world.reader, world.writer
-    assert reader is not None  # the caller has looked
+def guaranteed_update_nowait(
+    state: ServerState,
+    served: ServedResource,
+    namespace: str | None,
+    name: str,
+    change: Change,
+    *,
+    options: WriteOptions,
+) -> WriteResult:
+    """As `guaranteed_update`, on a storage with synchronous reads and writes, without admission."""
+    reader, writer = state.reader, state.writer
+    assert reader is not None  # checked by the caller
     assert writer is not None
     key = served.key(namespace, name)
     while True:
@@ -229,157 +253,157 @@ def rewrite_nowait(
         if item is None:
             raise status_errors.object_not_found(served, name)
         old = served_tree(served, item)
-        settled = change(old, item)
-        tree = settled.tree
-        if not settled.changed:
-            return Written(tree, item)
-        if options.permit is not None:
-            options.permit.check(tree, old)
+        prepared = change(old, item)
+        tree = prepared.tree
+        if not prepared.changed:
+            return WriteResult(tree, item)
+        if options.authorizer is not None:
+            options.authorizer.check(tree, old)
         if options.dry_run:
-            return Written(with_version(tree, item.revision), None)
+            return WriteResult(set_resource_version(tree, item.revision), None)
         try:
-            if "deletionTimestamp" in tree["metadata"]:  # it may be free to go
-                return run_at_once(_commit(world, served, item, old, tree))
-            value = _changed_bytes(served, tree, item)
+            if "deletionTimestamp" in tree["metadata"]:  # the write may remove it
+                return run_sync(_commit(state, served, item, old, tree))
+            value = _changed_value(served, tree, item)
             if value is None:
-                return Written(with_version(tree, item.revision), item)
+                return WriteResult(set_resource_version(tree, item.revision), item)
             stored = writer.put_nowait(key, value, expected=item.revision)
         except Mismatch:
             continue
-        world.stored(served, old, with_version(tree, stored.revision))
-        return Written(tree, stored)
+        state.notify_listeners(served, old, set_resource_version(tree, stored.revision))
+        return WriteResult(tree, stored)
 
 
 async def mutate(
-    world: World, served: ServedResource, namespace: str | None, name: str, change: Callable[[Tree], Tree | None]
+    state: ServerState, served: ServedResource, namespace: str | None, name: str, change: Callable[[Tree], Tree | None]
 ) -> Tree | None:
-    """Changes an object on behalf of the server itself: nothing is validated, and nobody owns the fields.
+    """Changes an object on behalf of the server: without admission, validation or field ownership.
 
-    `change` gets a tree of its own, may edit it, and returns what is to be stored, or None to leave it. It is called
-    again if somebody else wrote in between. Returns the object as it is then, None if there is none (any more).
+    `change` may modify its argument, and returns the tree to store, or None to leave the object unchanged. It is called
+    again if another write was committed in between. Returns the resulting object; None if it does not exist (any more).
     """
     key = served.key(namespace, name)
     while True:
-        item = await get_item(world, key)
+        item = await get_item(state, key)
         if item is None:
             return None
-        if served.awaits:
-            await conversion_webhook.convert(served, [item])
+        if served.converts_by_webhook:
+            await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
         new = change(served_tree(served, item))
-        if new is None or (same_object(old, new) and not _is_free(served, new)):
+        if new is None or (same_object(old, new) and not _can_be_removed(served, new)):
             return old
         try:
-            written = await _commit(world, served, item, old, new)
+            written = await _commit(state, served, item, old, new)
         except Mismatch:
             continue
         return None if written.item is None else written.tree
 
 
-async def get_item(world: World, key: str) -> Item | None:
-    """What is stored under a key now."""
-    reader = world.reader
-    return await world.storage.get(key) if reader is None else reader.get_nowait(key)
+async def get_item(state: ServerState, key: str) -> Item | None:
+    """Returns the stored item of a key, or None."""
+    reader = state.reader
+    return await state.storage.get(key) if reader is None else reader.get_nowait(key)
 
 
-async def _commit(world: World, served: ServedResource, item: Item, old: Tree, tree: Tree) -> Written:
-    if _is_free(served, tree):
-        await commit.remove(world, served, item, old=old)
-        return Written(tree, None)
-    if served.awaits:
-        value = await conversion_webhook.settle(lambda: _changed_bytes(served, tree, item))
+async def _commit(state: ServerState, served: ServedResource, item: Item, old: Tree, tree: Tree) -> WriteResult:
+    if _can_be_removed(served, tree):
+        await commit.remove(state, served, item, old=old)
+        return WriteResult(tree, None)
+    if served.converts_by_webhook:
+        value = await conversion_webhook.run_with_conversions(lambda: _changed_value(served, tree, item))
     else:
-        value = _changed_bytes(served, tree, item)
+        value = _changed_value(served, tree, item)
     if value is None:
-        return Written(with_version(tree, item.revision), item)
-    stored = await commit.put(world, served, item.key, value, old=old, tree=tree)
-    if served.awaits:
-        await conversion_webhook.convert(served, [stored])  # it is answered as it will be read
-    return Written(tree, stored)
+        return WriteResult(set_resource_version(tree, item.revision), item)
+    stored = await commit.put(state, served, item.key, value, old=old, tree=tree)
+    if served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, [stored])  # for the response, which shows the served version
+    return WriteResult(tree, stored)
 
 
-def _changed_bytes(served: ServedResource, tree: Tree, item: Item) -> bytes | None:
-    """What is to be stored in the place of an item.
+def _changed_value(served: ServedResource, tree: Tree, item: Item) -> bytes | None:
+    """Returns the bytes to store in place of an item; None if they are the same.
 
-    None if only what is not stored differs, such as a field that the storage version does not know.
+    They are the same, for example, if only a field changed that the storage version does not have.
     """
-    value = store_bytes(served, tree)
-    if len(value) > len(item.value):  # one that is too large already may become smaller
+    value = encode_for_storage(served, tree)
+    if len(value) > len(item.value):  # an object that is too large already may shrink
         return _bounded(value)
     return None if value == item.value else value
 
 
 def _bounded(value: bytes) -> bytes:
-    """The bytes, if they are not too many: patches, each small, could make an object of any size."""
-    if len(value) > LARGEST:
-        raise too_large(LARGEST)
+    """Raises 413 if the bytes exceed the limit: a series of small patches could grow an object without bound."""
+    if len(value) > MAX_OBJECT_BYTES:
+        raise too_large(MAX_OBJECT_BYTES)
     return value
 
 
-def _is_free(served: ServedResource, tree: Tree) -> bool:
-    return is_deleting(tree) and not strategy.is_kept(served, tree)
+def _can_be_removed(served: ServedResource, tree: Tree) -> bool:
+    return is_deleting(tree) and not strategy.must_stay(served, tree)
 
 
-def expected(world: World, served: ServedResource, namespace: str | None) -> AbstractContextManager[None]:
-    """Counts a new object as on its way in to what it cannot be without: its kind, and its namespace.
+def track_create(state: ServerState, served: ServedResource, namespace: str | None) -> AbstractContextManager[None]:
+    """Tracks a create as in flight for its resource and its namespace, whose deletion waits for it.
 
-    Only where there is a way: a storage that writes at once lets nobody in between.
+    Not needed on a synchronous storage, where nothing can run between the check and the commit.
     """
-    if world.writer is not None:
-        return _AT_ONCE
-    homes = (served.prefix,) if namespace is None else (served.prefix, NAMESPACES + namespace)
-    return world.arrivals.expect(*homes)
+    if state.writer is not None:
+        return _NOT_TRACKED
+    scopes = (served.prefix,) if namespace is None else (served.prefix, NAMESPACE_PREFIX + namespace)
+    return state.in_flight_creates.track(*scopes)
 
 
-async def check_home(world: World, served: ServedResource, namespace: str | None, name: str) -> None:
-    """Makes sure that there is a namespace that takes new objects, and a definition that does."""
-    home = None if namespace is None else await get_item(world, NAMESPACES + namespace)
-    _judge_home(served, namespace, name, home)
+async def check_namespace(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> None:
+    """Raises NotFound or Forbidden unless the namespace exists and neither it nor the CRD is terminating."""
+    namespace_item = None if namespace is None else await get_item(state, NAMESPACE_PREFIX + namespace)
+    _require_active(served, namespace, name, namespace_item)
 
 
-def check_home_nowait(reader: NowaitReader, served: ServedResource, namespace: str | None, name: str) -> None:
-    """As `check_home`, at once."""
-    home = None if namespace is None else reader.get_nowait(NAMESPACES + namespace)
-    if home is None or served.terminating or _is_terminating(home.value):
-        _judge_home(served, namespace, name, home)
+def check_namespace_nowait(reader: NowaitReader, served: ServedResource, namespace: str | None, name: str) -> None:
+    """As `check_namespace`, on a storage with synchronous reads."""
+    namespace_item = None if namespace is None else reader.get_nowait(NAMESPACE_PREFIX + namespace)
+    if namespace_item is None or served.terminating or _is_terminating(namespace_item.value):
+        _require_active(served, namespace, name, namespace_item)
 
 
-def _judge_home(served: ServedResource, namespace: str | None, name: str, home: Item | None) -> None:
+def _require_active(served: ServedResource, namespace: str | None, name: str, namespace_item: Item | None) -> None:
     if served.terminating:
         raise status_errors.forbidden(
             served, name, "create not allowed while custom resource definition is terminating"
         )
     if not served.namespaced or namespace is None:
         return
-    if home is None:
+    if namespace_item is None:
         raise status_errors.missing_namespace(namespace)
-    if _is_terminating(home.value):
+    if _is_terminating(namespace_item.value):
         raise status_errors.terminating_namespace(served, name, namespace)
 
 
-@lru_cache(maxsize=256)  # many objects are made in few namespaces, and bytes know their hash
-def _is_terminating(space: bytes) -> bool:
-    # An annotation may have the same name, so that only a look inside is certain; it is almost never needed.
-    return b'"deletionTimestamp":' in space and is_deleting(msgspec.json.decode(space))
+@lru_cache(maxsize=256)  # creates are in few namespaces, and bytes cache their hash
+def _is_terminating(value: bytes) -> bool:
+    # The text may also occur in an annotation: only decoding is certain, and it is rarely needed.
+    return b'"deletionTimestamp":' in value and is_deleting(msgspec.json.decode(value))
 
 
-async def _unused_name(world: World, served: ServedResource, namespace: str | None, base: str) -> str:
-    for _ in range(GENERATED_TRIES):
-        name = meta.generate_name(base, world.random)
-        if await get_item(world, served.key(namespace, name)) is None:
+async def _unused_name(state: ServerState, served: ServedResource, namespace: str | None, base: str) -> str:
+    for _ in range(GENERATE_NAME_ATTEMPTS):
+        name = meta.generate_name(base, state.random)
+        if await get_item(state, served.key(namespace, name)) is None:
             return name
     error = status_errors.already_exists(served, base)
     error.details = {**error.details, "retryAfterSeconds": 1}
     raise error
 
 
-def _refuse_existing(served: ServedResource, name: str, current: Item | None) -> None:
+def _raise_if_exists(served: ServedResource, name: str, current: Item | None) -> None:
     if current is not None:
         raise status_errors.already_exists(served, name, deleting=is_deleting(msgspec.json.decode(current.value)))
 
 
 def _check_version(served: ServedResource, name: str, tree: Tree, item: Item) -> None:
-    version = _text(tree, "resourceVersion")
+    version = _metadata_text(tree, "resourceVersion")
     if version in ("", "0"):
         if not served.rules.unconditional_update:
             cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
@@ -389,14 +413,14 @@ def _check_version(served: ServedResource, name: str, tree: Tree, item: Item) ->
 
 
 def _check_uid(served: ServedResource, name: str, tree: Tree, old: Tree) -> None:
-    given, found = _text(tree, "uid"), old["metadata"].get("uid")
+    given, found = _metadata_text(tree, "uid"), old["metadata"].get("uid")
     if given and given != found:
         raise status_errors.conflict(
             served, name, f"Precondition failed: UID in precondition: {given}, UID in object meta: {found}"
         )
 
 
-def _text(tree: Tree, name: str) -> str:
+def _metadata_text(tree: Tree, name: str) -> str:
     metadata: Any = tree.get("metadata")
     value = cast("Tree", metadata).get(name) if isinstance(metadata, dict) else None
     return value if isinstance(value, str) else ""

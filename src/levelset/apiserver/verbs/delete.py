@@ -1,4 +1,4 @@
-"""Deleting objects: at once, or marked and left until their finalizers are gone."""
+"""Deletes objects: immediately, or by setting `deletionTimestamp` until their finalizers are removed."""
 
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -6,11 +6,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from levelset.apiserver.registry import conversion_webhook, strategy
-from levelset.apiserver.registry.metadata import is_deleting, time_text
-from levelset.apiserver.registry.selectors import Selection
-from levelset.apiserver.registry.storage_codec import served_tree, store_bytes
+from levelset.apiserver.registry.metadata import format_timestamp, is_deleting
+from levelset.apiserver.registry.selectors import Selectors
+from levelset.apiserver.registry.storage_codec import encode_for_storage, served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.verbs.create_and_update import get_item
 from levelset.apiserver.wire import status_errors
@@ -19,14 +19,14 @@ from levelset.errors import NotFound
 from levelset.objects import decode_tree
 from levelset.storage import Item, Mismatch
 
-__all__ = ["Deleted", "answer", "delete", "delete_collection"]
+__all__ = ["DeleteResult", "delete", "delete_collection", "response_body"]
 
 FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
-DEFAULT_GRACE: Final = 30
-LONGEST_GRACE: Final = 10**9
-"""Some thirty years: a moment that lies further away cannot be written down."""
-# Kinds whose removal Kubernetes answers with the object.
-_ANSWERED_WITH_OBJECT: Final = frozenset(
+DEFAULT_GRACE_SECONDS: Final = 30
+MAX_GRACE_SECONDS: Final = 10**9
+"""About thirty years: a later `deletionTimestamp` might not be representable."""
+# Upstream returns the object instead of a Status when it deletes these.
+_RETURNED_ON_DELETE: Final = frozenset(
     {
         *("persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas", "serviceaccounts"),
         *("services", "storageclasses.storage.k8s.io"),
@@ -34,16 +34,16 @@ _ANSWERED_WITH_OBJECT: Final = frozenset(
 )
 
 
-class Deleted(msgspec.Struct, frozen=True):
-    """The object as it was when it went (`gone`), or as it is now that it is marked."""
+class DeleteResult(msgspec.Struct, frozen=True):
+    """The removed object (`gone`), or the object that is marked for deletion."""
 
     tree: Tree
     gone: bool
 
 
-def answer(served: ServedResource, deleted: Deleted) -> Tree:
-    """What the client of a delete is told: the marked object, or a Status that names the one that went."""
-    if not deleted.gone or served.qualified in _ANSWERED_WITH_OBJECT:
+def response_body(served: ServedResource, deleted: DeleteResult) -> Tree:
+    """Returns the body of a delete response: the marked object, or a Status that names the removed one."""
+    if not deleted.gone or served.qualified in _RETURNED_ON_DELETE:
         return deleted.tree
     metadata = deleted.tree["metadata"]
     details: Tree = {"name": metadata["name"], "group": served.group, "kind": served.plural, "uid": metadata.get("uid")}
@@ -57,96 +57,98 @@ def answer(served: ServedResource, deleted: Deleted) -> Tree:
 
 
 async def delete(
-    world: World, served: ServedResource, namespace: str | None, name: str, options: DeleteOptions | None = None
-) -> Deleted:
-    """Deletes an object, or marks it if finalizers keep it; marking it again changes nothing.
+    state: ServerState, served: ServedResource, namespace: str | None, name: str, options: DeleteOptions | None = None
+) -> DeleteResult:
+    """Deletes an object, or marks it for deletion if it has finalizers; marking it again changes nothing.
 
     Raises NotFound, and Conflict if the object does not meet the preconditions.
     """
     options = DeleteOptions() if options is None else options
     key = served.key(namespace, name)
     while True:
-        item = await get_item(world, key)
+        item = await get_item(state, key)
         if item is None:
             raise status_errors.object_not_found(served, name)
-        if served.awaits:
-            await conversion_webhook.convert(served, [item])
-        if options.asking is not None:
-            await write_admission.check_delete(world, served, served_tree(served, item), options)
+        if served.converts_by_webhook:
+            await conversion_webhook.convert_items(served, [item])
+        if options.admission is not None:
+            await write_admission.admit_delete(state, served, served_tree(served, item), options)
         try:
-            return await _delete_item(world, served, name, item, options)
+            return await _delete_item(state, served, name, item, options)
         except Mismatch:
             continue
 
 
 async def delete_collection(
-    world: World,
+    state: ServerState,
     served: ServedResource,
     namespace: str | None,
-    selection: Selection | None,
+    selection: Selectors | None,
     options: DeleteOptions | None = None,
     *,
     limit: int | None = None,
 ) -> list[Tree]:
-    """Deletes the selected objects one by one and returns them as they were or, if marked, as they are.
+    """Deletes the selected objects one by one; returns the removed and the marked objects.
 
-    An object that somebody else deletes meanwhile is passed over. With a limit, no more than so many are deleted.
+    Objects that are deleted concurrently are skipped. At most `limit` objects are deleted.
     """
-    page = await world.storage.list(served.prefix_in(namespace))
-    if served.awaits:
-        await conversion_webhook.convert(served, page.items)
+    page = await state.storage.list(served.prefix_in(namespace))
+    if served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, page.items)
     chosen = [item for item in page.items if selection is None or selection.matches(served, item)]
     deleted: list[Tree] = []
     for item in chosen if not limit else chosen[:limit]:
         metadata = _metadata(item)
         try:
-            found = await delete(world, served, metadata.get("namespace"), metadata["name"], options)
+            found = await delete(state, served, metadata.get("namespace"), metadata["name"], options)
         except NotFound:
             continue
         deleted.append(found.tree)
     return deleted
 
 
-async def _delete_item(world: World, served: ServedResource, name: str, item: Item, options: DeleteOptions) -> Deleted:
-    if served.awaits:
-        await conversion_webhook.convert(served, [item])
+async def _delete_item(
+    state: ServerState, served: ServedResource, name: str, item: Item, options: DeleteOptions
+) -> DeleteResult:
+    if served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, [item])
     old = served_tree(served, item)
-    _check_conditions(served, name, old, options)
+    _check_preconditions(served, name, old, options)
     tree = served_tree(served, item)
     if _is_already_marked(tree, options):
-        return Deleted(old, gone=False)
-    _mark(world, served, tree, options)
-    if not strategy.is_kept(served, tree):
+        return DeleteResult(old, gone=False)
+    _mark(state, served, tree, options)
+    if not strategy.must_stay(served, tree):
         if not options.dry_run:
-            await commit.remove(world, served, item, old=old)
-        return Deleted(old, gone=True)
+            await commit.remove(state, served, item, old=old)
+        return DeleteResult(old, gone=True)
     if options.dry_run:
-        return Deleted(tree, gone=False)
+        return DeleteResult(tree, gone=False)
     value = (
-        await conversion_webhook.settle(lambda: store_bytes(served, tree))
-        if served.awaits
-        else store_bytes(served, tree)
+        await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
+        if served.converts_by_webhook
+        else encode_for_storage(served, tree)
     )
     if value == item.value:
-        return Deleted(old, gone=False)
-    await commit.put(world, served, item.key, value, old=old, tree=tree)
-    return Deleted(tree, gone=False)
+        return DeleteResult(old, gone=False)
+    await commit.put(state, served, item.key, value, old=old, tree=tree)
+    return DeleteResult(tree, gone=False)
 
 
 def _metadata(item: Item) -> Tree:
-    """The metadata as it is stored: whose object it is, is the same in all versions."""
+    """Returns the stored metadata: name and namespace are the same in all versions."""
     return cast("Tree", cast("Tree", decode_tree(item.value))["metadata"])
 
 
-def _check_conditions(served: ServedResource, name: str, tree: Tree, options: DeleteOptions) -> None:
+def _check_preconditions(served: ServedResource, name: str, tree: Tree, options: DeleteOptions) -> None:
     metadata = tree["metadata"]
-    for word, wanted, found in (
+    for field, wanted, found in (
         ("UID", options.uid, metadata.get("uid")),
         ("ResourceVersion", options.resource_version, metadata.get("resourceVersion")),
     ):
         if wanted and wanted != found:
             error = status_errors.conflict(
-                served, name, f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
+                served, name, f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
             )
             # Upstream names the Kind here, and the resource in all other conflicts.
             error.details = {**error.details, "kind": served.kind}
@@ -154,7 +156,7 @@ def _check_conditions(served: ServedResource, name: str, tree: Tree, options: De
 
 
 def _is_already_marked(tree: Tree, options: DeleteOptions) -> bool:
-    """Whether this deletion has begun and asks for nothing new: a shorter grace, or another way to propagate."""
+    """Whether the object is already terminating, and the request changes neither grace period nor propagation."""
     if not is_deleting(tree):
         return False
     left = tree["metadata"].get("deletionGracePeriodSeconds") or 0
@@ -162,16 +164,16 @@ def _is_already_marked(tree: Tree, options: DeleteOptions) -> bool:
     return not shorter and options.propagation is None
 
 
-def _mark(world: World, served: ServedResource, tree: Tree, options: DeleteOptions) -> None:
-    """Makes the tree that of an object whose deletion has begun, with the finalizers that the propagation asks for."""
+def _mark(state: ServerState, served: ServedResource, tree: Tree, options: DeleteOptions) -> None:
+    """Marks the object for deletion, with the finalizers of the propagation policy."""
     metadata = tree["metadata"]
     _set_finalizers(metadata, options.propagation)
-    begins = "deletionTimestamp" not in metadata
+    is_first = "deletionTimestamp" not in metadata
     grace = _grace(served, tree, options)
-    if begins or grace < (metadata.get("deletionGracePeriodSeconds") or 0):
-        metadata["deletionTimestamp"] = time_text(world.now() + timedelta(seconds=min(grace, LONGEST_GRACE)))
+    if is_first or grace < (metadata.get("deletionGracePeriodSeconds") or 0):
+        metadata["deletionTimestamp"] = format_timestamp(state.now() + timedelta(seconds=min(grace, MAX_GRACE_SECONDS)))
         metadata["deletionGracePeriodSeconds"] = grace
-    if begins:
+    if is_first:
         if metadata.get("generation"):
             metadata["generation"] += 1
         if served.rules.prepare_delete is not None:
@@ -179,25 +181,25 @@ def _mark(world: World, served: ServedResource, tree: Tree, options: DeleteOptio
 
 
 def _set_finalizers(metadata: dict[str, Any], propagation: str | None) -> None:
-    """An explicit policy decides alone which of the two finalizers is there; without one they stay as they are."""
+    """Sets the finalizer of an explicit propagation policy and removes the other; no policy changes nothing."""
     if propagation is None:
         return
     wanted = FINALIZERS.get(propagation)
-    kept = [one for one in metadata.get("finalizers", ()) if one == wanted or one not in FINALIZERS.values()]
-    if wanted is not None and wanted not in kept:
-        kept.append(wanted)
-    if kept:
-        metadata["finalizers"] = kept
+    finalizers = [one for one in metadata.get("finalizers", ()) if one == wanted or one not in FINALIZERS.values()]
+    if wanted is not None and wanted not in finalizers:
+        finalizers.append(wanted)
+    if finalizers:
+        metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
 
 
 def _grace(served: ServedResource, tree: Tree, options: DeleteOptions) -> int:
-    """How long the object may live on; only some kinds ask for time, and only while somebody uses them."""
+    """Returns the grace period in seconds; 0 unless the kind is graceful and the object is bound to a node."""
     spec: Tree = tree.get("spec") or {}
     if not served.rules.graceful or not spec.get("nodeName"):
         return 0
     found = spec.get("terminationGracePeriodSeconds") if options.grace_seconds is None else options.grace_seconds
     if not isinstance(found, int):
-        return DEFAULT_GRACE
+        return DEFAULT_GRACE_SECONDS
     return found if found >= 0 else 1

@@ -1,3 +1,3 @@
-"""Request and response formats: content negotiation, protobuf, JSONPath and Status errors."""
+"""Request and response formats: paths, options, negotiation, protobuf, JSONPath, Status errors and webhook calls."""
 
 __all__: list[str] = []

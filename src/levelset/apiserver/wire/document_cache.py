@@ -1,4 +1,4 @@
-"""Documents that change rarely: made when somebody asks, kept as bytes with a tag, not sent to who has them already."""
+"""Rarely changing documents such as discovery and OpenAPI: encoded once, cached with an ETag, 304 if unchanged."""
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterator
@@ -8,21 +8,21 @@ from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.http import Request, Response
 from levelset.objects import encode_tree
 
-__all__ = ["Document", "DocumentCache", "accepts", "check_reading", "make_document"]
+__all__ = ["Document", "DocumentCache", "check_read_method", "make_document", "parse_accept"]
 
 JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Bytes, and the tag that stands for exactly these bytes."""
+    """An encoded document and the digest of its bytes."""
 
     body: bytes
     digest: str
 
     @property
     def etag(self) -> str:
-        """The tag as it stands in a header, quoted."""
+        """The value of the ETag header: the quoted digest."""
         return f'"{self.digest}"'
 
     def respond(
@@ -34,30 +34,30 @@ class Document:
         cache: str | None = None,
         more: tuple[tuple[str, str], ...] = (),
     ) -> Response:
-        """The document, or 304 without a body if the client says that it has it already."""
+        """The document, or 304 without a body if the request's `If-None-Match` names it."""
         headers = [("ETag", self.etag), *more]
         if vary is not None:
             headers.append(("Vary", vary))
         if cache is not None:
             headers.append(("Cache-Control", cache))
-        if _is_known(request.headers.get("if-none-match"), self.etag):
+        if _matches_etag(request.headers.get("if-none-match"), self.etag):
             return Response(304, tuple(headers))
         return Response(200, (("Content-Type", content_type), *headers), self.body)
 
 
 class DocumentCache:
-    """Documents by name, all forgotten when the generation that they were made for is over."""
+    """Encoded documents by name; all are evicted when the generation changes, such as that of the catalog."""
 
     def __init__(self, generation: Callable[[], int]) -> None:
         self._generation = generation
-        self._made_for = -1
+        self._cached_generation = -1
         self._documents: dict[Hashable, Document] = {}
 
     def get(self, name: Hashable, make: Callable[[], object]) -> Document:
-        """The document of this name, made from a JSON tree if there is none yet."""
+        """The cached document of this name, or the encoded result of `make`."""
         generation = self._generation()
-        if generation != self._made_for:
-            self._made_for = generation
+        if generation != self._cached_generation:
+            self._cached_generation = generation
             self._documents.clear()
         found = self._documents.get(name)
         if found is None:
@@ -66,18 +66,18 @@ class DocumentCache:
 
 
 def make_document(body: bytes) -> Document:
-    """A document with a tag for its content."""
+    """A document with the digest of its content."""
     return Document(body, hashlib.sha256(body).hexdigest().upper())
 
 
-def check_reading(request: Request) -> None:
-    """Documents are only read: raises 405 for any other method."""
+def check_read_method(request: Request) -> None:
+    """Raises 405 unless the method is GET or HEAD."""
     if request.method not in ("GET", "HEAD"):
         raise method_not_allowed(request.method, request.path)
 
 
-def accepts(header: str | None) -> Iterator[tuple[str, dict[str, str]]]:
-    """The clauses of an Accept header as media type and parameters, the most wanted first; none accepts anything."""
+def parse_accept(header: str | None) -> Iterator[tuple[str, dict[str, str]]]:
+    """The clauses of an Accept header as media type and parameters, by quality; a missing header accepts anything."""
     clauses = [_clause(text) for text in (header or "*/*").split(",") if text.strip()]
     yield from sorted(clauses, key=lambda clause: -_quality(clause[1]))
 
@@ -95,7 +95,7 @@ def _quality(parameters: dict[str, str]) -> float:
         return 0.0
 
 
-def _is_known(header: str | None, etag: str) -> bool:
+def _matches_etag(header: str | None, etag: str) -> bool:
     if header is None:
         return False
     return any(one.strip().removeprefix("W/") in (etag, "*") for one in header.split(","))

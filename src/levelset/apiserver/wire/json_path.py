@@ -1,7 +1,7 @@
-r"""The JSONPath of printer columns, scale and selectable fields: a way through an object, parsed once.
+r"""JSONPath of printer columns, scale paths and selectable fields: a path into an object, parsed once.
 
-`.spec.replicas`, `.metadata.labels['example\.com/a']`, `.items[0]`, `.items[-1]`, `.items[*].name`, `..name` and
-filters such as `.conditions[?(@.type=="Ready")].status` are understood. What is not there is simply not found.
+Supports `.spec.replicas`, `.metadata.labels['example\.com/a']`, `.items[0]`, `.items[-1]`, `.items[*].name`, `..name`
+and filters such as `.conditions[?(@.type=="Ready")].status`. A missing member yields no value, never an error.
 """
 
 import re
@@ -20,21 +20,21 @@ Step = Callable[[Any], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A parsed path; `names` is there for a path of plain member names only, such as `.spec.replicas`."""
+    """A parsed path; `names` is set only for a path of plain member names, such as `.spec.replicas`."""
 
     text: str
     names: tuple[str, ...] | None
     _steps: tuple[Step, ...] = field(repr=False, compare=False)
 
     def find(self, tree: Any) -> list[Any]:
-        """All values that the path leads to, in order."""
+        """All values at the path, in document order."""
         found = [tree]
         for step in self._steps:
             found = [value for one in found for value in step(one)]
         return found
 
     def first(self, tree: Any) -> Any:
-        """The first value that the path leads to; None if there is none."""
+        """The first value at the path; None if there is none."""
         if self.names is None:
             found = self.find(tree)
             return found[0] if found else None
@@ -47,9 +47,9 @@ class JsonPath:
 
 @lru_cache(maxsize=4096)
 def parse_path(text: str) -> JsonPath:
-    """The path that a text stands for, with or without braces around it; raises BadPointer with the position."""
+    """Parses a path, with or without braces around it; raises BadPointer with the position."""
     if not isinstance(text, str):
-        raise BadPointer(f"a JSONPath must be a text, not {type(text).__name__}")
+        raise BadPointer(f"a JSONPath must be a string, not {type(text).__name__}")
     body = text[1:-1] if text.startswith("{") and text.endswith("}") else text
     body = body.removeprefix("$")
     names: list[str | None] = []
@@ -74,8 +74,8 @@ def _parse_step(body: str, at: int, names: list[str | None], steps: list[Step]) 
         names.append(None)
         steps.append(_descend)
         if at + 2 == len(body):
-            raise _bad(body, at, "expected what to look for after ..")
-        # `..name` is a descent and then a member: let the one dot before the name stay for the next step.
+            raise _bad(body, at, "expected a member name or [ after ..")
+        # `..name` is a descent followed by a member: leave one dot for the next step to parse.
         return at + 2 if body[at + 2] == "[" else at + 1
     if body[at] == "[":
         return _parse_bracket(body, at, names, steps)
@@ -88,7 +88,7 @@ def _parse_step(body: str, at: int, names: list[str | None], steps: list[Step]) 
         return start + 1
     found = _name.match(body, start)
     if found is None or (start == at and at > 0):
-        raise _bad(body, start, "expected the name of a member")
+        raise _bad(body, start, "expected a member name")
     _add_name(_escape.sub(r"\1", found.group()), names, steps)
     return found.end()
 
@@ -103,11 +103,11 @@ def _parse_bracket(body: str, at: int, names: list[str | None], steps: list[Step
         return found.end() + 1
     if found := _filter.match(body, inside):
         names.append(None)
-        steps.append(_filtering(parse_path(found.group(1) or "."), found.group(2), found.group(3), body, at))
+        steps.append(_filter_step(parse_path(found.group(1) or "."), found.group(2), found.group(3), body, at))
         return found.end()
     end = body.find("]", inside)
     if end < 0:
-        raise _bad(body, at, "this [ is never closed")
+        raise _bad(body, at, "this [ is not closed")
     names.append(None)
     steps.append(_bracket_step(body[inside:end].strip(), body, inside))
     return end + 1
@@ -117,9 +117,9 @@ def _bracket_step(inner: str, body: str, at: int) -> Step:
     if inner == "*":
         return _children
     if _index.fullmatch(inner):
-        return _picking(int(inner))
+        return _index_step(int(inner))
     if found := _slice.fullmatch(inner):
-        return _slicing(*(None if bound is None else int(bound) for bound in found.groups()))
+        return _slice_step(*(None if bound is None else int(bound) for bound in found.groups()))
     raise _bad(body, at, "expected an index, *, a quoted name or a filter")
 
 
@@ -135,41 +135,41 @@ def _children(tree: Any) -> Iterable[Any]:
 
 
 def _descend(tree: Any) -> Iterable[Any]:
-    """The value itself and everything inside it, without recursion: objects may be deep."""
+    """The value and all values inside it; iterative, since objects can be nested deeper than the Python stack."""
     found: list[Any] = []
-    waiting = [tree]
-    while waiting:
-        one = waiting.pop()
+    pending = [tree]
+    while pending:
+        one = pending.pop()
         found.append(one)
-        waiting.extend(reversed(list(_children(one))))
+        pending.extend(reversed(list(_children(one))))
     return found
 
 
-def _picking(index: int) -> Step:
+def _index_step(index: int) -> Step:
     return lambda tree: (tree[index],) if is_list(tree) and -len(tree) <= index < len(tree) else ()
 
 
-def _slicing(start: int | None = None, end: int | None = None) -> Step:
+def _slice_step(start: int | None = None, end: int | None = None) -> Step:
     return lambda tree: tree[start:end] if is_list(tree) else ()
 
 
-def _filtering(path: JsonPath, operator: str | None, operand: str | None, body: str, at: int) -> Step:
+def _filter_step(path: JsonPath, operator: str | None, operand: str | None, body: str, at: int) -> Step:
     if operator is None:
         return lambda tree: [one for one in _children(tree) if path.find(one)]
     wanted = _literal(operand or "", body, at)
-    test = _TESTS[operator]
+    test = _COMPARISONS[operator]
     return lambda tree: [one for one in _children(tree) if any(test(value, wanted) for value in path.find(one))]
 
 
 def _literal(text: str, body: str, at: int) -> Any:
     if found := _quoted.fullmatch(text):
         return _escape.sub(r"\1", found.group(1) if found.group(1) is not None else found.group(2))
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _LITERALS:
+        return _LITERALS[text]
     try:
         return float(text) if "." in text or "e" in text.lower() else int(text)
     except ValueError:
-        raise _bad(body, at, f"{text[:40]!r} is no value to compare with: quote a text") from None
+        raise _bad(body, at, f"{text[:40]!r} is not a value to compare with: put strings in quotes") from None
 
 
 def _below(left: Any, right: Any) -> bool:
@@ -178,8 +178,8 @@ def _below(left: Any, right: Any) -> bool:
     return isinstance(left, int | float) and isinstance(right, int | float) and left < right
 
 
-_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "nil": None}
-_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+_LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "nil": None}
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda left, right: bool(left == right),
     "!=": lambda left, right: bool(left != right),
     "<": _below,

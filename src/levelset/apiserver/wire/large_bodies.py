@@ -1,8 +1,8 @@
-"""Bodies that take long to read: large YAML is read aside, one at a time, so that nobody else waits for it.
+"""Limits on expensive request bodies: large YAML is converted in a thread, JSON with too many values is rejected.
 
-YAML takes a hundred times as long to read as JSON of the same size. What was read is handed on as JSON, so that those
-who answer requests need not know. JSON is read at once whatever its size, but what is done with each of its values
-takes its time: a body that consists of nothing but values, a million of them, is refused unread.
+YAML takes a hundred times as long to parse as JSON of the same size. A large YAML body is therefore parsed in a thread,
+one at a time, and handed on as JSON, so that request handlers need not know. JSON is parsed at once whatever its size,
+but the work per value adds up: a body of a million tiny values is rejected without parsing it.
 """
 
 import asyncio
@@ -16,60 +16,69 @@ from levelset.errors import BadObject, BadRequest
 from levelset.http import Headers, Request
 from levelset.objects import encode_tree
 
-__all__ = ["HEAVY", "MOST_VALUES", "Lightening", "has_too_many", "is_heavy", "is_json"]
+__all__ = [
+    "LARGE_YAML_BYTES",
+    "MAX_JSON_VALUES",
+    "YamlBodyConverter",
+    "has_too_many_values",
+    "is_json_body",
+    "is_large_yaml",
+]
 
-HEAVY: Final = 16 * 1024
-MOST_NODES: Final = 200_000
-"""The values in a body of YAML: the largest definitions that people install have a quarter of that."""
-MOST_VALUES: Final = 50_000
-"""The values in a body of JSON, keys aside: the largest definitions that people install have half of that."""
-_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+LARGE_YAML_BYTES: Final = 16 * 1024
+MAX_YAML_NODES: Final = 200_000
+"""The largest number of nodes in a YAML body: four times what the largest CRDs in use have."""
+MAX_JSON_VALUES: Final = 50_000
+"""The largest number of values in a JSON body, keys aside: twice what the largest CRDs in use have."""
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _APPLY: Final = "application/apply-patch+yaml"
 
 
-def is_heavy(request: Request) -> bool:
-    """Whether the body is YAML, and large; what is JSON too is read as such."""
-    if len(request.body) <= HEAVY or "yaml" not in (request.headers.find("content-type") or "").lower():
+def is_large_yaml(request: Request) -> bool:
+    """Whether the body is large YAML that is not JSON as well."""
+    if len(request.body) <= LARGE_YAML_BYTES or "yaml" not in (request.headers.find("content-type") or "").lower():
         return False
-    return not is_json(request.body)
+    return not is_json_body(request.body)
 
 
-def has_too_many(body: bytes, most: int = MOST_VALUES) -> bool:
-    """Whether a body of JSON holds more values than anybody wants to look at; told without reading it."""
-    # Every value but the first follows a comma or the bracket that opens what it is in; texts may have them, too.
-    if len(body) <= 2 * most or _marks(body) <= most:
+def has_too_many_values(body: bytes, most: int = MAX_JSON_VALUES) -> bool:
+    """Whether a JSON body holds more values than the limit, counted without parsing it."""
+    # Every value but the first follows a comma or an opening bracket. Strings contain these characters, too, so they
+    # are removed before a body is rejected.
+    if len(body) <= 2 * most or _count_separators(body) <= most:
         return False
-    return _marks(_TEXTS.sub(b"", body)) > most
+    return _count_separators(_STRINGS.sub(b"", body)) > most
 
 
-def _marks(body: bytes) -> int:
+def _count_separators(body: bytes) -> int:
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
-class Lightening:
-    """Turns heavy bodies into light ones."""
+class YamlBodyConverter:
+    """Converts large YAML bodies to JSON, one at a time."""
 
-    def __init__(self, *, most_nodes: int = MOST_NODES) -> None:
-        self._turn = asyncio.Lock()
-        self._most_nodes = most_nodes
+    def __init__(self, *, max_nodes: int = MAX_YAML_NODES) -> None:
+        self._lock = asyncio.Lock()
+        self._max_nodes = max_nodes
 
-    async def lighten(self, request: Request) -> Request:
-        """The same request with a body in JSON; raises BadRequest."""
-        # One thread is enough to read, and leaves half of the time to everybody else; several would not.
-        async with self._turn:
-            body = await asyncio.to_thread(_read, request.body, self._most_nodes)
+    async def convert(self, request: Request) -> Request:
+        """The same request with a JSON body; raises BadRequest if the YAML is invalid or too large."""
+        # One thread at a time leaves the event loop half of the interpreter's time; several threads would starve it.
+        async with self._lock:
+            body = await asyncio.to_thread(_yaml_to_json, request.body, self._max_nodes)
         media = media_type(request)
         fields = [(name, value) for name, value in request.headers if name != "content-type"]
-        kept = media if media == _APPLY and request.method == "PATCH" else JSON
-        headers = Headers([*fields, ("content-type", kept)])
+        # The media type of an apply patch selects the verb; its body may be JSON, too.
+        content_type = media if media == _APPLY and request.method == "PATCH" else JSON
+        headers = Headers([*fields, ("content-type", content_type)])
         return Request(request.method, request.path, request.query, headers, body, request.peer, request.remarks)
 
 
-def _read(body: bytes, most_nodes: int) -> bytes:
-    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - yaml is loaded by those who send YAML
+def _yaml_to_json(body: bytes, max_nodes: int) -> bytes:
+    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - loads the YAML parser only when it is needed
 
     try:
-        documents = read_yaml(body, most_nodes=most_nodes)
+        documents = read_yaml(body, max_nodes=max_nodes)
         if len(documents) == 1:
             return encode_tree(documents[0])
     except BadObject as error:
@@ -77,8 +86,8 @@ def _read(body: bytes, most_nodes: int) -> bytes:
     raise BadRequest(f"the body must hold one YAML document, not {len(documents)}")
 
 
-def is_json(body: bytes) -> bool:
-    """Whether the body is JSON, which is YAML too, but read a hundred times faster."""
+def is_json_body(body: bytes) -> bool:
+    """Whether the body is JSON, which is YAML as well but parses a hundred times faster."""
     if not body.startswith((b"{", b"[")):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Which form of an answer the client can read, and how the body it sent is read."""
+"""Content negotiation: the response format for an Accept header, and decoding of request bodies by Content-Type."""
 
 import json
 import re
@@ -18,11 +18,11 @@ from levelset.objects.json_tree import format_path, is_list, is_map
 
 __all__ = [
     "JSON",
-    "PLAIN",
+    "PLAIN_JSON",
     "YAML",
-    "Body",
-    "Chosen",
+    "DecodedBody",
     "Purpose",
+    "ResponseFormat",
     "find_duplicates",
     "media_type",
     "negotiate",
@@ -36,7 +36,7 @@ YAML: Final = "application/yaml"
 
 Purpose = Literal["object", "list", "watch"]
 
-_FORMS: Final[dict[str, tuple[str, ...]]] = {
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "object": ("Table", "PartialObjectMetadata"),
     "list": ("Table", "PartialObjectMetadataList"),
     "watch": ("Table", "PartialObjectMetadata"),
@@ -47,8 +47,8 @@ _NAME_ENDS: Final = re.compile(rb"\"[ \t\r\n]*:")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What to answer with: a media type, and a kind of `meta.k8s.io` if the objects are to be shown as another."""
+class ResponseFormat:
+    """The format of a response: its media type, and the `meta.k8s.io` kind that objects are converted to, if any."""
 
     media: str = JSON
     kind: str | None = None
@@ -56,38 +56,38 @@ class Chosen:
 
     @property
     def is_plain(self) -> bool:
-        """Whether stored bytes can be handed out as they are."""
+        """Whether stored bytes can be sent without conversion."""
         return self.kind is None and self.media == JSON
 
 
-PLAIN: Final = Chosen()
+PLAIN_JSON: Final = ResponseFormat()
 
 
-class Body(msgspec.Struct, frozen=True):
-    """An object that a client sent, and the paths of the fields that it gave twice (the last one counts)."""
+class DecodedBody(msgspec.Struct, frozen=True):
+    """A decoded request body, with the paths of the fields that occur twice (the last one wins)."""
 
     tree: Tree
     duplicates: tuple[str, ...] = ()
 
 
-def negotiate(accept: str | None, purpose: Purpose) -> Chosen:
-    """The form that the client likes best among those that there are; raises 406 if there is none."""
-    if accept is None or accept == JSON or accept == "*/*":  # noqa: PLR1714 - the common cases, without a tuple
-        return PLAIN
+def negotiate(accept: str | None, purpose: Purpose) -> ResponseFormat:
+    """The supported format that the client prefers; raises 406 if there is none."""
+    if accept is None or accept == JSON or accept == "*/*":  # noqa: PLR1714 - the common cases, without building a tuple
+        return PLAIN_JSON
     return _negotiate(accept, purpose)
 
 
 @lru_cache(maxsize=256)
-def _negotiate(accept: str, purpose: Purpose) -> Chosen:
+def _negotiate(accept: str, purpose: Purpose) -> ResponseFormat:
     for media, parameters in _clauses(accept):
-        form = _form(media, parameters, purpose)
-        if form is not None:
-            return form
+        found = _format(media, parameters, purpose)
+        if found is not None:
+            return found
     raise not_acceptable(JSON if purpose == "watch" else f"{JSON}, {YAML}")
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """The clauses of an Accept header, the most wanted first; those of quality 0 are left out."""
+    """The clauses of an Accept header by descending quality; those of quality 0 are left out."""
     found: list[tuple[float, str, dict[str, str]]] = []
     for clause in accept.split(","):
         media, *rest = (part.strip() for part in clause.split(";"))
@@ -106,7 +106,7 @@ def _quality(text: str) -> float:
         return 1.0
 
 
-def _form(media: str, parameters: dict[str, str], purpose: Purpose) -> Chosen | None:
+def _format(media: str, parameters: dict[str, str], purpose: Purpose) -> ResponseFormat | None:
     if media == "*/*":
         media = JSON
     if media != JSON and (media != YAML or purpose == "watch"):
@@ -115,14 +115,14 @@ def _form(media: str, parameters: dict[str, str], purpose: Purpose) -> Chosen | 
         return None
     kind = parameters.get("as")
     if kind is None:
-        return Chosen(media)
-    if kind not in _FORMS[purpose] or parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _VERSIONS:
+        return ResponseFormat(media)
+    if kind not in _KINDS[purpose] or parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _VERSIONS:
         return None
-    return Chosen(media, kind, parameters["v"])
+    return ResponseFormat(media, kind, parameters["v"])
 
 
 def media_type(request: Request) -> str | None:
-    """The Content-Type of a request without its parameters; None if it was not sent."""
+    """The Content-Type of a request without its parameters; None if there is none."""
     given = request.headers.find("content-type")
     if given == JSON:
         return JSON
@@ -134,10 +134,10 @@ def _without_parameters(given: str) -> str:
     return given.partition(";")[0].strip().lower()
 
 
-def read_object(request: Request, *, custom: bool = False) -> Body:
-    """The object in the body of a create or replace; raises 415 for a media type that is none, 400 for nonsense.
+def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
+    """Decodes the body of a create or update; raises 415 for an unsupported media type, 400 for an invalid body.
 
-    Custom resources have no protobuf: their fields have names only, and no numbers.
+    Custom resources cannot be sent as protobuf: their fields have no numbers.
     """
     media = request.headers.find("content-type") or JSON
     media = JSON if media == JSON else media_type(request) or JSON
@@ -147,16 +147,16 @@ def read_object(request: Request, *, custom: bool = False) -> Body:
             tree = decode_tree(data)
         except BadObject as error:
             raise _unreadable(error) from error
-        return Body(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree))
+        return DecodedBody(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree))
     if media == YAML:
-        return Body(_object(read_text(request.body, media)))
+        return DecodedBody(_object(read_text(request.body, media)))
     if media == PROTOBUF and not custom:
-        return Body(read_protobuf_body(request.body))
+        return DecodedBody(read_protobuf_body(request.body))
     raise unsupported_media_type(media, f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
 
 
 def read_protobuf_body(data: bytes) -> Tree:
-    """The object that a body in protobuf stands for; raises BadRequest."""
+    """Decodes a protobuf body; raises BadRequest."""
     try:
         return read_protobuf(data)
     except BadObject as error:
@@ -164,10 +164,10 @@ def read_protobuf_body(data: bytes) -> Tree:
 
 
 def read_text(data: bytes, media: str) -> Any:
-    """The tree that a JSON or YAML text stands for; BadRequest says where it goes wrong."""
+    """Decodes a JSON or YAML body; raises BadRequest with the position of the error."""
     try:
         if media == YAML:
-            from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - yaml is loaded by those who send YAML
+            from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - loads the YAML parser only when it is needed
 
             documents = read_yaml(data)
             if len(documents) != 1:
@@ -189,18 +189,19 @@ def _object(tree: Any) -> Tree:
 
 
 def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
-    """The paths of members that a JSON text gives twice.
+    """The paths of the members that occur twice in a JSON text, of which `tree` is the decoded form.
 
-    A text that reads the same when it is written again has none, white space aside. Neither has one without escapes and
-    with as many colons as then: each member has one, and a member that does not count, because another has its name,
-    has one too many. Nor has one with as many names in it as its tree has members. A quote and a colon are what a name
-    ends with; a value that looks so only makes us look closer.
+    Decoding a second time with a hook is slow, so cheaper tests come first; each proves that there are no duplicates:
+    the text equals the re-encoded tree; it has no escapes and as many colons as the re-encoded tree, since a duplicate
+    member has a colon that re-encoding drops; it equals the re-encoded tree after removing white space; it has as many
+    name ends (a quote and a colon) as the tree has members. A string value that contains such a name end only leads to
+    the slow test.
     """
     try:
         again = _encode(tree)
         if again == data:
             return ()
-        # To take the colons out is three times as fast as to count them, as that searches many bytes at a time.
+        # Removing the colons is three times as fast as counting them: `replace` searches many bytes at a time.
         if b"\\" not in data and len(data) - len(data.replace(b":", b"")) == len(again) - len(again.replace(b":", b"")):
             return ()
         if msgspec.json.format(data, indent=-1) == again:
@@ -208,7 +209,7 @@ def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
         if len(_NAME_ENDS.findall(data)) == _count_members(tree):
             return ()
         repeated: list[tuple[dict[str, Any], list[str]]] = []
-        whole = json.loads(data, object_pairs_hook=lambda pairs: _noting(pairs, repeated))
+        whole = json.loads(data, object_pairs_hook=lambda pairs: _record_duplicates(pairs, repeated))
         return tuple(sorted(_paths(whole, repeated))) if repeated else ()
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return ()
@@ -227,17 +228,19 @@ def _count_members(tree: Any) -> int:
     return found
 
 
-def _noting(pairs: list[tuple[str, Any]], repeated: list[tuple[dict[str, Any], list[str]]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+def _record_duplicates(
+    pairs: list[tuple[str, Any]], repeated: list[tuple[dict[str, Any], list[str]]]
+) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
         seen: set[str] = set()
-        twice = [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]  # add gives None
-        repeated.append((made, twice))
-    return made
+        twice = [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]  # add returns None
+        repeated.append((members, twice))
+    return members
 
 
 def _paths(whole: Any, repeated: list[tuple[dict[str, Any], list[str]]]) -> set[str]:
-    names = {id(made): twice for made, twice in repeated}
+    names = {id(members): twice for members, twice in repeated}
     found: set[str] = set()
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), whole)]
     while pending:

@@ -1,4 +1,4 @@
-"""What a request says about how to write: dry run, who writes, how strict to be, and everything about deleting."""
+"""Write and delete options of a request: dry run, field manager, field validation, preconditions and propagation."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -14,8 +14,8 @@ from levelset.http.messages import Request
 from levelset.objects import decode_tree
 
 if TYPE_CHECKING:
-    from levelset.apiserver.admission.chain import Asking
-    from levelset.apiserver.authz.escalation import Permit
+    from levelset.apiserver.admission.chain import AdmissionContext
+    from levelset.apiserver.authz.escalation import WriteAuthorizer
 
 __all__ = [
     "DeleteOptions",
@@ -34,32 +34,32 @@ OptionsKind = Literal["CreateOptions", "PatchOptions", "UpdateOptions"]
 
 VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
-MAX_MANAGER: Final = 128
-UNKNOWN: Final = "unknown"
+MAX_MANAGER_BYTES: Final = 128
+UNKNOWN_MANAGER: Final = "unknown"
 CBOR: Final = "application/cbor"
-_LONGEST_KEPT: Final = 512
+_MAX_CACHED_QUERY: Final = 512
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """How to write one object; the defaults are those of a caller inside the process."""
+    """How to write one object; the defaults are those of a write from inside the process."""
 
-    manager: str = UNKNOWN
-    """Who will own the fields that are written."""
+    manager: str = UNKNOWN_MANAGER
+    """The field manager that will own the written fields."""
     dry_run: bool = False
     validation: Validation = "Warn"
     force: bool | None = None
-    """Whether an apply takes fields away from others; None if the request does not say."""
-    named: bool = False
-    """Whether the request names its manager itself, as an apply must."""
+    """Whether an apply takes over fields of other managers; None if the request does not say."""
+    has_manager: bool = False
+    """Whether the request names its field manager, as an apply must."""
     subresource: str = ""
     duplicates: tuple[str, ...] = ()
-    """Fields that stand in the body twice."""
-    warnings: list[str] = []  # each gets its own, as msgspec has it, and faster than from `list[str]`
-    """Collects what the client is to be told although the write succeeds."""
-    asking: "Asking | None" = None
-    """Who is asked whether the write may happen, and in whose name; None if nobody is."""
-    permit: "Permit | None" = None
-    """What the sender may do beyond sending it; None if that is everything."""
+    """The paths of fields that occur twice in the body."""
+    warnings: list[str] = []  # msgspec copies it per instance, which is faster than a default factory
+    """Collects the warnings for the client of a successful write."""
+    admission: "AdmissionContext | None" = None
+    """The admission chain and user of the write; None if no plugin handles it."""
+    authorizer: "WriteAuthorizer | None" = None
+    """The authorization checks that need the object; None if the user may do everything."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):
@@ -72,28 +72,30 @@ class DeleteOptions(msgspec.Struct, frozen=True):
     resource_version: str | None = None
     """The object must be at this version."""
     propagation: Propagation | None = None
-    """What becomes of the dependents; None leaves it to the object's finalizers and then to the kind."""
-    old_orphan: bool | None = None
-    """The deprecated `orphanDependents`, as it was given."""
-    asking: "Asking | None" = None
-    """Who is asked whether the object may go; None if nobody is."""
+    """What happens to the dependents; None leaves it to the object's finalizers, then to the kind's default."""
+    orphan_dependents: bool | None = None
+    """The deprecated `orphanDependents` of the request."""
+    admission: "AdmissionContext | None" = None
+    """The admission chain and user of the delete; None if no plugin handles it."""
 
 
 def write_options(
     request: Request, kind: OptionsKind, *, subresource: str = "", duplicates: tuple[str, ...] = ()
 ) -> WriteOptions:
-    """The options of a create, update or patch request; raises Invalid (422) naming the parameter that is wrong."""
+    """The options of a create, update or patch request; raises Invalid (422) naming the invalid parameter."""
     if not request.query:
-        return WriteOptions(_agent(request), False, "Warn", None, False, subresource, duplicates)
-    if len(request.query) <= _LONGEST_KEPT:
-        manager, dry_run, validation, force = _known_query(request.query, kind)
+        return WriteOptions(_default_manager(request), False, "Warn", None, False, subresource, duplicates)
+    if len(request.query) <= _MAX_CACHED_QUERY:
+        manager, dry_run, validation, force = _cached_write_query(request.query, kind)
     else:
         manager, dry_run, validation, force = _read_write_query(request.query, kind)
-    return WriteOptions(manager or _agent(request), dry_run, validation, force, bool(manager), subresource, duplicates)
+    return WriteOptions(
+        manager or _default_manager(request), dry_run, validation, force, bool(manager), subresource, duplicates
+    )
 
 
 def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validation, bool | None]:
-    """Manager, dry run, validation and force as the query says them; raises Invalid (422)."""
+    """Field manager, dry run, validation and force of a query; raises Invalid (422)."""
     request = Request("", "", query)
     validation = request.parameter("fieldValidation") or "Warn"
     manager = request.parameter("fieldManager") or ""
@@ -106,13 +108,15 @@ def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validat
     return manager, "dryRun" in request.parameters, cast("Validation", validation), _flag(request, "force")
 
 
-_known_query: Final = lru_cache(maxsize=256)(_read_write_query)  # a client says the same with all of its writes
+_cached_write_query: Final = lru_cache(maxsize=256)(
+    _read_write_query
+)  # a client sends the same query with all of its writes
 
 
 def delete_options(request: Request) -> DeleteOptions:
     """The options of a delete request, from its body or, without one, from its query.
 
-    Raises BadRequest for what cannot be read, and Invalid (422) for unknown values and contradictions.
+    Raises BadRequest for options that cannot be decoded, and Invalid (422) for unknown values and contradictions.
     """
     return read_delete_options(
         _read_body(request) if request.body.strip() else _read_query(request) if request.query else {}
@@ -120,7 +124,7 @@ def delete_options(request: Request) -> DeleteOptions:
 
 
 def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
-    """The options in a tree; raises BadRequest and Invalid (422)."""
+    """Reads DeleteOptions; raises BadRequest and Invalid (422)."""
     if not given:
         return DeleteOptions()
     dry_run: list[Any] = _typed(given, "dryRun", list) or []
@@ -132,29 +136,29 @@ def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
         raise status_errors.bad_options("DeleteOptions", causes)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    conditions: dict[str, Any] = _typed(given, "preconditions", dict) or {}
+    preconditions: dict[str, Any] = _typed(given, "preconditions", dict) or {}
     return DeleteOptions(
         dry_run=bool(dry_run),
         grace_seconds=_typed(given, "gracePeriodSeconds", int),
-        uid=_typed(conditions, "uid", str),
-        resource_version=_typed(conditions, "resourceVersion", str),
+        uid=_typed(preconditions, "uid", str),
+        resource_version=_typed(preconditions, "resourceVersion", str),
         propagation=cast("Propagation | None", propagation),
-        old_orphan=orphan,
+        orphan_dependents=orphan,
     )
 
 
-def _agent(request: Request) -> str:
-    """The manager of a request that names none: the first part of its user agent."""
+def _default_manager(request: Request) -> str:
+    """The field manager of a request that names none: the first part of its user agent."""
     header = request.headers.find("user-agent")
-    return _agent_in(header) if header else UNKNOWN
+    return _manager_of_agent(header) if header else UNKNOWN_MANAGER
 
 
 @lru_cache(maxsize=256)
-def _agent_in(header: str) -> str:
+def _manager_of_agent(header: str) -> str:
     agent = header.partition("/")[0]
     if not agent.isprintable():
         agent = "".join([letter for letter in agent if letter.isprintable()])
-    return agent[:MAX_MANAGER] or UNKNOWN
+    return agent[:MAX_MANAGER_BYTES] or UNKNOWN_MANAGER
 
 
 def _check_dry_run(values: tuple[Any, ...]) -> list[Cause]:
@@ -162,8 +166,8 @@ def _check_dry_run(values: tuple[Any, ...]) -> list[Cause]:
 
 
 def _check_manager(manager: str) -> list[Cause]:
-    if len(manager.encode()) > MAX_MANAGER:
-        return [field_errors.too_long("fieldManager", MAX_MANAGER)]
+    if len(manager.encode()) > MAX_MANAGER_BYTES:
+        return [field_errors.too_long("fieldManager", MAX_MANAGER_BYTES)]
     if not manager.isprintable():
         return [field_errors.invalid("fieldManager", manager, "should only contain printable characters")]
     return []
@@ -212,7 +216,7 @@ def _read_body(request: Request) -> dict[str, Any]:
     except BadObject as error:
         raise BadRequest(f"the body must be DeleteOptions: {error}") from error
     if not isinstance(tree, dict):
-        raise BadRequest("the body must be DeleteOptions, an object")
+        raise BadRequest("the body must be a DeleteOptions object")
     found = cast("dict[str, Any]", tree)
     if found.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest(f"the body must be DeleteOptions, not {found.get('kind')!r}")
@@ -227,7 +231,7 @@ def _decoded(request: Request) -> Any:
         raise unsupported_media_type(given, f"application/json, application/yaml, {PROTOBUF}")
     if "yaml" not in given:
         return decode_tree(request.body)
-    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415  # yaml is loaded by those who read YAML only
+    from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - loads the YAML parser only when it is needed
 
     documents = read_yaml(request.body)
     return documents[0] if documents else {}

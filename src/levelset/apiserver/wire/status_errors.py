@@ -1,8 +1,6 @@
-"""Errors as the client sees them: every failure is a `Status` object with a code, a reason and details.
+"""Status errors: every failure as a `Status` object, with the codes, reasons, details and messages of kube-apiserver.
 
-The errors of the write path, with the details that Kubernetes gives and the words that people know.
-
-Details name the plural resource in all errors but one: an invalid object is named by its Kind.
+The details name the plural resource, except for an invalid object, which is named by its Kind.
 """
 
 from collections.abc import Sequence
@@ -28,12 +26,13 @@ from levelset.objects import encode_tree
 from levelset.storage import FutureRevision
 
 __all__ = [
-    "ExpiredToken",
+    "ExpiredContinueToken",
     "Undecodable",
     "already_exists",
     "as_api_error",
     "bad_options",
     "conflict",
+    "deleted_status",
     "details_of",
     "forbidden",
     "invalid",
@@ -49,7 +48,6 @@ __all__ = [
     "stale",
     "status_response",
     "status_tree",
-    "success",
     "terminating_namespace",
     "too_large",
     "too_many_values",
@@ -57,17 +55,17 @@ __all__ = [
 ]
 
 _JSON: Final = ("Content-Type", "application/json")
-_INSTEAD: Final = {
+_ALTERNATIVES: Final = {
     "attach": "kubectl logs -f shows what a container writes",
     "exec": "a Pod has no file system of its own: run it on this machine",
     "portforward": "connect to status.podIP of the Pod, or to a Service's address, on this machine",
 }
-"""What to do in the place of what needs the streams of a container."""
+"""Alternatives to the subresources that stream from a container, which are not supported."""
 _PLAIN: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
-class ExpiredToken(Expired):
-    """410 in the middle of a paged list; `resume` is a token that goes on from there with what is true by now."""
+class ExpiredContinueToken(Expired):
+    """410 in the middle of a paged list; `resume` is a continue token for the rest at the current revision."""
 
     def __init__(self, message: str, *, resume: str) -> None:
         super().__init__(message)
@@ -75,11 +73,11 @@ class ExpiredToken(Expired):
 
 
 def status_tree(error: ApiError) -> Tree:
-    """The Status that tells a client of an error."""
+    """The Status object of an error."""
     tree: Tree = {
         "kind": "Status",
         "apiVersion": "v1",
-        "metadata": {"continue": error.resume} if isinstance(error, ExpiredToken) else {},
+        "metadata": {"continue": error.resume} if isinstance(error, ExpiredContinueToken) else {},
         "status": "Failure",
         "message": error.message,
     }
@@ -93,7 +91,7 @@ def status_tree(error: ApiError) -> Tree:
 
 
 def status_response(error: ApiError) -> Response:
-    """The answer that carries the Status of an error; it is JSON, whatever form was asked for."""
+    """The response with the Status of an error; always JSON, whatever the Accept header."""
     headers: tuple[tuple[str, str], ...] = (_JSON,)
     if error.code == 401:
         headers += (("WWW-Authenticate", 'Bearer realm="levelset"'),)
@@ -104,7 +102,7 @@ def status_response(error: ApiError) -> Response:
 
 
 def as_api_error(error: Exception) -> ApiError | None:
-    """The error as one that a client may be told; None if it is a fault of the server's own."""
+    """The error as an ApiError that may be shown to the client; None for an internal error of the server."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, Malformed):
@@ -112,70 +110,70 @@ def as_api_error(error: Exception) -> ApiError | None:
     return None
 
 
-def success(served: ServedResource, name: str, uid: str) -> Tree:
-    """The Status that says that an object is gone."""
+def deleted_status(served: ServedResource, name: str, uid: str) -> Tree:
+    """The Status of a successful deletion."""
     details = {**details_of(served, name), "uid": uid}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
 def details_of(served: ServedResource, name: str, *, kind: str | None = None) -> dict[str, str]:
-    """The details that name an object: `kind` is its resource, or the Kind where one is given."""
+    """The details that name an object; `kind` replaces its plural resource."""
     named = {"name": name} if name else {}
     group = {"group": served.group} if served.group else {}
     return {**named, **group, "kind": kind or served.plural}
 
 
 def not_found(served: ServedResource, name: str) -> NotFound:
-    """There is no object of this name."""
+    """404: there is no object of this name."""
     return NotFound(f'{served.qualified} "{name}" not found', details=details_of(served, name))
 
 
 def no_such_resource(subresource: str = "") -> NotFound:
-    """The group and version are served, but no such resource in them."""
-    instead = _INSTEAD.get(subresource)
-    told = f": {subresource} is not carried here; {instead}" if instead else ""
-    return NotFound(f"the server could not find the requested resource{told}")
+    """404: the group and version are served, but not the resource."""
+    alternative = _ALTERNATIVES.get(subresource)
+    hint = f": {subresource} is not supported by this server; {alternative}" if alternative else ""
+    return NotFound(f"the server could not find the requested resource{hint}")
 
 
 def page_not_found() -> Response:
-    """There is nothing of the API under this path: plain text, as from any web server."""
+    """404 for a path outside of the API: plain text, as from kube-apiserver."""
     return Response(404, _PLAIN, b"404 page not found\n")
 
 
 def method_not_allowed(method: str, path: str) -> ApiError:
-    """The resource is there and does not know this method."""
+    """405: the resource does not support the method."""
     text = f"the server does not allow this method on the requested resource: {method} {path}"
     return ApiError(text, code=405, reason="MethodNotAllowed")
 
 
 def not_acceptable(types: str) -> ApiError:
-    """None of the forms that the client accepts can be given."""
+    """406: no media type that the client accepts is supported."""
     text = f"only the following media types are accepted: {types}; add one of them to the Accept header"
     return ApiError(text, code=406, reason="NotAcceptable")
 
 
 def unsupported_media_type(given: str, types: str) -> ApiError:
-    """The body is in no form that is understood here."""
+    """415: the media type of the body is not supported."""
     text = f"the body of the request was in an unknown format, {given!r}; accepted media types include: {types}"
     return ApiError(text, code=415, reason="UnsupportedMediaType")
 
 
 def too_large(limit: int) -> ApiError:
-    """The body is larger than any object may be."""
+    """413: the body is larger than an object may be."""
     return ApiError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
 
 
 def too_many_values(limit: int) -> ApiError:
-    """The body is small enough, but holds more than anybody can look at while others wait."""
+    """413: the body holds more values than can be processed without delaying other requests."""
     text = f"Request entity too large: an object may hold {limit} values at most"
     return ApiError(text, code=413, reason="RequestEntityTooLarge")
 
 
 def invalid_options(kind: str, causes: list[Cause]) -> Invalid:
-    """The query parameters contradict each other or have impossible values; `kind` is such as ListOptions."""
-    said = ", ".join(f"{one.field}: {one.message}" for one in causes)
+    """422: contradictory or invalid query parameters; `kind` is an options kind such as ListOptions."""
+    problems = ", ".join(f"{one.field}: {one.message}" for one in causes)
     details = {"group": "meta.k8s.io", "kind": kind}
-    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {said}', details=details, causes=causes)
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {problems}', details=details, causes=causes)
 
 
 def _status_details(error: ApiError) -> Tree:
@@ -201,77 +199,77 @@ def _retry_after(error: ApiError) -> int | None:
     return 1 if isinstance(error, FutureRevision) else None
 
 
-MOST_CAUSES = 500
-"""How many things that are wrong are told one by one: an object of two megabytes could have fifty times its size."""
+MAX_CAUSES = 500
+"""The most causes in one error: those of a two-megabyte object could have fifty times its size."""
 
 
 class Undecodable(BadRequest):
-    """A tree that is no object of its kind: 400 for a whole object, 422 if a patch has led to it."""
+    """An object that cannot be decoded as its kind: 400, or 422 if it is the result of a patch."""
 
 
 def object_not_found(served: ServedResource, name: str) -> NotFound:
-    """404: there is no such object."""
+    """404 for a write: there is no such object."""
     return NotFound(f'{served.qualified} "{name}" not found', details=_resource(served, name))
 
 
 def already_exists(served: ServedResource, name: str, *, deleting: bool = False) -> AlreadyExists:
-    """409: the name is taken, perhaps by an object that is on its way out."""
+    """409: the name is taken; `deleting` if the object with that name is being deleted."""
     prefix = "object is being deleted: " if deleting else ""
     return AlreadyExists(f'{prefix}{served.qualified} "{name}" already exists', details=_resource(served, name))
 
 
 def conflict(served: ServedResource, name: str, problem: str) -> Conflict:
-    """409: the object is not what the request takes it for."""
+    """409: the request conflicts with the current state of the object."""
     text = f'Operation cannot be fulfilled on {served.qualified} "{name}": {problem}'
     return Conflict(text, details=_resource(served, name))
 
 
 def stale(served: ServedResource, name: str) -> Conflict:
-    """409: the object has been written since the client read it."""
+    """409: the object has been modified since the client read it."""
     problem = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(served, name, problem)
 
 
 def forbidden(served: ServedResource, name: str, problem: str, *, causes: Sequence[Cause] = ()) -> Forbidden:
-    """403: a rule of the server, not of the schema, is against it."""
+    """403: a rule of the server beyond the schema forbids it."""
     text = f'{served.qualified} "{name}" is forbidden: {problem}'
     return Forbidden(text, details=_resource(served, name), causes=causes)
 
 
 def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind: str | None = None) -> Invalid:
-    """422: the object breaks rules; `kind` names it otherwise than by its Kind."""
+    """422: the object is invalid; `kind` replaces its Kind in the message."""
     named = kind or served.kind
-    causes = causes if len(causes) <= MOST_CAUSES else [*causes[:MOST_CAUSES], _more(len(causes) - MOST_CAUSES)]
+    causes = causes if len(causes) <= MAX_CAUSES else [*causes[:MAX_CAUSES], _omitted(len(causes) - MAX_CAUSES)]
     group = f"{named}.{served.group}" if served.group else named
     details = _details(name, served.group, named)
-    return Invalid(f'{group} "{name}" is invalid: {_told(causes)}', details=details, causes=causes)
+    return Invalid(f'{group} "{name}" is invalid: {_join_causes(causes)}', details=details, causes=causes)
 
 
 def bad_options(kind: str, causes: Sequence[Cause]) -> Invalid:
-    """422: the options of the request contradict themselves or are unknown."""
+    """422: contradictory or unknown write or delete options."""
     details = {"group": "meta.k8s.io", "kind": kind}
-    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_told(causes)}', details=details, causes=causes)
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_join_causes(causes)}', details=details, causes=causes)
 
 
 def invalid_patch(problem: str) -> Invalid:
-    """422: a patch that could be applied has led to something that is no object of the kind."""
+    """422: the result of a patch is not an object of the kind."""
     cause = Cause("patch", "FieldValueInvalid", f"Invalid value: {problem}")
-    return Invalid(f' "" is invalid: {_told([cause])}', causes=[cause])
+    return Invalid(f' "" is invalid: {_join_causes([cause])}', causes=[cause])
 
 
 def missing_namespace(namespace: str) -> NotFound:
-    """404: the namespace that an object is to be created in does not exist."""
+    """404: the namespace of a create does not exist."""
     return NotFound(f'namespaces "{namespace}" not found', details={"name": namespace, "kind": "namespaces"})
 
 
 def terminating_namespace(served: ServedResource, name: str, namespace: str) -> Forbidden:
-    """403: nothing is created any more in a namespace that goes."""
+    """403: nothing can be created in a terminating namespace."""
     cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
     problem = f"unable to create new content in namespace {namespace} because it is being terminated"
     return forbidden(served, name, problem, causes=[cause])
 
 
-def _more(number: int) -> Cause:
+def _omitted(number: int) -> Cause:
     return Cause("", "FieldValueInvalid", f"and {number} more")
 
 
@@ -284,6 +282,6 @@ def _details(name: str, group: str, kind: str) -> dict[str, Any]:
     return {word: value for word, value in details.items() if value}
 
 
-def _told(causes: Sequence[Cause]) -> str:
-    told = [f"{one.field}: {one.message}" if one.field else one.message for one in causes]
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+def _join_causes(causes: Sequence[Cause]) -> str:
+    messages = [f"{one.field}: {one.message}" if one.field else one.message for one in causes]
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

@@ -1,4 +1,4 @@
-"""The functions of CEL: the standard ones and those that Kubernetes adds, by name."""
+"""The function libraries of CEL: the standard library and the Kubernetes extensions."""
 
 from levelset.cel.library.functions import FUNCTIONS
 

@@ -1,11 +1,11 @@
-"""Authorization checks: what the one who asks may do, as far as whoever evaluates the expression knows."""
+"""The authorizer library of CEL: authorization checks of the requesting user or a service account."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.library.formats import FORMATS
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 from levelset.cel.values import NONE
 
 __all__ = ["OVERLOADS", "Authorizer", "Decide", "Decision", "GroupCheck", "PathCheck", "ResourceCheck"]
@@ -13,7 +13,7 @@ __all__ = ["OVERLOADS", "Authorizer", "Decide", "Decision", "GroupCheck", "PathC
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to a check."""
+    """The result of an authorization check."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.Decision"
 
@@ -23,16 +23,16 @@ class Decision:
 
 
 class Decide(Protocol):
-    """What the caller hands in: whether a user (None for the one who asks) may do what a check describes."""
+    """The callback that decides a check; a `user` of None means the user of the request."""
 
     def __call__(self, check: "PathCheck | ResourceCheck", verb: str, user: str | None) -> Decision:
-        """The decision; it must not wait."""
+        """The decision; called synchronously."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """The variable `authorizer`: knows who asks, or a service account."""
+    """The variable `authorizer`, for the user of the request or for a service account."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.Authorizer"
 
@@ -42,7 +42,7 @@ class Authorizer:
 
 @dataclass(frozen=True, slots=True)
 class PathCheck:
-    """A check of a path that is no resource."""
+    """A check of a non-resource path."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.PathCheck"
 
@@ -52,7 +52,7 @@ class PathCheck:
 
 @dataclass(frozen=True, slots=True)
 class GroupCheck:
-    """A check within a group."""
+    """A check of an API group."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.GroupCheck"
 

@@ -1,12 +1,11 @@
-"""From one type to another: int, uint, double, string, bytes, bool, dyn and type."""
+"""Type conversion functions: int, uint, double, string, bytes, bool, dyn and type."""
 
 import math
 import re
 from typing import Any
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
-from levelset.cel.timestamps import format_duration, format_timestamp, parse_duration, parse_timestamp
+from levelset.cel.types import declare
 from levelset.cel.values import (
     MAX_INT,
     MAX_TIME,
@@ -17,6 +16,10 @@ from levelset.cel.values import (
     Named,
     Timestamp,
     Uint,
+    format_duration,
+    format_timestamp,
+    parse_duration,
+    parse_timestamp,
     type_name,
 )
 
@@ -81,7 +84,7 @@ def _string_of_bytes(value: bytes) -> str:
 
 
 def format_double(number: float) -> str:
-    """A number as Go prints it with as few digits as tell it apart."""
+    """A double as Go prints it: the fewest digits that identify it."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):

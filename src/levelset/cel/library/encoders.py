@@ -1,10 +1,10 @@
-"""Bytes as texts: base64."""
+"""The encoders library: base64."""
 
 import base64
 import binascii
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 
 __all__ = ["OVERLOADS"]
 

@@ -1,4 +1,4 @@
-"""Named formats of texts: names, labels, URIs, dates; `validate` says what is wrong with a text."""
+"""The format library: named string formats (names, labels, URIs, dates) and their `validate` function."""
 
 import base64
 import binascii
@@ -8,9 +8,8 @@ from functools import partial
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.library.urls import parse_url
-from levelset.cel.overloads import declare
-from levelset.cel.timestamps import parse_date, parse_timestamp
-from levelset.cel.values import NONE, Optional
+from levelset.cel.types import declare
+from levelset.cel.values import NONE, Optional, parse_date, parse_timestamp
 
 __all__ = ["FORMATS", "OVERLOADS", "Format"]
 
@@ -41,7 +40,7 @@ _NAME_RULE = (
 
 
 class Format:
-    """A format by its name."""
+    """A named format."""
 
     __slots__ = ("name", "problems")
 
@@ -57,7 +56,7 @@ class Format:
         return hash(self.name)
 
     def validate(self, text: str) -> Optional:
-        """None if the text has this format, else what is wrong with it."""
+        """None if the string has this format, else what is wrong with it."""
         found = self.problems(text)
         return Optional(found) if found else NONE
 

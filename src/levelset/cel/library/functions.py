@@ -1,4 +1,4 @@
-"""All functions by name, each with the variants that its libraries declare."""
+"""All functions by name, each with the overloads of all libraries."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ from levelset.cel.library import (
     times,
     urls,
 )
-from levelset.cel.overloads import Overload
+from levelset.cel.types import Overload
 
 __all__ = ["FUNCTIONS"]
 

@@ -1,11 +1,11 @@
-"""IP addresses and networks."""
+"""The IP and CIDR libraries: addresses and networks."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 
 __all__ = ["OVERLOADS", "Cidr", "Ip", "parse_cidr", "parse_ip"]
 
@@ -13,7 +13,7 @@ _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}")
 
 
 class Ip:
-    """An address."""
+    """An IP address."""
 
     __slots__ = ("address",)
 
@@ -33,7 +33,7 @@ class Ip:
 
 
 class Cidr:
-    """A network, with the address it was written with."""
+    """A network in CIDR notation, with the address as it was written."""
 
     __slots__ = ("address", "length", "network")
 
@@ -53,12 +53,12 @@ class Cidr:
         return f"{self.address}/{self.length}"
 
     def has(self, address: IPv4Address | IPv6Address) -> bool:
-        """Whether the address is of this network."""
+        """Whether the network contains the address."""
         return address.version == self.network.version and address in self.network
 
 
 def parse_ip(text: str) -> Ip:
-    """The address that a text stands for; raises EvaluationError."""
+    """Parses an IP address; raises EvaluationError."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -72,7 +72,7 @@ def parse_ip(text: str) -> Ip:
 
 
 def parse_cidr(text: str) -> Cidr:
-    """The network that a text stands for; raises EvaluationError."""
+    """Parses a network in CIDR notation; raises EvaluationError."""
     before, slash, length = text.partition("/")
     try:
         address = parse_ip(before).address

@@ -1,13 +1,13 @@
-"""Functions of lists: sums, extremes, places, order and parts."""
+"""The lists library: sum, min, max, indexOf, sort, slice and the like."""
 
 import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
 
+from levelset.cel.dynamic_operators import whole
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import Row, declare
-from levelset.cel.runtime import whole
+from levelset.cel.types import Row, declare
 from levelset.cel.values import MAX_UINT, NONE, Duration, Optional, Uint, equal, frozen, is_list, order, type_name
 
 __all__ = ["OVERLOADS"]
@@ -93,7 +93,7 @@ def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
 
 
 def _bounded(items: list[Any]) -> None:
-    """Refuses what would grow without bound when it is flattened, as the same list may stand in another often."""
+    """Raises EvaluationError for a list that is too large when flattened: the same list may occur in it many times."""
     if sum(len(item) for item in items if is_list(item)) > _MAX_RANGE:
         raise EvaluationError(f"flatten: the result exceeds the limit of {_MAX_RANGE} elements")
 

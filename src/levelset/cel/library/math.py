@@ -1,12 +1,12 @@
-"""Functions of numbers: extremes, rounding, bits."""
+"""The math library: greatest, least, rounding, bit operations."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
+from levelset.cel.dynamic_operators import whole
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import Row, declare
-from levelset.cel.runtime import whole
+from levelset.cel.types import Row, declare
 from levelset.cel.values import MAX_INT, MAX_UINT, Uint, is_list, no_overload, order
 
 __all__ = ["OVERLOADS"]

@@ -1,9 +1,9 @@
-"""Values that may be missing: optional.of, orValue and their relatives."""
+"""The optional library: optional.of, orValue and the like."""
 
 from typing import Any
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 from levelset.cel.values import MIN_TIME, NONE, Optional, Timestamp
 
 __all__ = ["OVERLOADS"]

@@ -1,7 +1,7 @@
-"""Quantities such as 500m or 1Gi."""
+"""The quantity library: quantities such as 500m or 1Gi."""
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 from levelset.cel.values import MAX_INT, MIN_INT
 from levelset.errors import BadQuantity
 from levelset.objects.quantity import Quantity

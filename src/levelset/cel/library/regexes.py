@@ -1,10 +1,11 @@
-"""Regular expressions, as RE2 understands them: matches, find, findAll.
+"""The regex library: matches, find and findAll, with RE2 syntax.
 
-Regular expressions in rules: those of `levelset.re2`, held shorter, for any object may bring them in a loop.
+The engine is `levelset.re2`, with lower limits than elsewhere: an object may supply patterns, and a rule may compile
+them in a loop.
 """
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 from levelset.re2 import BadRegex, Limits, Regex, compile_regex
 
 __all__ = ["OVERLOADS", "compile_pattern"]
@@ -13,7 +14,7 @@ _LIMITS = Limits(size=12_000, steps=20_000)
 
 
 def compile_pattern(pattern: str) -> Regex:
-    """The regular expression of this pattern; raises BadRegex."""
+    """The compiled pattern; raises BadRegex."""
     return compile_regex(pattern, _LIMITS)
 
 

@@ -1,10 +1,10 @@
-"""Semantic versions."""
+"""The semver library: semantic versions."""
 
 import re
 from functools import total_ordering
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 
 __all__ = ["OVERLOADS", "Semver", "parse_semver"]
 
@@ -17,7 +17,7 @@ _MAX_LENGTH = 1000
 
 @total_ordering
 class Semver:
-    """A version; what stands behind a plus does not count when two are compared."""
+    """A semantic version; build metadata (after a plus) is ignored in comparisons."""
 
     __slots__ = ("build", "numbers", "pre")
 
@@ -45,7 +45,7 @@ class Semver:
 
 
 def parse_semver(text: str, normalize: bool = False) -> Semver:
-    """The version, with `normalize` also of texts such as v1.2; raises EvaluationError."""
+    """Parses a version; `normalize` also accepts forms such as v1.2. Raises EvaluationError."""
     match = _VERSION.fullmatch(_normal(text) if normalize else text) if len(text) <= _MAX_LENGTH else None
     pre = tuple((match[4] or "").split(".")) if match and match[4] else ()
     if match is None or any(len(part) > 1 and part.isdigit() and part[0] == "0" for part in pre):

@@ -1,8 +1,8 @@
-"""Lists as sets: contains, intersects, equivalent."""
+"""The sets library: contains, intersects and equivalent on lists."""
 
 from typing import Any
 
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 from levelset.cel.values import equal
 
 __all__ = ["OVERLOADS"]

@@ -1,15 +1,15 @@
-"""Operators, sizes and membership: what every CEL has.
+"""The standard library of CEL: operators, size and membership.
 
-The Python beside a line is used in place of a call where the types are known; `int:` says that the result must be
-checked for overflow.
+The Python source beside a declaration is inlined instead of a call where the types are known; `int:` marks results that
+must be checked for overflow.
 """
 
 import math
 from typing import Any
 
+from levelset.cel.dynamic_operators import at, contains, maybe, whole
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import Row, declare
-from levelset.cel.runtime import at, contains, maybe, whole
+from levelset.cel.types import Row, declare
 from levelset.cel.values import MAX_TIME, MAX_UINT, MIN_INT, MIN_TIME, Duration, Timestamp, Uint, equal, order
 
 __all__ = ["OVERLOADS"]

@@ -1,4 +1,4 @@
-"""The `format` function of texts: `'%s has %d'.format(['a', 1])`."""
+"""The `format` function of strings: `'%s has %d'.format(['a', 1])`."""
 
 import math
 import re
@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.timestamps import format_duration, format_timestamp
-from levelset.cel.values import Duration, Timestamp, Uint, is_list, is_map, type_name
+from levelset.cel.values import Duration, Timestamp, Uint, format_duration, format_timestamp, is_list, is_map, type_name
 
 __all__ = ["format_text"]
 
@@ -17,7 +16,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_text(text: str, values: list[Any]) -> str:
-    """The text with each clause replaced by the next value; raises EvaluationError for clauses that do not fit."""
+    """The string with each verb replaced by the next value; raises EvaluationError for verbs that do not match."""
     pieces: list[str] = []
     last, used = 0, 0
     for match in _CLAUSE.finditer(text):
@@ -45,7 +44,7 @@ def _clause(sign: str | None, precision: str | None, value: Any) -> str:
 
 
 def _shown(value: Any, _: int = 0) -> str:
-    """A value as %s shows it."""
+    """A value as %s prints it."""
     show = _PLAIN.get(value.__class__)
     if show is not None:
         return show(value)
@@ -117,7 +116,7 @@ def _scientific(value: Any, digits: int) -> str:
 
 
 def _powers(shown: str) -> str:
-    """A number with its power of ten raised, as upstream's English has it."""
+    """A number with its exponent as a superscript, as upstream prints it in English."""
     digits, _, exponent = shown.partition("e")
     return f"{digits}\u00d710{exponent.removeprefix('+').translate(_RAISED)}"
 

@@ -1,11 +1,11 @@
-"""More functions of texts: parts, places, case, splitting, joining and formatting."""
+"""The strings library: substring, indexOf, case, split, join and format."""
 
 import string
 from typing import Any
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.library.string_format import format_text
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 from levelset.cel.values import no_overload
 
 __all__ = ["OVERLOADS"]
@@ -16,7 +16,7 @@ _SPACE = "".join(["\t\n\v\f\r \x85\xa0\u1680", *map(chr, range(0x2000, 0x200B)),
 _ESCAPES = str.maketrans(
     {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\", '"': r"\""}
 )
-_MAX_RESULT = 3 * 1024 * 1024  # characters: as much as a request may have
+_MAX_RESULT = 3 * 1024 * 1024  # characters: the size limit of a request
 
 
 def _char_at(text: str, place: int) -> str:

@@ -1,4 +1,4 @@
-"""The parts of times and durations: years, days, hours and so on, in a zone."""
+"""Accessors of timestamps and durations: getFullYear, getHours and the like, in a time zone."""
 
 import re
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import Row, declare
-from levelset.cel.timestamps import to_datetime
+from levelset.cel.types import Row, declare
+from levelset.cel.values import to_datetime
 
 __all__ = ["OVERLOADS"]
 

@@ -1,11 +1,11 @@
-"""URLs: parsed as Go does, and their parts."""
+"""The URL library: URLs parsed as Go does, and their components."""
 
 import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote, unquote_plus
 
 from levelset.cel.errors import EvaluationError
-from levelset.cel.overloads import declare
+from levelset.cel.types import declare
 
 __all__ = ["OVERLOADS", "Url", "parse_url"]
 
@@ -18,7 +18,7 @@ _PATH_SAFE = "/:@!$&'()*+,;=~"
 
 
 class Url:
-    """A URL in its parts."""
+    """A URL and its components."""
 
     __slots__ = ("_values", "host", "path", "query", "scheme", "text")
 
@@ -48,7 +48,7 @@ class Url:
         return rest.rpartition(":")[2] if ":" in rest else ""
 
     def values(self) -> Mapping[str, list[str]]:
-        """The query, by key."""
+        """The query parameters by key."""
         if self._values is not None:
             return self._values
         found: dict[str, list[str]] = {}
@@ -61,7 +61,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """The URL, which must be absolute or an absolute path; raises EvaluationError."""
+    """Parses a URL, which must be absolute or an absolute path; raises EvaluationError."""
     body, _, query = text.partition("#")[0].partition("?")
     match = _SCHEME.match(body)
     scheme = match[1].lower() if match else ""

@@ -1,11 +1,7 @@
-"""Writes the files of a project without ever losing what somebody changed: a record says what we wrote last.
+"""The files of a scaffolded project: their names, contents, and how they are written without losing changes.
 
-The record, `.levelset/files.json`, holds a hash of each file as it was written. A file that is still the same may be
-written anew; one that somebody changed is kept, unless they agree to lose their changes.
-
-The names in a new project, all made from the few that somebody gives; each is checked before a file is written.
-
-The files of a new project, of a new kind and of new webhooks, and the lines that tell the project of them. Pure.
+`.levelset/files.json` records a hash of each file as it was generated. A file with that hash may be overwritten; a file
+that the user has changed only after confirmation. Names are validated before any file is written.
 """
 
 import difflib
@@ -22,7 +18,7 @@ from typing import Any, Final
 
 import click
 
-from levelset.cli.output import Failed
+from levelset.cli.output import CommandFailed
 from levelset.cli.scaffold.templates import kind as kind_texts
 from levelset.cli.scaffold.templates import project as project_texts
 from levelset.cli.scaffold.templates import webhook as webhook_texts
@@ -32,7 +28,7 @@ from levelset.objects.json_tree import is_map
 from levelset.objects.kind_definition import plural_of
 
 __all__ = [
-    "Answer",
+    "ConfirmOverwrite",
     "KindNames",
     "Project",
     "ProjectNames",
@@ -46,63 +42,63 @@ __all__ = [
     "webhook_lines",
 ]
 
-Answer = Callable[[str, str], bool]
-"""Is asked whether a file may be overwritten, with its path and the difference."""
+ConfirmOverwrite = Callable[[str, str], bool]
+"""Returns whether a changed file may be overwritten; called with its path and a diff."""
 
 _RECORD: Final = ".levelset/files.json"
 
 
 class Project:
-    """A folder that commands write into."""
+    """The folder of a project and the record of its generated files."""
 
-    def __init__(self, folder: Path, ask: Answer, *, is_quiet: bool = False) -> None:
+    def __init__(self, folder: Path, confirm: ConfirmOverwrite, *, is_quiet: bool = False) -> None:
         self.folder = folder
-        self.told: dict[str, str] = {}
-        """What became of each file so far, by path: `wrote`, `changed`, `kept` or `as it was`."""
+        self.states: dict[str, str] = {}
+        """The state of each file so far, by path: `wrote`, `changed`, `skipped` or `unchanged`."""
         self._is_quiet = is_quiet
-        self._ask = ask
-        self._written: dict[str, str] = self._read_record()
+        self._confirm = confirm
+        self._hashes: dict[str, str] = self._read_record()
 
     def read(self, path: str) -> str | None:
-        """A file of it, None if there is none."""
+        """The text of a file; None if it does not exist."""
         try:
             return (self.folder / path).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise Failed(f"{self.folder / path} cannot be read: {error}") from error
+            raise CommandFailed(f"{self.folder / path} cannot be read: {error}") from error
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Writes files, with a line for each unless quiet; those that somebody changed only if they agree."""
+        """Writes files and prints a line for each unless quiet; files that the user changed only after confirmation."""
         try:
             for path, text in files.items():
                 self._write(path, text)
-        finally:  # also when somebody goes away instead of answering
+        finally:  # also when the user aborts at a prompt
             self._save_record()
 
     def change(self, path: str, text: str) -> None:
-        """Writes a file that we have added to; what somebody else wrote in it is still there."""
-        is_ours = self._is_ours(path, self.read(path) or "")
+        """Writes a file to which lines were added; changes of the user are preserved in it."""
+        is_generated = self._is_generated(path, self.read(path) or "")
         self._put(path, text)
-        if is_ours:
-            self._written[path] = _hash(text)
+        if is_generated:
+            self._hashes[path] = _hash(text)
             self._save_record()
-        self._say("changed", path)
+        self._note("changed", path)
 
     def _write(self, path: str, text: str) -> None:
         there = self.read(path)
         if there == text:
-            self._say("as it was", path)
-        elif there is None or self._is_ours(path, there) or self._ask(path, _difference(path, there, text)):
+            self._note("unchanged", path)
+        elif there is None or self._is_generated(path, there) or self._confirm(path, _difference(path, there, text)):
             self._put(path, text)
-            self._say("wrote" if there is None else "changed", path)
+            self._note("wrote" if there is None else "changed", path)
         else:
-            self._say("kept", path)
+            self._note("skipped", path)
             return
-        self._written[path] = _hash(text)
+        self._hashes[path] = _hash(text)
 
-    def _is_ours(self, path: str, text: str) -> bool:
-        return self._written.get(path) == _hash(text)
+    def _is_generated(self, path: str, text: str) -> bool:
+        return self._hashes.get(path) == _hash(text)
 
     def _put(self, path: str, text: str) -> None:
         target = self.folder / path
@@ -110,22 +106,22 @@ class Project:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise Failed(f"{target} cannot be written: {error.strerror}") from error
+            raise CommandFailed(f"{target} cannot be written: {error.strerror}") from error
 
     def _read_record(self) -> dict[str, str]:
         text = self.read(_RECORD)
         try:
             found: Any = json.loads(text or "{}")
         except ValueError:
-            return {}  # then all files count as somebody's own
+            return {}  # then all files count as changed by the user
         return {path: str(mark) for path, mark in found.items()} if is_map(found) else {}
 
     def _save_record(self) -> None:
-        self._put(_RECORD, json.dumps(self._written, indent=2, sort_keys=True) + "\n")
+        self._put(_RECORD, json.dumps(self._hashes, indent=2, sort_keys=True) + "\n")
 
-    def _say(self, what: str, path: str) -> None:
+    def _note(self, what: str, path: str) -> None:
         where = str(self.folder / path)
-        self.told[where] = "wrote" if self.told.get(where) == "wrote" else what
+        self.states[where] = "wrote" if self.states.get(where) == "wrote" else what
         if not self._is_quiet:
             click.echo(f"{what:<9} {where}")
 
@@ -149,13 +145,13 @@ _NEEDED: Final = frozenset(
     ("click", "cryptography", "httptools", "levelset", "msgspec", "mypy", "rich", "ruff", "yaml")
 )
 _FOLDERS: Final = frozenset(("pytest", "src", "test", "tests"))
-"""Packages that a project needs, or that its folders would be taken for: one of the same name would hide them."""
+"""Packages and folders that a project of the same name would shadow."""
 _IMPORTED: Final = frozenset(
     ("Cluster", "Column", "ConfigMap", "Context", "Controller", "Denied", "Forbidden", "Ref", "Resource", "Review")
 )
-"""What the files of a kind import, besides Spec and Status."""
+"""Names that the generated files of a kind import, besides Spec and Status."""
 _TAKEN: Final = frozenset(("operator", "owns", "spec", "status", "webhooks"))
-"""What a project calls other things."""
+"""Names that generated projects use otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,48 +180,50 @@ class KindNames:
 
     @property
     def plural(self) -> str:
-        """What its controller is called."""
+        """The name of its controller."""
         return plural_of(self.module)
 
     @property
     def resource(self) -> str:
-        """What kubectl calls it."""
+        """Its resource name."""
         return plural_of(self.kind)
 
     @property
     def words(self) -> str:
-        """How a sentence calls it."""
+        """The kind in a sentence: `web shop`."""
         return self.module.replace("_", " ")
 
 
 def check_project(name: str) -> ProjectNames:
-    """The names of a project; ConfigError if Kubernetes or Python could not live with it."""
+    """The names of a project; ConfigError if it is not a valid Kubernetes and Python name."""
     made = ProjectNames(name)
     if _PROJECT.fullmatch(name) is None or len(name) > _LONGEST or keyword.iskeyword(made.package):
-        raise ConfigError(f"{name!r} is no name for a project: small letters, digits and single -, such as web-shop")
+        raise ConfigError(
+            f"{name!r} is not a valid project name: use lowercase letters, digits and single -, such as web-shop"
+        )
     if made.package in _NEEDED | _FOLDERS | sys.stdlib_module_names:
         hint = f"choose another with --name, such as {name}-operator"
-        raise ConfigError(f"a project called {name!r} would hide the Python package {made.package}; {hint}")
+        raise ConfigError(f"a project named {name!r} would shadow the Python package {made.package}; {hint}")
     return made
 
 
 def check_kind(kind: str, api: str) -> KindNames:
-    """The names of a kind; ConfigError says which of the two is wrong."""
+    """The names of a kind; ConfigError if the kind or the API version is invalid."""
     if _KIND.fullmatch(kind) is None or any(map(keyword.iskeyword, (kind, KindNames(kind, api).module))):
-        raise ConfigError(f"{kind!r} is no name for a kind: letters and digits, a capital first, such as Website")
+        raise ConfigError(f"{kind!r} is not a valid kind: use letters and digits, a capital first, such as Website")
     _check_clash(KindNames(kind, api))
     if _API.fullmatch(api) is None:
-        raise ConfigError(f"{api!r} is no group and version: write for example shop.example.dev/v1")
+        raise ConfigError(f"{api!r} is not a group and version: write for example shop.example.dev/v1")
     return KindNames(kind, api)
 
 
 def _check_clash(names: KindNames) -> None:
-    """Refuses a kind whose files would not work, since other things in them are called the same."""
+    """Raises ConfigError for a kind whose name clashes with other names in its generated files."""
     hint = f"choose another, such as Shop{names.kind}, or write its module by hand"
     if names.kind in _IMPORTED or {names.module, names.plural} & _TAKEN or names.module.endswith("_webhooks"):
-        raise ConfigError(f"a kind called {names.kind!r} would hide something that its own files need; {hint}")
+        raise ConfigError(f"a kind named {names.kind!r} would shadow a name that its generated files need; {hint}")
     if names.kind.startswith("Test"):
-        raise ConfigError(f"pytest would take a kind called {names.kind!r} for a test; {hint}")
+        raise ConfigError(f"pytest would collect a kind named {names.kind!r} as a test; {hint}")
 
 
 _IMPORTS: Final = "imports"
@@ -258,7 +256,7 @@ def webhook_files(project: ProjectNames, names: KindNames) -> Mapping[str, str]:
 
 
 def kind_lines(project: ProjectNames, names: KindNames) -> Mapping[str, str]:
-    """What the operator's file must say of a kind, by the mark that it stands before."""
+    """The lines of a kind in operator.py, by the marker comment before which they are inserted."""
     return {
         _IMPORTS: f"from {project.package}.{names.module} import {names.plural}",
         "controllers": f"    {names.plural},",
@@ -274,9 +272,9 @@ def webhook_lines(project: ProjectNames, names: KindNames) -> Mapping[str, str]:
 
 
 def add_lines(text: str, lines: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The text with each line before its mark, and imports among the others; and the lines whose mark is gone.
+    """Inserts each line before its marker, and imports in order; returns the text and the lines without a marker.
 
-    A line that is there already is not added again.
+    A line that exists already is not added again.
     """
     lost: list[str] = []
     for mark, line in lines.items():
@@ -286,16 +284,16 @@ def add_lines(text: str, lines: Mapping[str, str]) -> tuple[str, list[str]]:
         if mark == _IMPORTS:
             text = _with_import(rows, line)
             continue
-        place = next((index for index, row in enumerate(rows) if row.strip() == f"{_MARK}{mark}"), None)
-        if place is None:
+        position = next((index for index, row in enumerate(rows) if row.strip() == f"{_MARK}{mark}"), None)
+        if position is None:
             lost.append(line.strip())
             continue
-        text = "\n".join([*rows[:place], line, *rows[place:]]) + "\n"
+        text = "\n".join([*rows[:position], line, *rows[position:]]) + "\n"
     return text, lost
 
 
 def _with_import(rows: list[str], line: str) -> str:
-    """The text with one more import among those of the same package, in the order of the alphabet."""
+    """The text with one more import, sorted among those of the same package."""
     package = line.partition(".")[0]
     there = [index for index, row in enumerate(rows) if row.startswith(f"{package}.")]
     if there:

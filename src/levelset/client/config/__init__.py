@@ -1,3 +1,3 @@
-"""Where the API server is and who the client is: kubeconfig, in-cluster config, credentials and TLS."""
+"""How to reach an API server: kubeconfig, in-cluster config, credentials and TLS."""
 
 __all__: list[str] = []

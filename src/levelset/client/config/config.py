@@ -1,4 +1,4 @@
-"""How to reach a cluster, as one value: the server, whom to trust, who asks, and on whose behalf."""
+"""`Config`: how to reach one API server (URL, trusted certificates, credentials, impersonation)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from levelset.errors import ConfigError
 
 __all__ = ["Config", "Impersonation"]
 
-_HEADER_NAME: Final = "!#$&'*+^`|"  # beside letters, digits and -._~ what may stand in a header's name
+_HEADER_NAME: Final = "!#$&'*+^`|"  # allowed in a header's name, besides letters, digits and -._~
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """On whose behalf requests are made; the server checks that the real user may do that."""
+    """The user that requests impersonate; the server checks that the real user may do that."""
 
     user: str
     uid: str | None = None
@@ -25,13 +25,13 @@ class Impersonation:
 
     def __post_init__(self) -> None:
         if not self.user:
-            raise ConfigError("Impersonation needs a user: groups, uid and extra say more about one.")
+            raise ConfigError("Impersonation needs a user: groups, uid and extra only add to it.")
         for name, value in self.headers():
             if any(ord(letter) < 32 or ord(letter) == 127 for letter in value):
-                raise ConfigError(f"{name} has a control character (a newline?) in it: {value!r}.")
+                raise ConfigError(f"{name} contains a control character (a newline?): {value!r}.")
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header fields in the order to be sent; those for groups and extra may come several times."""
+        """The header fields, in order; those for groups and extra may be repeated."""
         uid = [("Impersonate-Uid", self.uid)] if self.uid else []
         groups = [("Impersonate-Group", group) for group in self.groups]
         extra = [
@@ -46,9 +46,9 @@ class Impersonation:
 class Config:
     """How to reach one API server.
 
-    `server` is its URL, possibly with a path in front of all others. Trust is in `ca` (PEM) or in the `ca_file`, in the
-    system's authorities if there is neither, and in anybody if `insecure`. `namespace` is meant when none is given.
-    `source` says where all this was found. What makes no sense is refused with ConfigError.
+    `server` is its URL, possibly with a path prefix. The server's certificate is verified with `ca` (PEM) or `ca_file`,
+    with the system's authorities if there is neither, and not at all if `insecure`. `namespace` is the default
+    namespace. `source` says where the config was found, for messages. Invalid values raise ConfigError.
     """
 
     server: str
@@ -65,54 +65,54 @@ class Config:
     def __post_init__(self) -> None:
         parts = _split(self.server, "server", ("http", "https"))
         if parts.query or parts.fragment or "@" in parts.netloc:
-            raise ConfigError("The server's URL must be scheme, host, port and path only: move the rest elsewhere.")
+            raise ConfigError("The server's URL must be scheme, host, port and path only: remove the rest.")
         object.__setattr__(self, "server", self.server.rstrip("/"))
         if self.proxy is not None:
             _split(self.proxy, "proxy", ("http", "https", "socks5", "socks5h"))
         if self.ca is not None and self.ca_file is not None:
-            raise ConfigError("Trust one of ca and ca_file, not both: leave one out.")
+            raise ConfigError("ca and ca_file are both set: leave one out.")
         if self.insecure and (self.ca is not None or self.ca_file is not None):
             raise ConfigError(
-                f"{self.server} is to be trusted by an authority and without any check: leave out ca or insecure."
+                f"{self.server} has both a certificate authority and insecure=True: leave one of them out."
             )
 
     @property
     def is_secure(self) -> bool:
-        """Whether the server is spoken to over TLS."""
+        """Whether the connection uses TLS."""
         return self.server[:6].lower() == "https:"
 
     @property
     def host(self) -> str:
-        """The server's name or address, without brackets."""
+        """The host name or address of the server, without brackets."""
         return urlsplit(self.server).hostname or ""
 
     @property
     def port(self) -> int:
-        """The server's port."""
+        """The port of the server."""
         return urlsplit(self.server).port or (443 if self.is_secure else 80)
 
     @property
     def path(self) -> str:
-        """What stands before every path, without a slash at its end: usually nothing."""
+        """The prefix of every path, without a trailing slash: usually empty."""
         return urlsplit(self.server).path
 
     def __repr__(self) -> str:
-        # The generated one would show the proxy's password.
+        # The generated repr would show the password in the proxy URL.
         return f"Config({self.server!r}, namespace={self.namespace!r}, credentials={self.credentials!r})"
 
 
 def _split(url: str, what: str, schemes: tuple[str, ...]) -> SplitResult:
-    """The parts of a URL; ConfigError if it is none. Neither says a password that may be in it."""
+    """Splits a URL; ConfigError if it is invalid, without showing a password that may be in it."""
     try:
         parts = urlsplit(url)
-        # Asking for the port is what checks it.
-        is_fine = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and _is_plain(url)
+        # Reading `port` validates it.
+        is_valid = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and _is_plain(url)
     except ValueError:
-        is_fine, parts = False, None
-    if not is_fine or parts is None:
+        is_valid, parts = False, None
+    if not is_valid or parts is None:
         shown = f"{url[:200]!r} " if "@" not in url else ""
         raise ConfigError(
-            f"The {what} {shown}is no URL: write {' or '.join(f'{one}://' for one in schemes[:2])}HOST:PORT."
+            f"The {what} {shown}is not a URL: write {' or '.join(f'{one}://' for one in schemes[:2])}HOST:PORT."
         )
     return parts
 

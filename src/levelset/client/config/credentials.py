@@ -1,7 +1,7 @@
-"""Who a client says it is: a token, a password, a certificate, or nobody.
+"""Credentials of a client: bearer token, token file, basic auth, client certificate, or anonymous.
 
-A transport asks for `headers` before each request and for `certificate` before each connection. Both are cheap: what
-has to be read from a file is read off the event loop and kept for a while. What is secret stays out of every repr.
+A transport calls `headers` before each request and `certificate` before each connection. Both are cheap: files are read
+in a thread, and their content is cached. Secrets are not part of any repr.
 """
 
 import asyncio
@@ -19,66 +19,66 @@ __all__ = [
     "Anonymous",
     "Basic",
     "ClientCertificate",
+    "CombinedCredentials",
     "Credentials",
-    "Together",
     "Token",
     "TokenFile",
     "bearer",
     "check_token",
-    "lasting_headers",
+    "static_headers",
 ]
 
 _log: Final = logging.getLogger("levelset.client")
-_NOTHING: Final[Mapping[str, str]] = {}
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Credentials(Protocol):
-    """Tells a server who asks; belongs to one event loop."""
+    """Authenticates requests; belongs to one event loop."""
 
     async def headers(self) -> Mapping[str, str]:
-        """The header fields for one request, usually `Authorization`; ConfigError if they cannot be had."""
+        """The header fields for one request, usually `Authorization`; ConfigError if they are not available."""
         ...
 
     async def certificate(self) -> Identity | None:
-        """The client certificate and its key for a new connection, None if there is none; ConfigError if unreadable.
+        """The client certificate and key for a new connection, None if there is none; ConfigError if unreadable.
 
-        Two equal answers mean that nothing has changed since, so that a TLS context may be kept.
+        Two equal results mean that nothing has changed, so that the TLS context can be reused.
         """
         ...
 
     def reject(self, refused: Mapping[str, str] | None = None) -> bool:
-        """Says that the server answered 401: what is kept is forgotten. Whether asking again may give something else.
+        """Reports a 401: drops cached credentials, and returns whether a retry may get other ones.
 
-        `refused` are the headers of that request. If they are not the ones in use any more, somebody else has been here
-        before: nothing is forgotten, and the request is worth repeating.
+        `refused` are the headers of that request. If they are no longer the current ones, another request has reported
+        them already: nothing is dropped, and a retry makes sense.
         """
         ...
 
 
-class _Silent:
-    """What credentials do that have nothing to say."""
+class _NoCredentials:
+    """The default of each method: no headers, no certificate."""
 
     async def headers(self) -> Mapping[str, str]:
         """No header."""
-        return _NOTHING
+        return _NO_HEADERS
 
     async def certificate(self) -> Identity | None:
         """No certificate."""
         return None
 
     def reject(self, refused: Mapping[str, str] | None = None) -> bool:  # noqa: ARG002  # the protocol's name
-        """Never helps."""
+        """A retry never helps."""
         return False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-class Anonymous(_Silent):
-    """Nobody in particular."""
+class Anonymous(_NoCredentials):
+    """No credentials."""
 
 
-class Token(_Silent):
+class Token(_NoCredentials):
     """A bearer token that never changes."""
 
     def __init__(self, token: str) -> None:
@@ -90,12 +90,14 @@ class Token(_Silent):
         return self._headers
 
 
-class Basic(_Silent):
-    """A user name and a password; Kubernetes itself stopped to accept them, proxies in front of it did not."""
+class Basic(_NoCredentials):
+    """A user name and a password: no longer accepted by Kubernetes itself, but by proxies in front of it."""
 
     def __init__(self, username: str, password: str) -> None:
         if ":" in username:
-            raise ConfigError(f"The user name {username!r} has a colon, which a server would take for its end.")
+            raise ConfigError(
+                f"The user name {username!r} contains a colon, which basic authentication does not allow."
+            )
         encoded = base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
         self._headers: Mapping[str, str] = {"Authorization": f"Basic {encoded}"}
         self._username = username
@@ -108,19 +110,19 @@ class Basic(_Silent):
         return f"Basic({self._username!r})"
 
 
-def lasting_headers(credentials: Credentials) -> Mapping[str, str] | None:
-    """The headers of credentials that never have others; None for those that have to be asked each time."""
+def static_headers(credentials: Credentials) -> Mapping[str, str] | None:
+    """The headers of credentials that never change; None for those that have to be called for each request."""
     class_ = type(credentials)
     if class_ is Anonymous or class_ is ClientCertificate:
-        return _NOTHING
+        return _NO_HEADERS
     return credentials._headers if class_ is Token or class_ is Basic else None  # type: ignore[attr-defined]
 
 
-class TokenFile(_Silent):
-    """A bearer token in a file that somebody else renews: read again every minute, and after a 401.
+class TokenFile(_NoCredentials):
+    """A bearer token in a file that is rotated: read again every `every` seconds, and after a 401.
 
-    Once there was a token, a file that is missing, empty or unreadable leaves the last one in use: better an old token
-    than none, while the file is being replaced. `fallback` is the token for as long as there was none.
+    Once there was a token, it stays in use while the file is missing, empty or unreadable: it may be in the middle of a
+    rotation. `fallback` is the token until the file has one.
     """
 
     def __init__(self, path: str | Path, *, fallback: str | None = None, every: float = 60.0) -> None:
@@ -136,19 +138,19 @@ class TokenFile(_Silent):
         """The token as `Authorization`; ConfigError if there never was one."""
         if self.fresh_headers() is None:
             async with self._reading:
-                if self.fresh_headers() is None:  # those who waited for the lock find it done
+                if self.fresh_headers() is None:  # another task may have read it while we waited for the lock
                     await self._read()
         assert self._headers is not None
         return self._headers
 
     def reject(self, refused: Mapping[str, str] | None = None) -> bool:
-        """Has the file read again before the next request."""
+        """Reads the file again before the next request."""
         if refused is None or refused == self._headers:
             self._fresh_until = None
         return True
 
     def fresh_headers(self) -> Mapping[str, str] | None:
-        """The same as `headers` gives, if nothing has to be read for it."""
+        """The result of `headers` if the file need not be read for it, else None."""
         return None if self._fresh_until is None or timing.now() >= self._fresh_until else self._headers
 
     async def _read(self) -> None:
@@ -158,17 +160,17 @@ class TokenFile(_Silent):
         except (OSError, ConfigError) as error:
             if self._headers is None:
                 raise _unreadable(self._path, error) from error
-            _log.warning("token file not usable, the last token stays in use", extra={"path": str(self._path)})
+            _log.warning("token file not usable, keeping the last token", extra={"path": str(self._path)})
         self._fresh_until = timing.now() + self._every
 
     def __repr__(self) -> str:
         return f"TokenFile({str(self._path)!r})"
 
 
-class ClientCertificate(_Silent):
-    """A client certificate and its key, each as PEM or as the path of a file that is read for every new connection.
+class ClientCertificate(_NoCredentials):
+    """A client certificate and key, each as PEM or as the path of a file that is read for every new connection.
 
-    Files that vanish leave the last certificate in use.
+    While a file is missing, the last certificate stays in use.
     """
 
     def __init__(self, certificate: bytes | Path, key: bytes | Path) -> None:
@@ -177,14 +179,14 @@ class ClientCertificate(_Silent):
         self._last: Identity | None = None
 
     async def certificate(self) -> Identity | None:
-        """Certificate and key; ConfigError if a file cannot be read and never could."""
+        """Certificate and key; ConfigError if a file is unreadable and there never was a certificate."""
         if self._last is None or isinstance(self._certificate, Path) or isinstance(self._key, Path):
             try:
                 self._last = await asyncio.to_thread(self._load)
             except OSError as error:
                 if self._last is None:
                     raise _unreadable(error.filename, error) from error
-                _log.warning("client certificate not readable, the last one stays in use", extra={"cause": str(error)})
+                _log.warning("client certificate not readable, keeping the last one", extra={"cause": str(error)})
         return self._last
 
     def _load(self) -> Identity:
@@ -195,8 +197,8 @@ class ClientCertificate(_Silent):
         return f"ClientCertificate({shown})"
 
 
-class Together(_Silent):
-    """Several credentials at once, such as a certificate and a token; the first that has a say wins."""
+class CombinedCredentials(_NoCredentials):
+    """Several credentials, such as a certificate and a token; the first that has headers (a certificate) wins."""
 
     def __init__(self, *parts: Credentials) -> None:
         self._parts = parts
@@ -206,7 +208,7 @@ class Together(_Silent):
         for part in self._parts:
             if found := await part.headers():
                 return found
-        return _NOTHING
+        return _NO_HEADERS
 
     async def certificate(self) -> Identity | None:
         """The certificate of the first part that has one."""
@@ -216,24 +218,24 @@ class Together(_Silent):
         return None
 
     def reject(self, refused: Mapping[str, str] | None = None) -> bool:
-        """Tells all parts."""
+        """Reports the 401 to all parts."""
         helps = [part.reject(refused) for part in self._parts]
         return any(helps)
 
     def __repr__(self) -> str:
-        return f"Together({', '.join(repr(part) for part in self._parts)})"
+        return f"CombinedCredentials({', '.join(repr(part) for part in self._parts)})"
 
 
 def check_token(token: str, what: str) -> None:
-    """Makes sure that a token can stand in a header; the ConfigError names `what`, never the token."""
+    """Checks that a token is valid in a header; the ConfigError names `what`, never the token."""
     if not token:
-        raise ConfigError(f"{what} is empty: leave it out, or put a token there.")
+        raise ConfigError(f"{what} is empty: leave it out, or set a token.")
     if not token.isascii() or not token.isprintable() or token != token.strip():
-        raise ConfigError(f"{what} has characters (a space, a newline) that no token has: copy it again.")
+        raise ConfigError(f"{what} contains characters (a space, a newline) that tokens do not have: copy it again.")
 
 
 def bearer(token: str) -> Mapping[str, str]:
-    """The header that carries a token."""
+    """The header with a bearer token."""
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -251,4 +253,6 @@ def _unreadable(path: object, error: Exception) -> ConfigError:
     if isinstance(error, ConfigError):
         return error
     reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-    return ConfigError(f"The file {path} cannot be read: {reason}. Correct its path in the kubeconfig, or its rights.")
+    return ConfigError(
+        f"The file {path} cannot be read: {reason}. Correct its path in the kubeconfig, or its permissions."
+    )

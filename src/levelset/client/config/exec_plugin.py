@@ -1,9 +1,7 @@
-"""Asks a program for credentials, and keeps what it said until it expires or the server refuses it.
+"""Exec credential plugins: runs the program that a kubeconfig names, and caches its credentials until they expire.
 
-What an exec plugin is told and what it answers: the pure half of asking a program for credentials.
-
-A plugin is a program that a kubeconfig names. It is told about the cluster in the variable `KUBERNETES_EXEC_INFO`, and
-prints an `ExecCredential` with a token, a client certificate, or both.
+The plugin gets information about the cluster in the variable `KUBERNETES_EXEC_INFO`, and prints an `ExecCredential`
+with a token, a client certificate, or both. See client-go credential plugins in the Kubernetes documentation.
 """
 
 import asyncio
@@ -21,7 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from levelset.aio import timing
-from levelset.aio.single_flight import Sharing
+from levelset.aio.single_flight import SingleFlight
 from levelset.client.config.credentials import bearer, check_token
 from levelset.errors import BadObject, BadTime, ConfigError
 from levelset.http.certificate_authority import Identity
@@ -31,16 +29,16 @@ from levelset.objects.timestamps import parse_time
 __all__ = ["ExecCredential", "ExecPlugin", "ExecSpec", "Interactive", "exec_info", "parse_credential"]
 
 Interactive = Literal["Never", "IfAvailable", "Always"]
-"""Whether a plugin may ask the person at the terminal something."""
+"""Whether a plugin may prompt the user at the terminal (interactiveMode)."""
 
 _decode: Final = msgspec.json.Decoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExecSpec:
-    """Which program to run, how, and for whom: `owner` names the user of the kubeconfig in messages.
+    """The program to run, and how; `owner` names the user entry of the kubeconfig in messages.
 
-    `cluster` is what the plugin is told about the cluster, None if it is to be told nothing.
+    `cluster` is the cluster info for the plugin, None if it gets none (provideClusterInfo).
     """
 
     command: str
@@ -53,13 +51,13 @@ class ExecSpec:
     owner: str = "this user"
 
     def __repr__(self) -> str:
-        # Not the arguments and the environment: some people put secrets there.
+        # Without arguments and environment: they may contain secrets.
         return f"ExecSpec({self.command!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExecCredential:
-    """What a plugin answered: headers and certificate, and until when they hold, if it said."""
+    """The credentials that a plugin printed; `expires` is None if it did not say."""
 
     headers: Mapping[str, str]
     identity: Identity | None
@@ -71,23 +69,23 @@ class ExecCredential:
 
 def exec_info(spec: ExecSpec, *, is_interactive: bool) -> str:
     """The value of `KUBERNETES_EXEC_INFO`."""
-    told: dict[str, Any] = {"interactive": is_interactive}
+    info: dict[str, Any] = {"interactive": is_interactive}
     if spec.cluster is not None:
-        told["cluster"] = dict(spec.cluster)
-    return json.dumps({"kind": "ExecCredential", "apiVersion": spec.api_version, "spec": told})
+        info["cluster"] = dict(spec.cluster)
+    return json.dumps({"kind": "ExecCredential", "apiVersion": spec.api_version, "spec": info})
 
 
 def parse_credential(output: bytes, spec: ExecSpec) -> ExecCredential:
-    """What the plugin printed, as JSON or YAML; ConfigError, which never shows it, if that is no credential."""
+    """Parses the output of a plugin, JSON or YAML; the ConfigError for invalid output never shows it."""
     tree = _tree(output)
     if not is_map(tree):
-        raise _refused(spec, "printed no ExecCredential: neither JSON nor YAML. Run it by hand and look")
+        raise _invalid_output(spec, "printed no ExecCredential: neither JSON nor YAML. Run it by hand to check")
     for name, wanted in (("kind", "ExecCredential"), ("apiVersion", spec.api_version)):
         if tree.get(name) != wanted:
-            raise _refused(spec, f"printed something whose {name} is not {wanted}: set the one that it speaks")
+            raise _invalid_output(spec, f"printed another {name} than {wanted}: set the apiVersion that it supports")
     status = tree.get("status")
     if not is_map(status):
-        raise _refused(spec, "printed an ExecCredential without status: is somebody logged in")
+        raise _invalid_output(spec, "printed an ExecCredential without status: are you logged in")
     token = _text(status, "token", spec)
     headers: Mapping[str, str] = {}
     if token is not None:
@@ -95,7 +93,7 @@ def parse_credential(output: bytes, spec: ExecSpec) -> ExecCredential:
         headers = bearer(token)
     identity = _identity(status, spec)
     if identity is None and not headers:
-        raise _refused(spec, "printed neither a token nor a client certificate: is somebody logged in")
+        raise _invalid_output(spec, "printed neither a token nor a client certificate: are you logged in")
     return ExecCredential(headers=headers, identity=identity, expires=_expiry(status, spec))
 
 
@@ -104,7 +102,7 @@ def _tree(output: bytes) -> Any:
         return _decode.decode(output)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass
-    # yaml takes a while to load, and nearly all plugins print JSON.
+    # Imported late: yaml is slow to load, and nearly all plugins print JSON.
     from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415
 
     try:
@@ -118,7 +116,7 @@ def _identity(status: dict[str, Any], spec: ExecSpec) -> Identity | None:
     certificate = _text(status, "clientCertificateData", spec)
     key = _text(status, "clientKeyData", spec)
     if (certificate is None) != (key is None):
-        raise _refused(spec, "printed one of clientCertificateData and clientKeyData: it takes both, or neither")
+        raise _invalid_output(spec, "printed only one of clientCertificateData and clientKeyData: both are needed")
     return None if certificate is None or key is None else Identity(certificate.encode(), key.encode())
 
 
@@ -127,31 +125,31 @@ def _expiry(status: dict[str, Any], spec: ExecSpec) -> datetime | None:
     try:
         return None if text is None else parse_time(text)
     except BadTime as error:
-        raise _refused(spec, "printed an expirationTimestamp that is no RFC 3339 time") from error
+        raise _invalid_output(spec, "printed an expirationTimestamp that is not an RFC 3339 time") from error
 
 
 def _text(status: dict[str, Any], name: str, spec: ExecSpec) -> str | None:
     value = status.get(name)
     if value is not None and not isinstance(value, str):
-        raise _refused(spec, f"printed a status.{name} that is no text")
+        raise _invalid_output(spec, f"printed a status.{name} that is not a string")
     return value or None
 
 
-def _refused(spec: ExecSpec, problem: str) -> ConfigError:
+def _invalid_output(spec: ExecSpec, problem: str) -> ConfigError:
     return ConfigError(f"The plugin {spec.command!r} of {spec.owner} {problem}.")
 
 
-_EARLY: Final = timedelta(seconds=60)
-_YOUNG: Final = 5.0
+_RENEW_BEFORE: Final = timedelta(seconds=60)
+_MIN_AGE: Final = 5.0
 
 
 class ExecPlugin:
-    """Credentials that a program hands out.
+    """Credentials from an exec plugin.
 
-    It runs when somebody needs them first, a minute before they expire (a short life: after three quarters of it), and
-    after a 401, but then not for credentials of the last few seconds: the same again would not help. All who wait share
-    one run. A run that takes longer than `timeout` seconds, or five times that if it may ask a person something, is
-    killed. `now` tells the time of day, which expiry needs.
+    The plugin runs on first use, a minute before the credentials expire (after three quarters of a shorter lifetime),
+    and after a 401, unless the credentials are only a few seconds old: the same again would not help. Concurrent
+    requests share one run. A run that takes longer than `timeout` seconds (five times that if it may prompt the user)
+    is killed. `now` is the wall clock, which expiry needs.
     """
 
     def __init__(
@@ -166,46 +164,46 @@ class ExecPlugin:
         self._timeout = timeout
         self._now = now
         self._is_terminal = is_terminal or _is_terminal
-        self._kept: ExecCredential | None = None
+        self._cached: ExecCredential | None = None
         self._due: datetime | None = None
         self._since = 0.0
-        self._sharing: Sharing[ExecCredential] = Sharing()
+        self._single_flight: SingleFlight[ExecCredential] = SingleFlight()
 
     async def headers(self) -> Mapping[str, str]:
-        """The token as `Authorization`, if the program gave one; ConfigError if it fails."""
+        """The token as `Authorization`, if the plugin printed one; ConfigError if it fails."""
         return (await self._credential()).headers
 
     async def certificate(self) -> Identity | None:
-        """The client certificate, if the program gave one; ConfigError if it fails."""
+        """The client certificate, if the plugin printed one; ConfigError if it fails."""
         return (await self._credential()).identity
 
     def reject(self, refused: Mapping[str, str] | None = None) -> bool:
-        """Has the program run again, unless what it said last is only a few seconds old."""
-        kept = self._kept
-        if kept is None or (refused is not None and refused != kept.headers):
+        """Runs the plugin again, unless its last credentials are only a few seconds old."""
+        current = self._cached
+        if current is None or (refused is not None and refused != current.headers):
             return True
-        if timing.now() < self._since + _YOUNG:
+        if timing.now() < self._since + _MIN_AGE:
             return False
-        self._kept = None
+        self._cached = None
         return True
 
     async def _credential(self) -> ExecCredential:
-        kept = self._kept
-        if kept is not None and (self._due is None or self._now() < self._due):
-            return kept
-        return await self._sharing.run(self._spec.command, self._renew)
+        current = self._cached
+        if current is not None and (self._due is None or self._now() < self._due):
+            return current
+        return await self._single_flight.run(self._spec.command, self._renew)
 
     async def _renew(self) -> ExecCredential:
         output = await self._run()
-        # In a thread, for what is not JSON is YAML, and that has to be loaded.
+        # In a thread: for YAML the parser has to be imported.
         found = await asyncio.to_thread(parse_credential, output, self._spec)
         now = self._now()
-        self._kept, self._since = found, timing.now()
-        self._due = None if found.expires is None else found.expires - min(_EARLY, (found.expires - now) / 4)
+        self._cached, self._since = found, timing.now()
+        self._due = None if found.expires is None else found.expires - min(_RENEW_BEFORE, (found.expires - now) / 4)
         return found
 
     async def _run(self) -> bytes:
-        """What the program prints."""
+        """Runs the plugin and returns its output."""
         spec = self._spec
         is_interactive = self._may_interact()
         environ = {**os.environ, **spec.env, "KUBERNETES_EXEC_INFO": exec_info(spec, is_interactive=is_interactive)}
@@ -217,28 +215,28 @@ class ExecPlugin:
                 stdin=None if is_interactive else DEVNULL,
                 stdout=PIPE,
                 stderr=None if is_interactive else PIPE,
-                # With a session of its own it can be killed with all its children; a terminal needs ours.
+                # In its own session it can be killed with all its children; prompts need ours.
                 start_new_session=not is_interactive,
             )
         except (OSError, ValueError) as error:
             raise self._failed(f"cannot be run: {_reason(error)}.") from error
-        output, said = await self._wait(process, is_interactive=is_interactive)
+        output, errors = await self._wait(process, is_interactive=is_interactive)
         if process.returncode != 0:
-            raise self._failed(f"failed with exit code {process.returncode}.{_last_words(said)}")
+            raise self._failed(f"failed with exit code {process.returncode}.{_stderr_excerpt(errors)}")
         return output
 
     async def _wait(self, process: Process, *, is_interactive: bool) -> tuple[bytes, bytes]:
         seconds = self._timeout * (5 if is_interactive else 1)
         try:
             async with timing.within(seconds):
-                output, said = await process.communicate()
+                output, errors = await process.communicate()
         except TimeoutError:
-            raise self._failed(f"gave no answer within {seconds:g} seconds: run it by hand and look.") from None
+            raise self._failed(f"did not finish within {seconds:g} seconds: run it by hand to see why.") from None
         finally:
             if process.returncode is None:
                 _kill(process, has_group=not is_interactive)
                 await process.wait()
-        return output, said or b""
+        return output, errors or b""
 
     def _may_interact(self) -> bool:
         mode = self._spec.interactive
@@ -247,7 +245,7 @@ class ExecPlugin:
         if self._is_terminal():
             return True
         if mode == "Always":
-            raise self._failed("has to ask a person something, and there is no terminal: log in by hand first.")
+            raise self._failed("needs to prompt the user, and there is no terminal: log in by hand first.")
         return False
 
     def _failed(self, problem: str) -> ConfigError:
@@ -268,13 +266,13 @@ def _kill(process: Process, *, has_group: bool) -> None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
-        return "there is no such program"
+        return "the program was not found"
     return str(getattr(error, "strerror", None) or type(error).__name__)
 
 
-def _last_words(said: bytes) -> str:
-    text = " ".join(said[-2000:].decode("utf-8", "replace").split())
-    return f" It said: {text[-400:]}." if text else ""
+def _stderr_excerpt(errors: bytes) -> str:
+    text = " ".join(errors[-2000:].decode("utf-8", "replace").split())
+    return f" Its error output: {text[-400:]}." if text else ""
 
 
 def _is_terminal() -> bool:

@@ -1,4 +1,4 @@
-"""The config of a program that runs in a pod: what the kubelet puts into its environment and its file system."""
+"""The in-cluster config: the environment and the service account files that the kubelet gives a pod."""
 
 import os
 from collections.abc import Mapping
@@ -12,24 +12,24 @@ from levelset.errors import ConfigError
 __all__ = ["SERVICE_ACCOUNT", "in_cluster", "is_in_cluster"]
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds the token of its service account, the authority of the cluster and its own namespace."""
+"""Where a pod finds its service account token, the cluster's CA certificate and its namespace."""
 
 
 def is_in_cluster(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether this program runs in a pod: the environment says where the server is."""
+    """Whether this process runs in a pod: the environment has the address of the API server."""
     found = os.environ if environ is None else environ
     return bool(found.get("KUBERNETES_SERVICE_HOST") and found.get("KUBERNETES_SERVICE_PORT"))
 
 
 def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT) -> Config:
-    """The config inside of a cluster; ConfigError outside of one, or if the pod has no service account. It blocks.
+    """The config of a pod; ConfigError outside of one, or if the pod has no service account. Blocking: reads files.
 
-    The token is read again every minute, since it is renewed long before it ends; the authority is a file for the same
-    reason.
+    The token file is read again every minute, because the kubelet renews the token before it expires; the CA
+    certificate stays a file for the same reason.
     """
     if not is_in_cluster(environ):
         raise ConfigError(
-            "This is no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set. Use a kubeconfig."
+            "This is not a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set. Use a kubeconfig."
         )
     found = os.environ if environ is None else environ
     for name in ("token", "ca.crt"):
@@ -49,7 +49,7 @@ def _check(file: Path) -> None:
             return
     except OSError as error:
         raise ConfigError(
-            f"This pod has no readable {file} ({error.strerror or error}): give it a service account, and leave out"
+            f"This pod cannot read {file} ({error.strerror or error}): give it a service account, and remove"
             " automountServiceAccountToken: false."
         ) from error
 

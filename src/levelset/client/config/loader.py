@@ -1,4 +1,4 @@
-"""Finds the config that is meant: the file that was named, `KUBECONFIG`, the pod this runs in, or `~/.kube/config`."""
+"""Finds the client config: a given kubeconfig, `KUBECONFIG`, the in-cluster config, or `~/.kube/config`."""
 
 import os
 from collections.abc import Mapping
@@ -20,41 +20,41 @@ def load_config(
     home: Path | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Config:
-    """The config of the first place that has one; ConfigError says where it looked and what is wrong there.
+    """Loads the config from the first source that exists; ConfigError says what was tried and what is wrong.
 
-    A context can only be one of a file, so that whoever names one does not get the config of the pod. It reads files,
-    so a coroutine calls it with `asyncio.to_thread`.
+    With `context` the in-cluster config is skipped, since only kubeconfigs have contexts. Reads files: call it with
+    `asyncio.to_thread` in a coroutine.
     """
     variables = os.environ if environ is None else environ
     if path is not None:
-        return config_of(_read_all([_expanded(os.fspath(path))], "The kubeconfig that was named"), context)
+        return config_of(_read_all([_expanded(os.fspath(path))], "The given kubeconfig"), context)
     listed = [_expanded(one) for one in variables.get("KUBECONFIG", "").split(os.pathsep) if one]
     if listed:
         return config_of(_read_all(listed, "KUBECONFIG"), context)
     if context is None and is_in_cluster(variables):
         return in_cluster(variables, service_account)
-    usual = (home or Path("~").expanduser()) / ".kube" / "config"
+    default = (home or Path("~").expanduser()) / ".kube" / "config"
     try:
-        return config_of(read_kubeconfig(usual), context)
+        return config_of(read_kubeconfig(default), context)
     except FileNotFoundError:
         raise ConfigError(
-            f"No cluster is configured: KUBECONFIG is not set, this is no pod, and there is no {usual}."
-            " Name a kubeconfig, or start a cluster of your own with `levelset serve`."
+            f"No cluster is configured: KUBECONFIG is not set, this is not a pod, and {default} does not exist."
+            " Give a kubeconfig, or start a server of your own with `levelset serve`."
         ) from None
 
 
 def _read_all(files: list[Path], named_by: str) -> Kubeconfig:
-    """All files that are there, merged; ConfigError if none is, since somebody meant one of them."""
+    """Merges all files that exist; ConfigError if none does."""
     found: list[Kubeconfig] = []
     for file in dict.fromkeys(files):
         try:
             found.append(read_kubeconfig(file))
         except FileNotFoundError:
-            continue  # as kubectl does: a list may name files that come and go
+            continue  # as kubectl does: KUBECONFIG may list files that do not exist
     if not found:
         names = ", ".join(str(file) for file in files)
         way = ", or unset it" if named_by == "KUBECONFIG" else ""
-        raise ConfigError(f"{named_by} is not there: {names}. Correct the path{way}.")
+        raise ConfigError(f"{named_by} does not exist: {names}. Correct the path{way}.")
     return merge_kubeconfigs(found)
 
 

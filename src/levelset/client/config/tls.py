@@ -1,8 +1,7 @@
-"""How a client speaks TLS: whom it trusts and what it shows, read again whenever a connection is opened.
+"""The TLS contexts of a client: trusted authorities and client certificate, reloaded for every new connection.
 
-A context is kept for as long as what it was made from is the same. Once there was a good one, a file that is missing,
-half written or broken leaves it in use: certificates are rotated by replacing files, and there is always a moment
-between.
+A context is reused as long as its inputs have not changed. Once there was a valid one it stays in use while a file is
+missing, half written or broken: certificates are rotated by replacing files, which is not atomic for several files.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ __all__ = ["ClientTls"]
 
 log: Final = logging.getLogger("levelset.client")
 
-_Made = tuple[bytes | None, Identity | None, ssl.SSLContext]
+_Loaded = tuple[bytes | None, Identity | None, ssl.SSLContext]
 
 
 class ClientTls:
@@ -28,37 +27,37 @@ class ClientTls:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._last: _Made | None = None
+        self._last: _Loaded | None = None
         self._lock = asyncio.Lock()
 
     @property
     def server_name(self) -> str:
-        """Who the server has to prove to be; a name is also asked for in the handshake, an address is not."""
+        """The name or address that the server certificate must be for; a name is also sent as SNI."""
         return self._config.tls_server_name or self._config.host
 
     async def context(self) -> ssl.SSLContext:
-        """The context for a new connection; ConfigError if it cannot be made and never could."""
+        """The context for a new connection; ConfigError if there never was a valid one."""
         async with self._lock:
             last = self._last
             try:
-                made = await self._make(last)
+                loaded = await self._make(last)
             except ConfigError as error:
                 if last is None:
                     raise
-                log.warning("certificates not usable, the last ones stay in use", extra={"cause": str(error)})
+                log.warning("certificates not usable, keeping the last ones", extra={"cause": str(error)})
                 return last[2]
-            self._last = made
-            return made[2]
+            self._last = loaded
+            return loaded[2]
 
-    async def _make(self, last: _Made | None) -> _Made:
+    async def _make(self, last: _Loaded | None) -> _Loaded:
         identity = await self._config.credentials.certificate()
         if last is not None and self._config.ca_file is None and identity == last[1]:
             return last
         return await asyncio.to_thread(_make, self._config, identity, last)
 
 
-def _make(config: Config, identity: Identity | None, last: _Made | None) -> _Made:
-    """Reads files and makes keys ready: not on the loop."""
+def _make(config: Config, identity: Identity | None, last: _Loaded | None) -> _Loaded:
+    """Reads files and loads keys; slow, so not on the event loop."""
     trusted = _trusted(config)
     if last is not None and (trusted, identity) == last[:2]:
         return last
@@ -73,7 +72,7 @@ def _make(config: Config, identity: Identity | None, last: _Made | None) -> _Mad
     else:
         _trust(context, trusted, config)
     if identity is not None:
-        _show(context, identity)
+        _load_identity(context, identity)
     return trusted, identity, context
 
 
@@ -89,19 +88,17 @@ def _trusted(config: Config) -> bytes | None:
 
 
 def _trust(context: ssl.SSLContext, trusted: bytes, config: Config) -> None:
-    # As in other Kubernetes clients, whatever is named as trusted is: it need not be the root of its chain.
+    # As in other Kubernetes clients: a trusted certificate need not be the root of its chain.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         # Text around the certificates is allowed, in any encoding.
         context.load_verify_locations(cadata=trusted.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError) as error:
         where = config.ca_file or "certificate-authority-data"
-        raise ConfigError(
-            f"The certificate authority of {config.server} is not readable as PEM: check {where}."
-        ) from error
+        raise ConfigError(f"The certificate authority of {config.server} is not PEM: check {where}.") from error
 
 
-def _show(context: ssl.SSLContext, identity: Identity) -> None:
+def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     if b"ENCRYPTED" in identity.key:
         # OpenSSL would ask for the password on the terminal.
         raise ConfigError("The key of the client certificate is encrypted: decrypt it, or use an exec plugin.")

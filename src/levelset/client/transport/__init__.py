@@ -1,3 +1,3 @@
-"""How a call travels to an API server: HTTP/1.1 connections, or straight into a server of this process."""
+"""The transports of the client: HTTP/1.1 over sockets, or an API server in the same process."""
 
 __all__: list[str] = []

@@ -1,10 +1,10 @@
-"""Ends calls that take too long, with one timer for all of them.
+"""Timeouts of calls, with one timer for all of them.
 
-A timeout of asyncio's own makes and cancels a timer for each use: a fifth of the price of a small request. A call that
-only waits for its answer is not even known here by its task: whatever waits for the answer is told that it is late.
+`asyncio.timeout` creates and cancels a timer for each use: a fifth of the cost of a small request. A call that only
+waits for its response needs no entry here: its exchange is found through `pending` when the timer fires.
 
-The time of a call stands still while credentials are got for it: a program may run for that, or a person log in, and
-whoever stops them because a call is late never sees them finish.
+The timeout of a call is paused while its credentials are fetched: an exec plugin may run, or a user log in, and a call
+that cancelled them for being late would never see them finish.
 """
 
 import asyncio
@@ -14,144 +14,144 @@ from typing import Final, Protocol
 
 __all__ = ["Deadline", "Deadlines", "Timed"]
 
-_FOR_EVER: Final = float("inf")
+_NEVER: Final = float("inf")
 
 
 class Timed(Protocol):
-    """Something that has to be done at a certain time."""
+    """Something with a deadline."""
 
     @property
     def when(self) -> float:
-        """That time."""
+        """The deadline, on the clock of the event loop."""
         ...
 
     def expire(self) -> None:
-        """It was not done."""
+        """The deadline has passed."""
         ...
 
 
 class Deadline:
-    """Until when one call, in one task, has to be done with what it waits for.
+    """The deadline of one call while its task waits for a step before the response.
 
-    `is_sent` tells whether its request has left, and `is_still` whether its time stands still; then `when` is the limit
-    of that.
+    `is_sent` says whether the request was sent, and `is_paused` whether the timeout of the call is paused; then `when`
+    is the limit of the pause.
     """
 
-    __slots__ = ("_cancelling", "_task", "is_over", "is_sent", "is_still", "when")
+    __slots__ = ("_cancelling", "_task", "is_expired", "is_paused", "is_sent", "when")
 
-    def __init__(self, task: "asyncio.Task[object]", when: float, *, is_sent: bool, is_still: bool) -> None:
+    def __init__(self, task: "asyncio.Task[object]", when: float, *, is_sent: bool, is_paused: bool) -> None:
         self.when = when
         self.is_sent = is_sent
-        self.is_still = is_still
+        self.is_paused = is_paused
         self._task = task
         self._cancelling = task.cancelling()
-        self.is_over = False
+        self.is_expired = False
 
     @property
-    def is_mine(self) -> bool:
-        """Whether it is that of the task that asks."""
+    def is_current(self) -> bool:
+        """Whether it belongs to the current task."""
         return self._task is asyncio.current_task()
 
     def expire(self) -> None:
-        """Interrupts the task."""
-        self.is_over = True
+        """Cancels the task."""
+        self.is_expired = True
         self._task.cancel()
 
     def was_cause(self) -> bool:
-        """Whether only this deadline was the reason, to be asked when the call has ended with CancelledError."""
-        return self.is_over and self.forgive() <= self._cancelling
+        """Whether this deadline alone caused the CancelledError that has just ended the call."""
+        return self.is_expired and self.uncancel() <= self._cancelling
 
-    def forgive(self) -> int:
-        """Takes the interruption back, so that the task can go on; how often others still want it to end."""
-        self.is_over = False
+    def uncancel(self) -> int:
+        """Takes the cancellation back, so that the task can continue; returns how many others are pending."""
+        self.is_expired = False
         return self._task.uncancel()
 
 
 class Deadlines:
-    """The deadlines of the calls that are under way.
+    """The deadlines of the calls in flight.
 
-    Those that wait for their answer are looked for when it is time: `answers` finds them. The others are in `_open`.
+    Those that wait for their response are found through `pending` when the timer fires; the others are in `_open`.
     """
 
-    __slots__ = ("_answers", "_open", "_timer", "rings")
+    __slots__ = ("_open", "_pending", "_timer", "next_expiry")
 
-    def __init__(self, answers: Callable[[], Iterable[Timed]] = tuple) -> None:
-        self._answers = answers
+    def __init__(self, pending: Callable[[], Iterable[Timed]] = tuple) -> None:
+        self._pending = pending
         self._open: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self.rings = _FOR_EVER
+        self.next_expiry = _NEVER
 
-    def start(self, when: float, *, is_sent: bool = False, is_still: bool = False) -> Deadline:
-        """A deadline for the current task, which has to `stop` it."""
+    def start(self, when: float, *, is_sent: bool = False, is_paused: bool = False) -> Deadline:
+        """Starts a deadline for the current task, which has to `stop` it."""
         task = asyncio.current_task()
-        assert task is not None, "a call is made in a task"
-        deadline = Deadline(task, when, is_sent=is_sent, is_still=is_still)
+        assert task is not None, "calls are sent from tasks"
+        deadline = Deadline(task, when, is_sent=is_sent, is_paused=is_paused)
         self._open.add(deadline)
-        self.look_at(when)
+        self.schedule(when)
         return deadline
 
-    def look_at(self, when: float) -> None:
-        """Looks at that time, or before, whether anything is late; nobody need ask who knows that it `rings` before."""
-        if when < self.rings:
+    def schedule(self, when: float) -> None:
+        """Makes sure that expired deadlines are found at `when`; needless if `next_expiry` is earlier."""
+        if when < self.next_expiry:
             self._set(asyncio.get_running_loop(), when)
 
     def move(self, deadline: Deadline, within: float) -> None:
-        """Has the call end so many seconds from now, unless it is over already."""
+        """Moves a deadline to `within` seconds from now, unless it has expired already."""
         if deadline in self._open:
             deadline.when = asyncio.get_running_loop().time() + within
-            self.look_at(deadline.when)
+            self.schedule(deadline.when)
 
     @contextmanager
-    def still(self, within: float) -> Generator[None, None, None]:
-        """Stops the time of the call in this task, for so many seconds at most; if it fails meanwhile, it stays so."""
-        mine = [deadline for deadline in self._open if deadline.is_mine]
+    def paused(self, within: float) -> Generator[None, None, None]:
+        """Pauses the timeout of the call in this task for at most `within` seconds; an error leaves it paused."""
+        mine = [deadline for deadline in self._open if deadline.is_current]
         now = asyncio.get_running_loop().time()
         left = [deadline.when - now for deadline in mine]
         for deadline in mine:
-            deadline.is_still = True
+            deadline.is_paused = True
             self.move(deadline, within)
         yield
         for deadline, seconds in zip(mine, left, strict=True):
-            deadline.is_still = False
+            deadline.is_paused = False
             self.move(deadline, seconds)
 
-    def end_still(self) -> None:
-        """Ends the calls whose time stands still."""
-        for deadline in [one for one in self._open if one.is_still]:
+    def expire_paused(self) -> None:
+        """Expires the deadlines that are paused."""
+        for deadline in [one for one in self._open if one.is_paused]:
             self._open.discard(deadline)
             deadline.expire()
 
     def stop(self, deadline: Deadline) -> None:
-        """The call is done with what it waited for."""
-        # The timer stays: most often the next call needs it before it rings.
+        """Ends a deadline: the step has finished."""
+        # The timer stays: most often the next call needs it before it fires.
         self._open.discard(deadline)
-        if deadline.is_over:  # it has ended some other way in the same moment
-            deadline.forgive()
+        if deadline.is_expired:  # it expired at the moment the step finished
+            deadline.uncancel()
 
     def close(self) -> None:
-        """Lets go of the timer; calls that are still under way have no deadline any more."""
-        self._silence()
+        """Cancels the timer; calls still in flight have no deadline any more."""
+        self._cancel_timer()
         self._open.clear()
 
-    def _ring(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        self._silence()
-        # A timer may ring early by the resolution of the clock.
+    def _fire(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        self._cancel_timer()
+        # A timer may fire early by the resolution of the clock.
         now = max(when, loop.time())
         for deadline in [one for one in self._open if one.when <= now]:
             self._open.discard(deadline)
             deadline.expire()
-        for answer in [one for one in self._answers() if one.when <= now]:
-            answer.expire()
-        self._set(loop, min([one.when for one in (*self._open, *self._answers())], default=_FOR_EVER))
+        for exchange in [one for one in self._pending() if one.when <= now]:
+            exchange.expire()
+        self._set(loop, min([one.when for one in (*self._open, *self._pending())], default=_NEVER))
 
     def _set(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        self._silence()
-        if when < _FOR_EVER:
-            self._timer = loop.call_at(when, self._ring, loop, when)
-            self.rings = when
+        self._cancel_timer()
+        if when < _NEVER:
+            self._timer = loop.call_at(when, self._fire, loop, when)
+            self.next_expiry = when
 
-    def _silence(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.rings = _FOR_EVER
+        self.next_expiry = _NEVER

@@ -1,4 +1,4 @@
-"""Opens connections to the server of a Config: by name or address, through a proxy or not, over TLS or not."""
+"""Opens connections to the server of a Config: TCP, optionally through a proxy, optionally with TLS."""
 
 import asyncio
 import socket
@@ -18,26 +18,28 @@ __all__ = ["Dialer"]
 
 
 class Dialer:
-    """Opens connections to one server. Whatever goes wrong is an Unreachable that nothing was sent to.
+    """Opens connections to one server. Failures raise Unreachable with `is_sent=False`.
 
-    The client certificate is asked for `aside`: in there, whoever waits for a connection has no hurry.
+    The client certificate is fetched inside `pause_deadline()`: the timeout of the waiting call does not run there.
     """
 
-    __slots__ = ("_aside", "_config", "_proxy", "_proxy_tls", "_tls")
+    __slots__ = ("_config", "_pause_deadline", "_proxy", "_proxy_tls", "_tls")
 
-    def __init__(self, config: Config, *, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    def __init__(
+        self, config: Config, *, pause_deadline: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._config = config
-        self._aside = aside
+        self._pause_deadline = pause_deadline
         self._proxy = None if config.proxy is None else Proxy.parse(config.proxy)
         self._tls = ClientTls(config) if config.is_secure else None
-        # A proxy has nothing to do with the authority of the cluster: the system's are asked.
+        # The certificate of a proxy is verified with the system's authorities, not with the cluster's.
         is_hidden = self._proxy is not None and self._proxy.is_secure
         self._proxy_tls = ClientTls(Config(server=self._proxy.url)) if self._proxy and is_hidden else None
 
     async def dial(self, pool: Pool) -> Connection:
         """A new connection for `pool`."""
         try:
-            # Asked first: whoever gets the certificate has a clock of his own.
+            # First: fetching the client certificate has its own limit, and is not part of `connect_within`.
             context = None if self._tls is None else await self._context(self._tls)
             async with asyncio.timeout(pool.limits.connect_within):
                 return await self._connect(Connection(pool, pool.generation), context, pool.limits.close_within)
@@ -46,17 +48,17 @@ class Dialer:
         except TimeoutError as error:
             raise self._too_late(error) from error
         except (OSError, UnicodeError) as error:
-            raise Unreachable(f"{self._config.server} {_tell(error)}", is_sent=False) from error
+            raise Unreachable(f"{self._config.server} {_describe(error)}", is_sent=False) from error
 
     async def _context(self, tls: ClientTls) -> ssl.SSLContext:
-        with self._aside():
+        with self._pause_deadline():
             return await tls.context()
 
-    async def _connect(self, connection: Connection, context: ssl.SSLContext | None, patience: float) -> Connection:
+    async def _connect(self, connection: Connection, context: ssl.SSLContext | None, close_within: float) -> Connection:
         config = self._config
         name = None if self._tls is None else self._tls.server_name
-        # TLS is ended with a word from both sides; a server that keeps silent is not waited for.
-        wait = patience if context is not None else None
+        # TLS ends with a message from both sides; a server that sends none is waited for only so long.
+        wait = close_within if context is not None else None
         loop = asyncio.get_running_loop()
         if self._proxy is None:
             await loop.create_connection(
@@ -88,32 +90,32 @@ class Dialer:
                 lambda: Tunnel(proxy, self._config.host, self._config.port), proxy.host, proxy.port, ssl=context
             )
         except (OSError, UnicodeError) as error:
-            raise proxy.refuse(_tell(error)) from error
+            raise proxy.refuse(_describe(error)) from error
         return await tunnel.wait_open()
 
     def _too_late(self, error: TimeoutError) -> Unreachable:
-        # The system has a timeout of its own, in minutes, that looks the same but for its number.
+        # The operating system has its own timeout of minutes, which is the same exception with an errno.
         through = f" through the proxy {self._proxy.url}" if self._proxy else ""
         which = f" ({error.strerror})" if error.errno else ""
         return TimedOut(
-            f"{self._config.server} was not reached in time{through}{which}; is the address right, and the network?",
+            f"{self._config.server} was not reached in time{through}{which}: check the address and the network",
             is_sent=False,
         )
 
 
-def _tell(error: Exception) -> str:
-    """What went wrong, to go on after the name of the server."""
+def _describe(error: Exception) -> str:
+    """The reason of a failure, which follows the name of the server in the message."""
     match error:
         case socket.gaierror() | UnicodeError():
-            return f"is not known by that name ({error}): correct the address, or see to the name service"
+            return f"cannot be resolved ({error}): check the address and DNS"
         case ssl.SSLCertVerificationError():
             return (
-                f"has a certificate that is not trusted ({error.verify_message}): correct the certificate authority, "
-                "or tls-server-name if it goes by another name"
+                f"has a certificate that is not trusted ({error.verify_message}): check certificate-authority, or set "
+                "tls-server-name if the certificate is for another name"
             )
         case ssl.SSLError():
-            return f"does not speak TLS as a server should ({error.reason or error}): is it https, and the right port?"
+            return f"failed the TLS handshake ({error.reason or error}): is it https, and is the port right?"
         case ConnectionRefusedError():
             return "refuses connections: is it running, and is the port right?"
         case _:
-            return f"cannot be reached ({str(error) or type(error).__name__}): see to the address and the network"
+            return f"cannot be reached ({str(error) or type(error).__name__}): check the address and the network"

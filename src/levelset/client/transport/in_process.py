@@ -1,6 +1,6 @@
-"""Carries calls straight into a server of the same process: no socket, no port, nothing to wait for.
+"""The transport to an API server in the same process: calls its `handle` directly, without a socket.
 
-Whatever has a `handle` as an API server of this house has it will do; it is asked as a web edge would ask it.
+Anything with the `handle` of `levelset.apiserver.ApiServer` will do; it is called as the HTTP server would call it.
 """
 
 import asyncio
@@ -9,88 +9,93 @@ from typing import Final, Protocol
 
 from levelset.aio import timing
 from levelset.aio.supervisor import Interruption
-from levelset.client.transport.interface import Answer, Call
+from levelset.client.transport.interface import Call, Response
 from levelset.errors import TimedOut, Unreachable
-from levelset.http.messages import Headers, Peer, Request, Response
+from levelset.http.messages import Headers, Peer, Request
+from levelset.http.messages import Response as ServerResponse
 from levelset.http.streaming import iterate, read_all
 
-__all__ = ["Handles", "InsideTransport"]
+__all__ = ["InProcessServer", "InProcessTransport"]
 
-_CALLS_AT_ONCE: Final = 32
+_CALLS_PER_YIELD: Final = 32
 
 
-class Handles(Protocol):
-    """A server that can be asked without a socket."""
+class InProcessServer(Protocol):
+    """A server that can be called without a socket."""
 
-    def handle(self, request: Request, /) -> Response | Awaitable[Response]:
-        """The answer to a request, at once or later."""
+    def handle(self, request: Request, /) -> ServerResponse | Awaitable[ServerResponse]:
+        """The response to a request, at once or as an awaitable."""
         ...
 
 
-class InsideTransport:
-    """Asks a server in this process, as its owner if it says who that is, or as a given peer."""
+class InProcessTransport:
+    """Calls a server in this process as `peer`; by default as the owner of the server, if it has one."""
 
     __slots__ = ("_calls", "_is_closed", "_peer", "_server", "_streams")
 
-    def __init__(self, server: Handles, *, peer: Peer | None = None) -> None:
+    def __init__(self, server: InProcessServer, *, peer: Peer | None = None) -> None:
         owner: Peer | None = getattr(server, "owner", None)
         self._server = server
         self._peer = owner if peer is None else peer
-        self._streams: dict[_Stream, None] = {}  # in order: the first is ended first
+        self._streams: dict[_Stream, None] = {}  # an ordered set: the oldest is closed first
         self._is_closed = False
         self._calls = 0
 
     @property
-    def server(self) -> Handles:
-        """The server that is asked."""
+    def server(self) -> InProcessServer:
+        """The server that is called."""
         return self._server
 
-    async def send(self, call: Call, /) -> Answer:
-        """The server's answer; TimedOut if it takes too long, Unreachable once the transport is closed."""
+    async def send(self, call: Call, /) -> Response:
+        """The response of the server; TimedOut after the call's timeout, Unreachable once the transport is closed."""
         if self._is_closed:
             raise Unreachable(f"{call.words}: this client is closed; connect another one", is_sent=False)
         self._calls += 1
-        if self._calls % _CALLS_AT_ONCE == 0:
-            # The server answers without waiting for anything: who asks in a loop would keep all others out for ever.
+        if self._calls % _CALLS_PER_YIELD == 0:
+            # Most responses come without a pause: a client that calls in a loop would starve all other tasks.
             await asyncio.sleep(0)
         request = Request(call.method, call.path, call.query, Headers(call.headers), call.body, self._peer)
-        made = self._server.handle(request)
-        if isinstance(made, Response) and isinstance(made.body, bytes) and (not call.is_stream or made.status >= 300):
-            # There is nothing to wait for, and so nothing that could take too long.
-            return Answer(status=made.status, headers=Headers(made.headers), body=made.body)
-        return await self._wait(call, made)
+        result = self._server.handle(request)
+        if (
+            isinstance(result, ServerResponse)
+            and isinstance(result.body, bytes)
+            and (not call.is_stream or result.status >= 300)
+        ):
+            # Nothing to wait for, so no timeout is needed.
+            return Response(status=result.status, headers=Headers(result.headers), body=result.body)
+        return await self._wait(call, result)
 
     async def aclose(self) -> None:
-        """Ends all streams; whoever reads one gets Unreachable. The server itself goes on."""
+        """Ends all streams: their readers get Unreachable. The server itself keeps running."""
         self._is_closed = True
         for stream in list(self._streams):
             await stream.cut()
 
-    async def _wait(self, call: Call, made: Response | Awaitable[Response]) -> Answer:
+    async def _wait(self, call: Call, result: ServerResponse | Awaitable[ServerResponse]) -> Response:
         limit = timing.within(call.timeout)
         try:
             async with limit:
-                return await self._read(call, made)
+                return await self._read(call, result)
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise TimedOut(f"{call.words}: no answer within {call.timeout:g} seconds") from None
+            raise TimedOut(f"{call.words}: no response within {call.timeout:g} seconds") from None
 
-    async def _read(self, call: Call, made: Response | Awaitable[Response]) -> Answer:
-        response = made if isinstance(made, Response) else await made
+    async def _read(self, call: Call, result: ServerResponse | Awaitable[ServerResponse]) -> Response:
+        response = result if isinstance(result, ServerResponse) else await result
         headers = Headers(response.headers)
         if not call.is_stream or response.status >= 300:
-            return Answer(status=response.status, headers=headers, body=await read_all(response))
-        return Answer(status=response.status, headers=headers, pieces=_Stream(iterate(response.body), self._streams))
+            return Response(status=response.status, headers=headers, body=await read_all(response))
+        return Response(status=response.status, headers=headers, stream=_Stream(iterate(response.body), self._streams))
 
 
 class _Stream:
-    """A body in pieces that can be ended by its reader or, while that waits, by the transport."""
+    """A streamed body that its reader can close, and the transport too, also while the reader waits."""
 
-    __slots__ = ("_is_cut", "_open", "_pieces", "_reading")
+    __slots__ = ("_chunks", "_is_cut", "_open", "_reading")
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None], open_: "dict[_Stream, None]") -> None:
-        self._pieces = pieces
+    def __init__(self, chunks: AsyncGenerator[bytes, None], open_: "dict[_Stream, None]") -> None:
+        self._chunks = chunks
         self._open = open_
         self._reading = Interruption()
         self._is_cut = False
@@ -104,7 +109,7 @@ class _Stream:
             raise _cut_error()
         self._reading.enter()
         try:
-            return await self._pieces.__anext__()
+            return await self._chunks.__anext__()
         except asyncio.CancelledError:
             if self._reading.leave():
                 raise _cut_error() from None
@@ -113,22 +118,22 @@ class _Stream:
             self._reading.leave()
 
     async def aclose(self) -> None:
-        """Ends the body; what was not read is dropped, and another task that waits for a piece gets Unreachable."""
+        """Ends the body; unread chunks are dropped, and another task that waits for a chunk gets Unreachable."""
         if self._reading.task is None:
             self._open.pop(self, None)
-            await self._pieces.aclose()
+            await self._chunks.aclose()
         else:
             await self.cut()
 
     async def cut(self) -> None:
-        """Ends the body under its reader's hands."""
+        """Ends the body while its reader may be waiting."""
         self._is_cut = True
         self._open.pop(self, None)
         if self._reading.task is None:
-            await self._pieces.aclose()
+            await self._chunks.aclose()
         else:
             self._reading.interrupt()
 
 
 def _cut_error() -> Unreachable:
-    return Unreachable("the stream has ended because it, or its client, was closed")
+    return Unreachable("the stream, or its client, was closed")

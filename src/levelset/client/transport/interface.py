@@ -1,7 +1,7 @@
-"""Calls and answers as plain values: what a client says to a transport, and what comes back.
+"""The interface between a client and its transport: `Call`, `Response`, `Transport` and `Hook`.
 
-A `Transport` carries a `Call` to a server and brings the `Answer`. Everything between the two (retries, tracing, faults
-in a test) is a `Hook`: an async function that is given the call and the way on.
+A `Transport` sends a `Call` to a server and returns the `Response`. Everything between client and transport (retries,
+tracing, faults in a test) is a `Hook`: an async function that gets the call and the next function of the chain.
 """
 
 from collections import defaultdict
@@ -12,14 +12,14 @@ import msgspec
 
 from levelset.http.messages import Headers
 
-__all__ = ["Answer", "Call", "Guard", "Hook", "Pieces", "Send", "Tallied", "Tally", "Transport"]
+__all__ = ["BodyStream", "Call", "CallCounter", "CallCounts", "Guard", "Hook", "Response", "Send", "Transport"]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One request: `path` and `query` are percent-encoded, `words` says it as a person would.
+    """One request: `path` and `query` are percent-encoded, `words` describes it in messages (`get Pod/default/web`).
 
-    `timeout` is the number of seconds for the whole answer; with `is_stream`, for the head of the answer only, and the
-    body then comes piece by piece for as long as the server sends. `verb` is the Kubernetes verb (`list`, `watch`).
+    `timeout` is in seconds, for the whole response; with `is_stream` only for its head, and the body then arrives in
+    chunks for as long as the server sends. `verb` is the Kubernetes verb (`list`, `watch`).
     """
 
     method: str
@@ -33,32 +33,32 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     words: str = ""
 
 
-class Pieces(Protocol):
-    """The pieces of a body as they arrive; Unreachable if it is cut before its end. To be closed by who reads it."""
+class BodyStream(Protocol):
+    """The chunks of a body as they arrive; Unreachable if it is cut before its end. The reader closes it."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces, for one reader."""
+        """The chunks, for one reader."""
         ...
 
     async def aclose(self) -> None:
-        """Ends the body; what was not read is dropped."""
+        """Ends the body; unread chunks are dropped."""
         ...
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One answer: the body is whole, or comes in pieces if the call asked for that and the status is below 300."""
+class Response(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One response: the body is complete, or in `stream` if the call is a stream and the status is below 300."""
 
     status: int
     headers: Headers = Headers()
     body: bytes = b""
-    pieces: Pieces | None = None
+    stream: BodyStream | None = None
 
 
 class Transport(Protocol):
-    """Carries calls to one server."""
+    """Sends calls to one server."""
 
-    async def send(self, call: Call, /) -> Answer:
-        """The server's answer, whatever its status; Unreachable (or TimedOut) if there is none."""
+    async def send(self, call: Call, /) -> Response:
+        """The response of the server, whatever its status; Unreachable (or TimedOut) if there is none."""
         ...
 
     async def aclose(self) -> None:
@@ -66,19 +66,19 @@ class Transport(Protocol):
         ...
 
 
-Send = Callable[[Call], Awaitable[Answer]]
-"""The way on: to the next hook, and at last to the transport."""
+Send = Callable[[Call], Awaitable[Response]]
+"""The rest of the chain: the next hook, and finally the transport."""
 
-Hook = Callable[[Call, Send], Awaitable[Answer]]
-"""Stands between the client and its transport: may change the call, answer by itself, raise, or look at the answer."""
+Hook = Callable[[Call, Send], Awaitable[Response]]
+"""Sits between the client and its transport: may change the call, respond itself, raise, or inspect the response."""
 
 
 @final
 class Guard:
-    """A hook that only lets pass: `check` is given each call before it goes on, and raises if it must not.
+    """A hook that only checks: `check` gets each call before it is sent, and raises to refuse it.
 
-    It is a hook as any other, and so is a `Tally`. Since both leave the way of a call as it is, a client need not go
-    through them: it asks the one before and adds to the other afterwards, which spares a coroutine for each.
+    Like a `CallCounter` it changes neither call nor response. So the client need not go through it as a hook: it runs
+    the check before and the counter after the call, which saves a coroutine for each.
     """
 
     __slots__ = ("check",)
@@ -86,32 +86,32 @@ class Guard:
     def __init__(self, check: Callable[[Call], object], /) -> None:
         self.check = check
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """The answer as it came."""
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """The response, unchanged."""
         self.check(call)
         return await send(call)
 
 
 @final
-class Tally:
-    """A hook that only counts: in `counts`, how many calls were answered how, by status, method and label.
+class CallCounter:
+    """A hook that only counts calls in `counts`, by status, method and label.
 
-    A call without an answer has no status (None). Several tallies may count in the same place.
+    A call without a response has the status None. Several counters may share their counts.
     """
 
     __slots__ = ("counts", "label")
 
-    def __init__(self, counts: "Tallied", label: str = "") -> None:
+    def __init__(self, counts: "CallCounts", label: str = "") -> None:
         self.counts = counts
         self.label = label
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """The answer as it came, once it was counted."""
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """The response, after counting it."""
         status: int | None = None
         try:
-            answer = await send(call)
-            status = answer.status
-            return answer
+            response = await send(call)
+            status = response.status
+            return response
         finally:
             self.add(call, status)
 
@@ -120,5 +120,5 @@ class Tally:
         self.counts[status, call.method, self.label] += 1
 
 
-Tallied = defaultdict[tuple[int | None, str, str], int]
-"""What a tally counts: numbers of calls, by status, method and label."""
+CallCounts = defaultdict[tuple[int | None, str, str], int]
+"""The counts of a CallCounter: numbers of calls, by status, method and label."""

@@ -1,4 +1,4 @@
-"""Keeps the connections to one server: the idle ones for the next call, and all of them until they are closed."""
+"""The connection pool of one server: idle connections for the next call, and permits that bound concurrent calls."""
 
 import asyncio
 from collections import deque
@@ -11,18 +11,17 @@ from levelset.errors import ConfigError, Unreachable
 
 __all__ = ["Pool", "PoolLimits"]
 
-CLOSED: Final = "is not talked to any more: the client was closed"
+CLOSED: Final = "cannot be called any more: the client was closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits:
-    """What a client allows itself and its server; times are seconds.
+    """The limits of a client's connections; times are seconds.
 
-    `connections` calls are under way at the same time, and others wait their turn. Streams do not count: they last as
-    long as they like, and many watches must not keep a single read waiting. Of the connections that are not in use,
-    `idle` are kept, for `idle_within`: less than the minute after which many servers and balancers close theirs.
-    `login_within` is how long credentials may take, before the timeout of a call begins: more than a plugin allows a
-    person.
+    At most `connections` calls are in flight; others wait. Streams do not count: they have no end, and many watches
+    must not block a single read. Of the unused connections `idle` are pooled, for `idle_within`: less than the minute
+    after which many servers and load balancers close theirs. `login_within` bounds how long credentials may take before
+    the timeout of a call starts: longer than an exec plugin waits for a user.
     """
 
     connections: int = 100
@@ -38,13 +37,13 @@ class PoolLimits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             if not getattr(self, name) > 0 and name != "idle":
-                raise ConfigError(f"PoolLimits.{name} has to be more than 0, not {getattr(self, name)!r}.")
+                raise ConfigError(f"PoolLimits.{name} must be more than 0, not {getattr(self, name)!r}.")
 
 
 class Pool:
-    """The connections to one server. `dial` opens one more, and may raise Unreachable.
+    """The connections to one server. `dial` opens a new one, and may raise Unreachable.
 
-    The connection that was used last is used first, so that the others grow old and go.
+    The most recently used connection is used first, so that surplus ones reach `idle_within` and are closed.
     """
 
     def __init__(self, dial: Callable[["Pool"], Awaitable[Connection]], *, server: str, limits: PoolLimits) -> None:
@@ -60,8 +59,8 @@ class Pool:
         self._all: set[Connection] = set()
         self._dialling: set[asyncio.Timeout] = set()
         self._busy = 0
-        self._most_busy = limits.connections
-        self._turns: deque[asyncio.Future[None]] = deque()
+        self._max_busy = limits.connections
+        self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
@@ -72,42 +71,42 @@ class Pool:
 
     @property
     def idle(self) -> int:
-        """How many of them wait for a call."""
+        """How many of them are idle."""
         return len(self._idle)
 
     def exchanges(self) -> list[Exchange]:
-        """What is under way and has no answer yet."""
+        """The exchanges in flight that have no response yet."""
         found = [connection.exchange for connection in self._all]
-        return [exchange for exchange in found if exchange is not None and not exchange.answer.done()]
+        return [exchange for exchange in found if exchange is not None and not exchange.response.done()]
 
-    # --- turns ----------------------------------------------------------------------------------------------------
+    # --- permits --------------------------------------------------------------------------------------------------
 
-    def take_turn(self) -> bool:
-        """Whether a call may begin at once; then it has to `end_turn`, and otherwise to `wait_turn`."""
-        if self._busy >= self._most_busy:
+    def acquire_nowait(self) -> bool:
+        """Takes a permit for a call if one is free, to be given back with `release`."""
+        if self._busy >= self._max_busy:
             return False
         self._busy += 1
         return True
 
-    async def wait_turn(self) -> None:
-        """Waits until a call may begin; it has to `end_turn`."""
-        if self.take_turn():
+    async def acquire(self) -> None:
+        """Waits for a permit for a call, to be given back with `release`; first come, first served."""
+        if self.acquire_nowait():
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._turns.append(turn)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.end_turn()
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release()
             raise
 
-    def end_turn(self) -> None:
-        """A call has ended: the next one may begin."""
-        while self._turns:
-            turn = self._turns.popleft()
-            if not turn.done():
-                turn.set_result(None)
+    def release(self) -> None:
+        """Gives a permit back, to the call that has waited longest."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return
         self._busy -= 1
 
@@ -123,15 +122,15 @@ class Pool:
         return None
 
     async def open(self) -> Connection:
-        """A new connection; Unreachable if there is none to be had, TimedOut if not in time."""
-        # Whoever dials has a limit of his own; this one is there for `aclose` to pull.
+        """A new connection; Unreachable if it cannot be opened, TimedOut if not in time."""
+        # The dialer has its own limit; this timeout is what `aclose` triggers.
         timeout = asyncio.timeout(None)
         self._dialling.add(timeout)
         try:
             async with timeout:
                 connection = await self._dial(self)
             if not connection.is_open:
-                raise Unreachable(f"{self._server} closes connections as soon as they are open", is_sent=False)
+                raise Unreachable(f"{self._server} closes connections as soon as they are opened", is_sent=False)
             self._all.add(connection)
         except TimeoutError:
             if timeout.expired() and self.is_closed:
@@ -139,14 +138,14 @@ class Pool:
             raise
         finally:
             self._dialling.discard(timeout)
-            self._look_whether_empty()
+            self._notify_if_empty()
         if self.is_closed:
             connection.abort()
             raise self.closed_error()
         return connection
 
-    def give(self, connection: Connection, /) -> None:
-        """The connection is free for another call."""
+    def put_back(self, connection: Connection, /) -> None:
+        """Takes back a connection that is free for another call."""
         is_old = connection.generation != self.generation
         if self.is_closed or is_old or len(self._idle) >= self.limits.idle:
             connection.close()
@@ -157,28 +156,28 @@ class Pool:
         if self._timer is None:
             self._timer = loop.call_later(self.limits.idle_within, self._sweep, loop)
 
-    def forget(self, connection: Connection, /) -> None:
-        """The connection is closed."""
+    def remove(self, connection: Connection, /) -> None:
+        """Removes a connection that is closed."""
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-        self._look_whether_empty()
+        self._notify_if_empty()
 
     def renew(self) -> None:
-        """Has every connection replaced by a new one after the call that it is busy with: who asks has changed."""
+        """Replaces every connection after the call it is busy with: the client certificate has changed."""
         self.generation += 1
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     async def aclose(self) -> None:
-        """Closes all connections; what is under way fails with Unreachable."""
+        """Closes all connections; calls in flight fail with Unreachable."""
         self.is_closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.renew()
-        self._refuse_turns()
+        self._reject_waiters()
         loop = asyncio.get_running_loop()
         for timeout in self._dialling:
             timeout.reschedule(loop.time())
@@ -193,20 +192,20 @@ class Pool:
             await self._wait_empty()
 
     def closed_error(self) -> Unreachable:
-        """What a call gets after `aclose`."""
-        return Unreachable(f"{self._server} {CLOSED}; make another one.", is_sent=False)
+        """The error of calls after `aclose`."""
+        return Unreachable(f"{self._server} {CLOSED}; connect another one.", is_sent=False)
 
-    def _refuse_turns(self) -> None:
-        turns, self._turns = self._turns, deque()
-        for turn in turns:
-            if not turn.done():
-                turn.set_exception(self.closed_error())
+    def _reject_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, deque()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(self.closed_error())
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Closes the connections that were idle for too long; looks again when the next one will have been."""
+        """Closes the connections that were idle for too long, and runs again when the next one will have been."""
         self._timer = None
         before = loop.time() - self.limits.idle_within
-        # The list is in the order of age. A timer may ring early by the resolution of the clock.
+        # Sorted by age. A timer may fire early by the resolution of the clock.
         while self._idle and self._idle[0].idle_since <= before + 0.001:
             self._idle.pop(0).close()
         if self._idle:
@@ -217,6 +216,6 @@ class Pool:
             self._emptied = asyncio.get_running_loop().create_future()
             await self._emptied
 
-    def _look_whether_empty(self) -> None:
+    def _notify_if_empty(self) -> None:
         if self._emptied is not None and not self._emptied.done() and not self._all and not self._dialling:
             self._emptied.set_result(None)

@@ -1,11 +1,11 @@
-"""Python classes out of a CustomResourceDefinition: a module for each version, ready to be imported.
+"""Generates Python classes from a CustomResourceDefinition: one module for each version.
 
 ```python
 files = models_from_crd(document)  # {"certificates_v1.py": "...", ...}
 ```
 
-The classes are for reading, changing and writing objects. What a server checks (patterns, limits, rules) and fills in
-(defaults) stays with the server. An object that is decoded and encoded again is the same JSON.
+The classes are for reading, changing and writing objects. Validation (patterns, limits, rules) and defaulting are left
+to the server. Decoding and encoding an object gives the same JSON.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import Any, Final
 from levelset.codegen.models import source_text as layout
 from levelset.codegen.models.module_plan import Module, kind_of, name_keywords
 from levelset.codegen.models.module_writer import write_module
-from levelset.codegen.models.schema_reader import Place, Reader, Schema, Type, as_list, as_map
+from levelset.codegen.models.schema_reader import Reader, Schema, SchemaLocation, Type, as_list, as_map
 from levelset.codegen.models.source_text import quoted
 from levelset.errors import BadObject
 
@@ -31,10 +31,10 @@ _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "date"})
 def models_from_crd(
     document: Mapping[str, Any], *, versions: Collection[str] = (), descriptions: bool = True
 ) -> Mapping[str, str]:
-    """The modules for a CustomResourceDefinition, by file name: one for each served version, or for those asked for.
+    """The modules of a CRD by file name: one for each served version, or for the given `versions`.
 
-    With `descriptions` the schema's descriptions become docstrings. BadObject says which version and which field of
-    the definition cannot be read, and what to do about it.
+    With `descriptions` the schema's descriptions become docstrings. BadObject names the version and field that cannot
+    be read, and what to do.
     """
     crd = _read(document)
     return {file_name(crd.plural, name): crd.source(name, descriptions=descriptions) for name in crd.choose(versions)}
@@ -47,7 +47,7 @@ def file_name(word: str, version: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """A CustomResourceDefinition whose outer parts have been found to be there."""
+    """A CRD with validated names and versions."""
 
     name: str
     group: str
@@ -58,7 +58,7 @@ class _Definition:
     versions: Mapping[str, Schema]
 
     def choose(self, wanted: Collection[str]) -> list[str]:
-        """The versions to write: those asked for, or all that are served."""
+        """The versions to generate: the requested ones, or all that are served."""
         for one in wanted:
             if one not in self.versions:
                 raise BadObject(f"{self.name} has no version {one!r}; it has {', '.join(self.versions)}")
@@ -67,12 +67,12 @@ class _Definition:
 
     def source(self, name: str, *, descriptions: bool) -> str:
         version = self.versions[name]
-        place = Place(f"{self.name} {name}")
+        location = SchemaLocation(f"{self.name} {name}")
         api = f"{self.group}/{name}"
-        schema = _schema(version, place)
+        schema = _schema(version, location)
         reader = Reader(_no_references, is_open=lambda _: False)
         keywords = [*self._keywords(), *_version_keywords(self, version, schema, descriptions=descriptions)]
-        kind = kind_of((api, self.kind), schema, place, reader, keywords=keywords)
+        kind = kind_of((api, self.kind), schema, location, reader, keywords=keywords)
         title = f"{self.kind}, version {name} of {self.group}, with all that belongs to it."
         return write_module(Module(title, (kind,), descriptions=descriptions))
 
@@ -83,7 +83,7 @@ class _Definition:
         singular = str(self.names.get("singular") or "")
         return name_keywords(
             self.kind,
-            Place(self.name),
+            SchemaLocation(self.name),
             plural=self.plural,
             singular=singular,
             scope=self.scope,
@@ -96,7 +96,7 @@ def _read(document: Any) -> _Definition:
     tree = as_map(document)
     if tree.get("kind") != "CustomResourceDefinition":
         shown = tree.get("kind", document)
-        raise BadObject(f"this is a {shown!r:.60}, not a CustomResourceDefinition; give one document of that kind")
+        raise BadObject(f"this is a {shown!r:.60}, not a CustomResourceDefinition; pass one CustomResourceDefinition")
     name = str(as_map(tree.get("metadata")).get("name") or "this CustomResourceDefinition")
     version = tree.get("apiVersion")
     if version != "apiextensions.k8s.io/v1":
@@ -118,7 +118,7 @@ def _text(name: str, tree: Schema, member: str, pattern: re.Pattern[str], path: 
     value = tree.get(member)
     if not isinstance(value, str) or pattern.fullmatch(value) is None:
         field = f"{path}.{member}"
-        raise BadObject(f"{name}: {field} is {value!r:.60}; a server would refuse it, so mend it first", field=field)
+        raise BadObject(f"{name}: {field} is {value!r:.60}; a server would reject it; fix it first", field=field)
     return value
 
 
@@ -132,24 +132,24 @@ def _versions(name: str, listed: Any) -> Mapping[str, Schema]:
     return found
 
 
-def _schema(version: Schema, place: Place) -> Schema:
+def _schema(version: Schema, location: SchemaLocation) -> Schema:
     found = as_map(as_map(version.get("schema")).get("openAPIV3Schema"))
     if not found:
-        raise place.refusal("the version has no schema.openAPIV3Schema to make classes from; add one")
+        raise location.error("the version has no schema.openAPIV3Schema to generate classes from; add one")
     return found
 
 
-def _no_references(target: str, place: Place) -> Type:
-    raise place.refusal(f"it refers to {target}, but a CustomResourceDefinition holds no definitions; write it out")
+def _no_references(target: str, location: SchemaLocation) -> Type:
+    raise location.error(f"it refers to {target}, but a CustomResourceDefinition has no definitions; inline the schema")
 
 
 def _version_keywords(crd: _Definition, version: Schema, schema: Schema, *, descriptions: bool) -> Iterator[str]:
-    """What a version says of itself: columns, subresources, and whether it is going away."""
+    """The class keywords of a version: columns, subresources, storage and deprecation."""
     columns = [_column(one, descriptions=descriptions) for one in _maps(version.get("additionalPrinterColumns"))]
     if columns:
         flat = f"columns=[{', '.join(columns)}]"
         is_long = len(flat) > layout.WIDTH - 5 or "\n" in flat
-        yield "\n".join(layout.listed("columns=[", columns, "]", room=0)) if is_long else flat
+        yield "\n".join(layout.listed("columns=[", columns, "]", width=0)) if is_long else flat
     subresources, properties = as_map(version.get("subresources")), as_map(schema.get("properties"))
     has_status = "status" in subresources
     if has_status != ("status" in properties and "spec" in properties):
@@ -181,9 +181,9 @@ def _column(column: Schema, *, descriptions: bool) -> str:
         [f"priority={column['priority']}"] if isinstance(column.get("priority"), int) and column["priority"] else []
     )
     text = f"description={quoted(' '.join(str(column.get('description') or '').split()))}"
-    # One that fits no line says more than a heading needs.
+    # Longer descriptions are left out: they are only headings.
     parts += [text] if descriptions and column.get("description") and len(text) < layout.WIDTH - 12 else []
-    return "\n".join(layout.bracketed("Column(", parts, ")", room=layout.WIDTH - 8, after=1))
+    return "\n".join(layout.bracketed("Column(", parts, ")", width=layout.WIDTH - 8, after=1))
 
 
 def _scale(scale: Schema) -> str:

@@ -1,4 +1,4 @@
-"""Python classes out of the OpenAPI v3 document of a group and version, as a live cluster serves it.
+"""Generates Python classes from the OpenAPI v3 document of a group and version, as a cluster serves it.
 
 ```python
 files = models_from_openapi(document, group="cert-manager.io", version="v1")
@@ -14,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from levelset.codegen.models.from_crd import file_name
-from levelset.codegen.models.module_plan import RESERVED, Home, Kind, Module, kind_of, name_keywords
+from levelset.codegen.models.module_plan import RESERVED, ImportedClass, Kind, Module, kind_of, name_keywords
 from levelset.codegen.models.module_writer import write_module
 from levelset.codegen.models.openapi_definitions import WELL_KNOWN, Definitions, short
-from levelset.codegen.models.schema_reader import Named, Place, Role, Schema, Type, as_list, as_map, reference
+from levelset.codegen.models.schema_reader import Named, Role, Schema, SchemaLocation, Type, as_list, as_map, reference
 from levelset.codegen.models.source_text import class_name
 from levelset.errors import BadObject
 from levelset.kinds import MODULES
@@ -37,11 +37,11 @@ def models_from_openapi(
     resources: Iterable[Mapping[str, Any]] = (),
     descriptions: bool = True,
 ) -> Mapping[str, str]:
-    """The module for a group and version, by file name, with all of its kinds or those asked for.
+    """The module of a group and version by file name, with all of its kinds or the given `kinds`.
 
-    `resources` are the entries of the group's discovery (an `APIResourceList`), which know plurals, scopes and short
-    names; without them plural and scope are taken from the document's paths. BadObject names the definition and the
-    field that cannot be read.
+    `resources` are the entries of discovery (an `APIResourceList`), with plurals, scopes and short names; without them
+    plural and scope are read from the paths of the document. BadObject names the definition and field that cannot be
+    read.
     """
     api = f"{group}/{version}" if group else version
     found = _schemas(document, api)
@@ -49,8 +49,8 @@ def models_from_openapi(
     _require(api, roots, kinds)
     homes = _homes(found, set(roots.values()))
     definitions = Definitions(f"OpenAPI of {api}", found, homes, is_open_home=_is_open)
-    told = _resources(resources) or _paths(document, api)
-    made = [_kind(definitions, api, kind, name, told.get(kind, {})) for kind, name in sorted(roots.items())]
+    info = _resources(resources) or _paths(document, api)
+    made = [_kind(definitions, api, kind, name, info.get(kind, {})) for kind, name in sorted(roots.items())]
     shapes = definitions.reachable([one for kind in made for _, one in kind.parts], _roles(made))
     classes = _class_names(shapes, {kind.name for kind in made})
     title = f"The kinds of {api}, with all that belongs to them."
@@ -62,21 +62,21 @@ def _schemas(document: Any, api: str) -> Schema:
     found = as_map(as_map(as_map(document).get("components")).get("schemas"))
     if not found:
         raise BadObject(
-            f"this is no OpenAPI v3 document of {api}: it has no {_COMPONENTS}; ask the server for /openapi/v3/...",
+            f"this is not an OpenAPI v3 document of {api}: it has no {_COMPONENTS}; get it from /openapi/v3/...",
             field=_COMPONENTS,
         )
     return found
 
 
 def _kinds(schemas: Schema, group: str, version: str) -> Iterator[tuple[str, str]]:
-    """The kinds of a group and version with their definitions; lists of objects are none."""
+    """The kinds of a group and version with their definitions, without list kinds."""
     for name, schema in schemas.items():
         if name in WELL_KNOWN or name.startswith("io.k8s.apimachinery."):
             continue
-        for told in map(as_map, as_list(as_map(schema).get(_GVK))):
-            here = told.get("group") == group and told.get("version") == version
+        for info in map(as_map, as_list(as_map(schema).get(_GVK))):
+            here = info.get("group") == group and info.get("version") == version
             if here and not _is_list(as_map(schema)):
-                yield str(told.get("kind")), name
+                yield str(info.get("kind")), name
 
 
 def _is_list(schema: Schema) -> bool:
@@ -88,53 +88,53 @@ def _require(api: str, roots: Mapping[str, str], kinds: Collection[str]) -> None
     missing = sorted(set(kinds) - set(roots))
     if missing or not roots:
         wanted = ", ".join(missing) or "kind at all"
-        raise BadObject(f"the OpenAPI document of {api} has no {wanted}; `kubectl api-resources` lists what there is")
+        raise BadObject(f"the OpenAPI document of {api} has no {wanted}; `kubectl api-resources` lists the kinds")
     for kind in roots:
         if re.fullmatch(r"[A-Z][A-Za-z0-9]{0,62}", kind, re.ASCII) is None:
-            raise BadObject(f"the OpenAPI document of {api} has a kind {kind!r:.60}, which is no word in CamelCase")
+            raise BadObject(f"the OpenAPI document of {api} has a kind {kind!r:.60}, which is not CamelCase")
 
 
-def _homes(schemas: Schema, own: set[str]) -> dict[str, Home]:
-    """The definitions of built-in kinds that have classes here already, without those that are asked for."""
+def _homes(schemas: Schema, own: set[str]) -> dict[str, ImportedClass]:
+    """The definitions that already have classes in levelset.kinds, without those of the generated groups."""
     mine = {name.rpartition(".")[0] for name in own}
-    homes: dict[str, Home] = {}
+    homes: dict[str, ImportedClass] = {}
     for name in schemas:
         prefix, _, last = name.rpartition(".")
         module = MODULES.get(prefix)
         if module is not None and prefix not in mine and last in import_module(module).__all__:
-            homes[name] = Home(module, last)
+            homes[name] = ImportedClass(module, last)
     return homes
 
 
-def _is_open(home: Home) -> bool:
-    """Whether a class of ours can be made without saying anything."""
+def _is_open(home: ImportedClass) -> bool:
+    """Whether a class can be created without arguments."""
     made: type[Struct] = getattr(import_module(home.module), home.name)
     return not any(member.required for member in fields(made))
 
 
-def _kind(definitions: Definitions, api: str, kind: str, name: str, told: Schema) -> Kind:
-    place = Place(definitions.document, short(name))
-    keywords = list(_keywords(kind, told, place))
-    return kind_of((api, kind), definitions.schemas[name], place, definitions.reader(name), keywords=keywords)
+def _kind(definitions: Definitions, api: str, kind: str, name: str, info: Schema) -> Kind:
+    location = SchemaLocation(definitions.document, short(name))
+    keywords = list(_keywords(kind, info, location))
+    return kind_of((api, kind), definitions.schemas[name], location, definitions.reader(name), keywords=keywords)
 
 
-def _keywords(kind: str, told: Schema, place: Place) -> Iterator[str]:
-    if told:
+def _keywords(kind: str, info: Schema, location: SchemaLocation) -> Iterator[str]:
+    if info:
         yield from name_keywords(
             kind,
-            place,
-            plural=str(told.get("name")),
-            singular=str(told.get("singularName") or ""),
-            scope="Namespaced" if told.get("namespaced") else "Cluster",
-            short_names=[str(one) for one in as_list(told.get("shortNames"))],
-            categories=[str(one) for one in as_list(told.get("categories"))],
+            location,
+            plural=str(info.get("name")),
+            singular=str(info.get("singularName") or ""),
+            scope="Namespaced" if info.get("namespaced") else "Cluster",
+            short_names=[str(one) for one in as_list(info.get("shortNames"))],
+            categories=[str(one) for one in as_list(info.get("categories"))],
         )
-        if told.get("status") is False:
+        if info.get("status") is False:
             yield "status=False"
 
 
 def _resources(entries: Iterable[Mapping[str, Any]]) -> dict[str, Schema]:
-    """The entries of discovery by kind, each told whether it has a status."""
+    """The entries of discovery by kind, with a flag for the status subresource."""
     listed = [as_map(entry) for entry in entries]
     names = {str(entry.get("name")) for entry in listed}
     return {
@@ -145,7 +145,7 @@ def _resources(entries: Iterable[Mapping[str, Any]]) -> dict[str, Schema]:
 
 
 def _paths(document: Mapping[str, Any], api: str) -> dict[str, Schema]:
-    """What the paths of a document tell of its kinds: the plural, and whether they live in namespaces."""
+    """The plural and scope of each kind, read from the paths of the document."""
     pattern = re.compile(rf"/apis?/{re.escape(api)}/(namespaces/\{{namespace\}}/)?([a-z0-9-]+)/\{{name\}}(/status)?")
     found: dict[str, dict[str, Any]] = {}
     for path, methods in sorted(as_map(document.get("paths")).items()):
@@ -153,8 +153,8 @@ def _paths(document: Mapping[str, Any], api: str) -> dict[str, Schema]:
         gvk = as_map(as_map(as_map(methods).get("get")).get(_GVK))
         if match is None or not gvk:
             continue
-        told = found.setdefault(str(gvk.get("kind")), {"status": False})
-        told |= {"name": match[2], "namespaced": bool(match[1]), "status": told["status"] or bool(match[3])}
+        info = found.setdefault(str(gvk.get("kind")), {"status": False})
+        info |= {"name": match[2], "namespaced": bool(match[1]), "status": info["status"] or bool(match[3])}
     return {**found}
 
 
@@ -170,7 +170,7 @@ def _role(found: Type | None, role: Role) -> dict[str, Role]:
 
 
 def _class_names(definitions: Iterable[str], used: set[str]) -> dict[str, str]:
-    """A class name for each definition: its last word, with those before it where that is taken."""
+    """A class name for each definition: its last word, with more words before it if that name is taken."""
     taken = {*used, *RESERVED}
     names: dict[str, str] = {}
     for definition in sorted(definitions):

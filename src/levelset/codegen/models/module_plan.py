@@ -1,7 +1,4 @@
-"""A module to be written: its kinds and definitions, and a name for every class in it.
-
-From the schema of a kind's objects to the class of the kind: its spec, its status, and what else it has.
-"""
+"""The plan of a generated module: its kinds, definitions and class names, before it is written as source."""
 
 import keyword
 import re
@@ -17,13 +14,13 @@ from levelset.codegen.models.schema_reader import (
     MapOf,
     Member,
     Named,
-    Place,
     Reader,
     Role,
     Schema,
+    SchemaLocation,
     Shape,
     Type,
-    Word,
+    TypeName,
     as_list,
     inlined,
     named,
@@ -31,9 +28,19 @@ from levelset.codegen.models.schema_reader import (
 from levelset.codegen.models.source_text import LONGEST_CLASS, class_name, quoted, short_name
 from levelset.objects import plural_of
 
-__all__ = ["RESERVED", "SOURCES", "Home", "Kind", "Module", "Names", "kind_of", "name_classes", "name_keywords"]
+__all__ = [
+    "RESERVED",
+    "SOURCES",
+    "ImportedClass",
+    "Kind",
+    "Module",
+    "Names",
+    "kind_of",
+    "name_classes",
+    "name_keywords",
+]
 
-# Where the words that generated code uses come from.
+# The modules from which generated code imports these names.
 SOURCES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Annotated", "Any", "Literal", "Self"), "typing"),
     **dict.fromkeys(("Mapping",), "collections.abc"),
@@ -62,7 +69,7 @@ RESERVED: Final = frozenset(SOURCES)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind to be: the shape of what it has beside metadata, spec and status, and the keywords of its class."""
+    """A kind to generate: the shape of its fields besides metadata, spec and status, and its class keywords."""
 
     name: str
     keywords: tuple[str, ...]
@@ -73,7 +80,7 @@ class Kind:
 
     @property
     def parts(self) -> Iterator[tuple[str, Type]]:
-        """The types of everything in it, each with its name on the wire."""
+        """The types of all its fields, each with its wire name."""
         if self.spec is not None:
             yield "spec", self.spec.type
         if self.status is not None:
@@ -83,8 +90,8 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """Where a class of another module is imported from."""
+class ImportedClass:
+    """A class that is imported from another module."""
 
     module: str
     name: str
@@ -92,18 +99,17 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Everything that goes into one file.
+    """The content of one generated file.
 
-    `definitions` are the shapes that are referred to by name, `classes` their class names; what is defined elsewhere
-    is in `homes`. `sources` adds to the words that may be imported. `titles` are sentences for
-    classes, where more is known than who has them.
+    `definitions` are the shapes that are referenced by name, `classes` their class names; `homes` are the definitions
+    that are imported from other modules. `sources` adds importable names. `titles` are docstrings of classes.
     """
 
     title: str
     kinds: tuple[Kind, ...] = ()
     definitions: Mapping[str, Shape] = field(default_factory=dict[str, Shape])
     classes: Mapping[str, str] = field(default_factory=dict[str, str])
-    homes: Mapping[str, Home] = field(default_factory=dict[str, Home])
+    homes: Mapping[str, ImportedClass] = field(default_factory=dict[str, ImportedClass])
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     titles: Mapping[str, str] = field(default_factory=dict[str, str])
     descriptions: bool = False
@@ -111,78 +117,78 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The class of every shape, and where it was met first: `containers` of PodSpec."""
+    """The class name of every shape, and where it is used first: `containers` of PodSpec."""
 
     shapes: Mapping[Shape, str]
     places: Mapping[str, str]
 
 
 def name_classes(module: Module, reserved: Collection[str] = RESERVED) -> Names:
-    """A name for each shape that has none: its owner's and its own, or, where many have it, the kind's and its own."""
+    """A class name for each inline shape: the owner's name and its own, or the kind's if several owners share it."""
     used = {*reserved, *module.classes.values(), *(kind.name for kind in module.kinds)}
     places: dict[str, str] = {}
     shapes: dict[Shape, str] = {}
-    met = _meet(module)
-    for shape, ways in met.items():
-        first, words = ways[0], Counter(way.path[-1] for way in ways)
+    found_shapes = _find_shapes(module)
+    for shape, uses in found_shapes.items():
+        first, words = uses[0], Counter(use.path[-1] for use in uses)
         owner = shapes[first.owner] if isinstance(first.owner, Shape) else first.owner
-        name = class_name((owner, first.path[-1]) if len(ways) == 1 else (first.path[0], words.most_common(1)[0][0]))
+        name = class_name((owner, first.path[-1]) if len(uses) == 1 else (first.path[0], words.most_common(1)[0][0]))
         name = short_name(first.path, used) if name in used or len(name) > LONGEST_CLASS else name
         used.add(name)
         shapes[shape] = name
-    for shape, ways in met.items():
-        places[shapes[shape]] = _place(ways, shapes)
-    for target, ways in _meet_named(module, met).items():
-        places[target] = _place(ways, shapes)
+    for shape, uses in found_shapes.items():
+        places[shapes[shape]] = _usage_text(uses, shapes)
+    for target, uses in _find_definitions(module, found_shapes).items():
+        places[target] = _usage_text(uses, shapes)
     return Names(shapes, places)
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """One way to a shape: the names on it, whose member it is, and the member's type."""
+class _Usage:
+    """One use of a shape: the path to it, its owner, and the type of the field."""
 
     path: tuple[str, ...]
     owner: "str | Shape"
     type: Type
 
 
-def _meet(module: Module) -> dict[Shape, list[_Way]]:
-    """Every shape with the ways to it, in the order of being met; what is nearer to a kind is met first."""
-    found: dict[Shape, list[_Way]] = {}
+def _find_shapes(module: Module) -> dict[Shape, list[_Usage]]:
+    """Every inline shape with its uses, in breadth-first order."""
+    found: dict[Shape, list[_Usage]] = {}
     waiting = deque(_starts(module))
     while waiting:
-        way = waiting.popleft()
-        for shape in inlined(way.type):
+        use = waiting.popleft()
+        for shape in inlined(use.type):
             if shape not in found:
-                waiting.extend(_Way((*way.path, one.wire), shape, one.type) for one in shape.members)
-            found.setdefault(shape, []).append(way)
+                waiting.extend(_Usage((*use.path, one.wire), shape, one.type) for one in shape.members)
+            found.setdefault(shape, []).append(use)
     return found
 
 
-def _meet_named(module: Module, met: Mapping[Shape, list[_Way]]) -> dict[str, list[_Way]]:
-    """Every definition with the ways to it."""
-    found: dict[str, list[_Way]] = {}
-    inner = (_Way((one.wire,), shape, one.type) for shape in met for one in shape.members)
-    for way in (*_starts(module), *inner):
-        for target in named(way.type):
-            found.setdefault(target, []).append(way)
+def _find_definitions(module: Module, found_shapes: Mapping[Shape, list[_Usage]]) -> dict[str, list[_Usage]]:
+    """Every definition with its uses."""
+    found: dict[str, list[_Usage]] = {}
+    inner = (_Usage((one.wire,), shape, one.type) for shape in found_shapes for one in shape.members)
+    for use in (*_starts(module), *inner):
+        for target in named(use.type):
+            found.setdefault(target, []).append(use)
     return found
 
 
-def _starts(module: Module) -> Iterator[_Way]:
+def _starts(module: Module) -> Iterator[_Usage]:
     for kind in module.kinds:
-        yield from (_Way((kind.name, wire), kind.name, found) for wire, found in kind.parts)
+        yield from (_Usage((kind.name, wire), kind.name, found) for wire, found in kind.parts)
     for name, shape in module.definitions.items():
         owner = module.classes[name]
-        yield from (_Way((owner, member.wire), owner, member.type) for member in shape.members)
+        yield from (_Usage((owner, member.wire), owner, member.type) for member in shape.members)
 
 
-def _place(ways: Sequence[_Way], shapes: Mapping[Shape, str]) -> str:
-    """`strategy` of DeploymentSpec, or one of several."""
-    way = ways[0]
-    owner = way.owner if isinstance(way.owner, str) else shapes[way.owner]
-    which = f"`{way.path[-1]}` of {owner}{', and others' if len(ways) > 1 else ''}."
-    match way.type:
+def _usage_text(uses: Sequence[_Usage], shapes: Mapping[Shape, str]) -> str:
+    """The docstring of a class by its first use: "`strategy` of DeploymentSpec"."""
+    use = uses[0]
+    owner = use.owner if isinstance(use.owner, str) else shapes[use.owner]
+    which = f"`{use.path[-1]}` of {owner}{', and others' if len(uses) > 1 else ''}."
+    match use.type:
         case ListOf():
             return f"One of {which}"
         case MapOf():
@@ -192,28 +198,34 @@ def _place(ways: Sequence[_Way], shapes: Mapping[Shape, str]) -> str:
 
 
 _WORD: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_EVERYWHERE: Final = frozenset({"apiVersion", "kind", "metadata"})
+_TYPE_AND_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def kind_of(
-    gvk: tuple[str, str], schema: Schema, place: Place, reader: Reader, *, keywords: Iterable[str] = (), title: str = ""
+    gvk: tuple[str, str],
+    schema: Schema,
+    location: SchemaLocation,
+    reader: Reader,
+    *,
+    keywords: Iterable[str] = (),
+    title: str = "",
 ) -> Kind:
-    """The class of a kind, `gvk` being its `apiVersion` and its `kind`; `keywords` follow the `api` of the class.
+    """The plan of a kind; `gvk` is its apiVersion and kind, `keywords` follow `api` in its class.
 
-    Where there is a spec the class is a Resource, else an Object whose members stand beside its metadata.
+    A kind with a spec becomes a Resource, any other an Object with its fields beside metadata.
     """
     api, kind = gvk
-    properties = _properties(schema, place)
+    properties = _properties(schema, location)
     has_spec = "spec" in properties
-    apart = _EVERYWHERE | {"spec", "status"} if has_spec else _EVERYWHERE
+    apart = _TYPE_AND_META | {"spec", "status"} if has_spec else _TYPE_AND_META
     rest = {name: one for name, one in properties.items() if name not in apart}
-    members = reader.shape({**schema, "properties": rest}, place)
+    members = reader.shape({**schema, "properties": rest}, location)
     spec = status = None
     if has_spec:
         is_needed = "spec" in as_list(schema.get("required"))
-        spec = _spec(reader, properties["spec"], place.member("spec"), required=is_needed)
+        spec = _spec(reader, properties["spec"], location.member("spec"), required=is_needed)
     if has_spec and "status" in properties:
-        status = _as(reader.type(properties["status"], place.member("status")), "Status")
+        status = _as(reader.type(properties["status"], location.member("status")), "Status")
     name = f"{kind}Kind" if kind in RESERVED or keyword.iskeyword(kind) else kind
     given = (f"api={quoted(api)}", *((f"kind={quoted(kind)}",) if name != kind else ()), *keywords)
     return Kind(name, given, members, spec, status, title or f"A {kind} of {api}.")
@@ -221,7 +233,7 @@ def kind_of(
 
 def name_keywords(
     kind: str,
-    place: Place,
+    location: SchemaLocation,
     *,
     plural: str,
     singular: str = "",
@@ -229,12 +241,12 @@ def name_keywords(
     short_names: Iterable[str] = (),
     categories: Iterable[str] = (),
 ) -> list[str]:
-    """The keywords of a class that name its kind, without those that say what is so anyway."""
+    """The class keywords for the names of a kind, without those that equal the defaults."""
     several = {"shortNames": list(short_names), "categories": list(categories)}
     for name, given in {"plural": [plural], "singular": [singular or plural], **several}.items():
         for one in given:
             if _WORD.fullmatch(one) is None:
-                raise place.refusal(f"{name} has {one!r:.60}, which is no word in small letters; mend it first")
+                raise location.error(f"{name} has {one!r:.60}, which is not a lowercase word; fix it first")
     words = [f"plural={quoted(plural)}"] if plural != plural_of(kind) else []
     words += [f"singular={quoted(singular)}"] if singular and singular != kind.lower() else []
     words += [f"scope={quoted(scope)}"] if scope != "Namespaced" else []
@@ -243,9 +255,9 @@ def name_keywords(
     return words
 
 
-def _spec(reader: Reader, schema: Any, place: Place, *, required: bool) -> Member:
-    """The spec. One that may be left out is empty where an empty one will do, and else must be given all the same."""
-    member = reader.member("spec", schema, place, required=True)
+def _spec(reader: Reader, schema: Any, location: SchemaLocation, *, required: bool) -> Member:
+    """The spec field; an optional spec defaults to an empty one if that is valid, else it is required."""
+    member = reader.member("spec", schema, location, required=True)
     found = _as(member.type, "Spec")
     fallback = None if required else _empty(reader, found)
     return replace(member, type=found, fallback=fallback)
@@ -259,7 +271,7 @@ def _empty(reader: Reader, found: Type) -> str | None:
             return "new" if reader.is_open(definition) else None
         case MapOf():
             return "{}"
-        case Word() if found == ANYTHING:
+        case TypeName() if found == ANYTHING:
             return "None"
         case _:
             return None
@@ -269,8 +281,8 @@ def _as(found: Type, role: Role) -> Type:
     return Inline(replace(found.shape, role=role)) if isinstance(found, Inline) else found
 
 
-def _properties(schema: Schema, place: Place) -> Schema:
+def _properties(schema: Schema, location: SchemaLocation) -> Schema:
     properties: Any = schema.get("properties") or {}
     if not isinstance(properties, Mapping):
-        raise place.refusal("`properties` must be a map of schemas")
+        raise location.error("`properties` must be a map of schemas")
     return cast("Schema", properties)

@@ -1,7 +1,4 @@
-"""Writes a module of classes as Python source: imports, classes in the order of their use, `__all__`.
-
-Writes the `new` of kinds whose spec is missing, or may be: `Secret.new("password", string_data={...})`.
-"""
+"""Writes a planned module as Python source: imports, `__all__`, classes in dependency order, and `new` methods."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,13 +18,13 @@ from levelset.codegen.models.schema_reader import (
     Named,
     Shape,
     Type,
-    Word,
+    TypeName,
     inlined,
     named,
 )
 from levelset.codegen.models.source_text import docstring, export_order, member_names, quoted, short_name
 
-__all__ = ["import_order", "maker", "resource_maker", "write_module"]
+__all__ = ["import_order", "new_method", "resource_new_method", "write_module"]
 
 _METADATA: Final = (
     *("name=name", "namespace=namespace"),
@@ -35,10 +32,10 @@ _METADATA: Final = (
 )
 
 
-def maker(members: Sequence[tuple[str, str, Member]], *, namespaced: bool) -> list[str]:
-    """The lines of a classmethod that takes a name and the kind's own members.
+def new_method(members: Sequence[tuple[str, str, Member]], *, namespaced: bool) -> list[str]:
+    """The lines of a `new` classmethod that takes a name and the fields of the kind.
 
-    Each member comes with its attribute's name and its type as it is written.
+    Each member comes with its attribute name and its type as source.
     """
     parameters = ["cls", "name: str", "*", *(["namespace: str | None = None"] if namespaced else [])]
     parameters += ["labels: Mapping[str, str] | None = None", "annotations: Mapping[str, str] | None = None"]
@@ -80,8 +77,8 @@ def _copied(name: str, member: Member) -> str:
     return f"dict({name} or {{}})"
 
 
-def resource_maker(spec: str) -> list[str]:
-    """The lines of a `new` whose spec may be left out, for kinds that an empty spec will do for."""
+def resource_new_method(spec: str) -> list[str]:
+    """The lines of a `new` classmethod with an optional spec."""
     parameters = [
         "cls",
         "name: str",
@@ -101,13 +98,13 @@ def resource_maker(spec: str) -> list[str]:
     ]
 
 
-# Attributes that every object has already.
+# Attributes of the base classes.
 _OBJECT = ("annotations", "api_version", "cls", "kind", "labels", "metadata", "name", "namespace", "new", "ref")
 _RESOURCE = ("spec", "status", "with_metadata", "with_spec", "with_status")
 
 
 def write_module(module: Module) -> str:
-    """The source of a module: formatted, complete, and the same for the same input."""
+    """The formatted source of a module; deterministic."""
     reserved = RESERVED - {*module.classes.values()}
     return _Writer(module, name_classes(module, reserved)).source()
 
@@ -133,7 +130,7 @@ class _Writer:
         return f"{head}\n\n{listed}\n\n\n{body}\n" if body else f"{head}\n\n{listed}\n"
 
     def _imports(self) -> list[str]:
-        """The imports, in the order of a sorter: the standard library first."""
+        """The import lines in isort order: the standard library first."""
         sources = {**SOURCES, **self.module.sources}
         wanted: dict[str, set[str]] = {}
         for word in self.words:
@@ -159,12 +156,12 @@ class _Writer:
         self.done.add(name)
         shape = self.module.definitions.get(name)
         if shape is None:
-            return  # it has a home elsewhere
+            return  # it is imported from another module
         self._before(member.type for member in shape.members)
         self._class(self.module.classes[name], shape, self.names.places.get(name, ""))
 
     def _before(self, types: Iterator[Type]) -> None:
-        """Writes the classes that these types need, so that they stand above."""
+        """Writes the classes that these types need first."""
         for found in types:
             for target in named(found):
                 self._definition(target)
@@ -211,12 +208,12 @@ class _Writer:
         return lines
 
     def _aliased(self, owner: str, member: Member, aliases: list[str]) -> Member:
-        """The member, with a name for its values where they are too many for a line."""
+        """The member with a type alias for a Literal that does not fit on a line."""
 
         def rename(found: Type) -> Type:
             match found:
                 case Choice(values):
-                    return Word(self._alias(owner, member.wire, values, aliases))
+                    return TypeName(self._alias(owner, member.wire, values, aliases))
                 case ListOf(item):
                     return ListOf(rename(item))
                 case MapOf(value):
@@ -254,14 +251,14 @@ class _Writer:
         return text if self._is_defined(member.type) else quoted(text)
 
     def _is_defined(self, found: Type) -> bool:
-        """Whether all that a type needs stands above: a class that leads back to itself does not."""
+        """Whether all classes of a type are already written; false for recursive types."""
         classes = [self.module.classes[one] for one in named(found) if one in self.module.definitions]
         return all(one in self.exports for one in (*classes, *(self.names.shapes[one] for one in inlined(found))))
 
     def type(self, found: Type) -> str:
-        """The type as it is written."""
+        """The type as source."""
         match found:
-            case Word(name):
+            case TypeName(name):
                 self.words |= {name} & {*SOURCES, *self.module.sources}
                 return name
             case Choice(values):
@@ -293,15 +290,15 @@ class _Writer:
         self._add(kind.name, lines, [*body, *([""] if body and made else []), *made], aliases)
 
     def _maker(self, kind: Kind, taken: Sequence[str]) -> list[str]:
-        """The lines of `new`, unless that of Resource fits as it is: where a spec must be given, and nothing else."""
+        """The lines of `new`; empty if the inherited `Resource.new` fits."""
         if kind.spec is not None and kind.spec.fallback != "new":
             return []
         self.words |= {"Mapping", "ObjectMeta", "Self"}
         if kind.spec is not None:
-            return resource_maker(self.type(kind.spec.type))
+            return resource_new_method(self.type(kind.spec.type))
         names = member_names((member.wire for member in kind.members.members), taken)
         made = [(names[one.wire][0], self.type(one.type), one) for one in kind.members.members]
-        return maker(made, namespaced='scope="Cluster"' not in kind.keywords)
+        return new_method(made, namespaced='scope="Cluster"' not in kind.keywords)
 
     def _base(self, kind: Kind) -> str:
         if kind.spec is None:
@@ -327,10 +324,10 @@ def _import(module: str, names: set[str]) -> str:
     flat = f"from {module} import {', '.join(listed)}"
     if len(flat) <= layout.WIDTH:
         return flat
-    return "\n".join(layout.listed(f"from {module} import (", listed, ")", room=0))
+    return "\n".join(layout.listed(f"from {module} import (", listed, ")", width=0))
 
 
 def import_order(name: str) -> tuple[int, list[tuple[int, int, str]], str]:
-    """As a sorter of imports has it: as in `__all__`, but capitals count as small letters."""
+    """The isort key of an imported name: as `export_order`, but case-insensitive."""
     group, _ = export_order(name)
     return group, export_order(name.lower())[1], name

@@ -1,12 +1,8 @@
-"""Reads schemas into shapes: what a structural schema or an OpenAPI definition says, and where it cannot be said.
+"""Reads structural schemas and OpenAPI definitions into shapes, the intermediate form of generated classes.
 
-What a class cannot say is left loose, never refused: `oneOf`, `anyOf` and `not` only restrict what the types allow,
-and a schema without a type is `Any`. What is refused is a schema that is none, with the way to the place.
-
-What a schema says, as a small tree of values: between reading schemas and writing classes.
-
-A `Shape` becomes a class and a `Member` one of its attributes. Shapes are compared by what they hold, so two places of
-a schema that say the same share a class; descriptions do not count.
+A `Shape` becomes a class and a `Member` one of its attributes. Shapes are compared by content, without descriptions, so
+that equal parts of a schema share a class. What a class cannot express is read loosely: `oneOf`, `anyOf` and `not` are
+ignored, and a schema without a type is `Any`. Invalid schemas raise BadObject with their location.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,13 +21,13 @@ __all__ = [
     "MapOf",
     "Member",
     "Named",
-    "Place",
     "Reader",
     "Role",
     "Schema",
+    "SchemaLocation",
     "Shape",
     "Type",
-    "Word",
+    "TypeName",
     "as_list",
     "as_map",
     "inlined",
@@ -40,70 +36,69 @@ __all__ = [
 ]
 
 Role: TypeAlias = Literal["Model", "Spec", "Status"]
-"""The base of the class that a shape becomes."""
+"""The base class of a generated class."""
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A type that is there already, by the name it is written with: `str`, `datetime`, `Quantity`, `Any`."""
+class TypeName:
+    """An existing type by its name in source: `str`, `datetime`, `Quantity`, `Any`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some values."""
+    """A Literal of some values."""
 
     values: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of items that are all alike."""
+    """A list with items of one type."""
 
     item: "Type"
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A map from names of any kind to values that are all alike."""
+    """A map from strings to values of one type."""
 
     value: "Type"
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One type or another, such as a number or a text."""
+    """A union of types, such as a number or a string."""
 
     types: tuple["Type", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The class of a definition that other schemas refer to by its full name."""
+    """The class of a definition, by its full name."""
 
     definition: str
 
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """A class that stands where it is used and has no name of its own."""
+    """A class for an inline schema, without a name of its own."""
 
     shape: "Shape"
 
 
-Type: TypeAlias = Word | Choice | ListOf | MapOf | Either | Named | Inline
+Type: TypeAlias = TypeName | Choice | ListOf | MapOf | Either | Named | Inline
 
-ANYTHING: Final = Word("Any")
+ANYTHING: Final = TypeName("Any")
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An attribute: its name on the wire, its type, and when it may be missing.
+    """An attribute: its wire name, its type, and its default.
 
-    `fallback` is what stands in the class for a member that is missing: `None`, `()`, `{}`, or `new` for an empty
-    object of its own class; without one the member must be given. `notes` are declarations as they are written, such
-    as `ListMap("name")`.
+    `fallback` is the default as source: `None`, `()`, `{}`, or `new` for an empty object of its class; without one the
+    member is required. `notes` are `Annotated` markers as source, such as `ListMap("name")`.
     """
 
     wire: str
@@ -115,13 +110,13 @@ class Member:
 
     @property
     def required(self) -> bool:
-        """Whether an object without it is refused."""
+        """Whether the member must be given."""
         return self.fallback is None
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A class to be: its members, those that are required first, and its base."""
+    """A class to generate: its members, required ones first, and its base."""
 
     members: tuple[Member, ...]
     role: Role = "Model"
@@ -129,19 +124,19 @@ class Shape:
 
     @property
     def open(self) -> bool:
-        """Whether an empty object has this shape."""
+        """Whether no member is required."""
         return not any(member.required for member in self.members)
 
 
 def inlined(kind: Type) -> Iterator[Shape]:
-    """The shapes that a type holds, without going into them."""
+    """The inline shapes of a type, not recursive."""
     for one in _leaves(kind):
         if isinstance(one, Inline):
             yield one.shape
 
 
 def named(kind: Type) -> Iterator[str]:
-    """The definitions that a type refers to, without those of its shapes' members."""
+    """The definitions that a type refers to, without those of nested shapes."""
     for one in _leaves(kind):
         if isinstance(one, Named):
             yield one.definition
@@ -160,9 +155,9 @@ def _leaves(kind: Type) -> Iterator[Type]:
 
 Schema = Mapping[str, Any]
 
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 
-# What the API server and its generators write for a quantity, which is a text or a number.
+# The pattern that controller-gen writes for a quantity, which is a string or a number.
 _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
@@ -170,119 +165,119 @@ _QUANTITY: Final = (
 _TEXTS: Final = {"date-time": "datetime", "byte": "bytes"}
 _SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 _CONDITION: Final = frozenset({"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"})
-_NOTHING: Final = Word("None")
+_NOTHING: Final = TypeName("None")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a document a schema stands, for those who must mend it."""
+class SchemaLocation:
+    """The location of a schema in a document, for error messages."""
 
     document: str
     path: str = ""
     depth: int = 0
 
-    def member(self, name: str) -> "Place":
-        """The place of a member."""
+    def member(self, name: str) -> "SchemaLocation":
+        """The location of a member."""
         return replace(self, path=f"{self.path}.{name}" if self.path else name, depth=self.depth + 1)
 
-    def item(self) -> "Place":
-        """The place of the items of a list, or of the values of a map."""
+    def item(self) -> "SchemaLocation":
+        """The location of the items of a list, or of the values of a map."""
         return replace(self, path=f"{self.path}[]", depth=self.depth + 1)
 
-    def refusal(self, wrong: str) -> BadObject:
-        """The error that names document and place, and says what is wrong there."""
+    def error(self, wrong: str) -> BadObject:
+        """The error for a problem at this location."""
         where = f" at {self.path}" if self.path else ""
         return BadObject(f"{self.document}{where}: {wrong}", field=self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads schemas of one document; `refer` gives the type that a reference stands for.
+    """Reads the schemas of one document; `refer` resolves a reference to a type.
 
-    `is_open` says whether an empty object will do for a definition. Where `defaults_fill`, a server fills in a
-    schema's defaults, so a member that has one may be left out although it is required; the documents of built-in
-    kinds only tell Go's zero values.
+    `is_open` returns whether an empty object is valid for a definition. With `defaults_fill`, a server applies the
+    defaults of the schema, so that a required member with a default may be omitted; the defaults of built-in kinds are
+    only Go's zero values.
     """
 
-    refer: Callable[[str, Place], Type]
+    refer: Callable[[str, SchemaLocation], Type]
     is_open: Callable[[str], bool]
     defaults_fill: bool = True
 
-    def shape(self, schema: Any, place: Place, role: Role = "Model") -> Shape:
+    def shape(self, schema: Any, location: SchemaLocation, role: Role = "Model") -> Shape:
         """The shape of an object's schema."""
-        properties = _mapping(schema.get("properties") or {}, place, "`properties`")
+        properties = _mapping(schema.get("properties") or {}, location, "`properties`")
         if schema.get("x-kubernetes-embedded-resource"):
             properties = {**_EMBEDDED, **properties}
-        required = _texts(schema.get("required") or [], place, "`required`")
+        required = _texts(schema.get("required") or [], location, "`required`")
         members = [
-            self.member(name, one, place.member(str(name)), required=name in required)
+            self.member(name, one, location.member(str(name)), required=name in required)
             for name, one in sorted(properties.items(), key=lambda pair: str(pair[0]))
         ]
-        # A stable sort: those that must be given first, each part by name.
+        # A stable sort: required members first, each group by name.
         members.sort(key=lambda member: not member.required)
         return Shape(tuple(members), role, _description(schema))
 
-    def member(self, name: Any, schema: Any, place: Place, *, required: bool) -> Member:
-        """The member that a property becomes."""
+    def member(self, name: Any, schema: Any, location: SchemaLocation, *, required: bool) -> Member:
+        """The member of a property."""
         if not isinstance(name, str):
-            raise place.refusal(f"the name of a property must be a text, not {name!r}; put it in quotes")
-        found = self.type(schema, place)
+            raise location.error(f"the name of a property must be a string, not {name!r}; quote it")
+        found = self.type(schema, location)
         nullable = bool(schema.get("nullable")) and found != ANYTHING
         needed = required and not (self.defaults_fill and "default" in schema)
         fallback = None if needed else self._fallback(found, schema, nullable=nullable)
         return Member(name, found, nullable, fallback, tuple(_notes(found, schema)), _description(schema))
 
-    def type(self, schema: Any, place: Place) -> Type:
-        """The type that a schema allows."""
-        if place.depth > MOST_DEPTH:
-            raise place.refusal(f"schemas are nested more than {MOST_DEPTH} deep; use definitions and references")
-        mapping = _mapping(schema, place, "a schema")
+    def type(self, schema: Any, location: SchemaLocation) -> Type:
+        """The type of a schema."""
+        if location.depth > MAX_DEPTH:
+            raise location.error(f"schemas are nested more than {MAX_DEPTH} deep; use definitions and references")
+        mapping = _mapping(schema, location, "a schema")
         target = reference(mapping)
         if target is not None:
-            return self.refer(target, place)
+            return self.refer(target, location)
         if mapping.get("x-kubernetes-int-or-string") or mapping.get("format") == "int-or-string":
             is_quantity = mapping.get("pattern") == _QUANTITY
-            return Word("Quantity") if is_quantity else Either((Word("int"), Word("str")))
+            return TypeName("Quantity") if is_quantity else Either((TypeName("int"), TypeName("str")))
         match mapping.get("type"):
             case "object":
-                return self._object(mapping, place)
+                return self._object(mapping, location)
             case "array":
-                found = self._inner(mapping.get("items", {}), place.item())
+                found = self._inner(mapping.get("items", {}), location.item())
                 return ListOf(_with_keys(found, mapping) if isinstance(found, Inline) else found)
             case "string" | "integer" | "number" | "boolean" as kind:
                 return _scalar(kind, mapping)
             case None | "":
-                return self._untyped(mapping, place)
+                return self._untyped(mapping, location)
             case other:
                 known = "object, array, string, integer, number, boolean"
-                raise place.refusal(f"`type` is {other!r}; write one of {known}, or leave it out for anything")
+                raise location.error(f"`type` is {other!r}; write one of {known}, or leave it out for anything")
 
-    def _object(self, schema: Schema, place: Place) -> Type:
+    def _object(self, schema: Schema, location: SchemaLocation) -> Type:
         if schema.get("properties"):
-            shape = self.shape(schema, place)
-            return Word("Condition") if _is_condition(shape) else Inline(shape)
+            shape = self.shape(schema, location)
+            return TypeName("Condition") if _is_condition(shape) else Inline(shape)
         values = schema.get("additionalProperties")
         if isinstance(values, Mapping) and values:
-            return MapOf(self._inner(values, place.item()))
+            return MapOf(self._inner(values, location.item()))
         return MapOf(ANYTHING)
 
-    def _inner(self, schema: Any, place: Place) -> Type:
-        """The type of items or values, which may be null by themselves."""
-        found = self.type(schema, place)
+    def _inner(self, schema: Any, location: SchemaLocation) -> Type:
+        """The type of items or values, which may be nullable."""
+        found = self.type(schema, location)
         return Either((found, _NOTHING)) if schema.get("nullable") and found != ANYTHING else found
 
-    def _untyped(self, schema: Schema, place: Place) -> Type:
+    def _untyped(self, schema: Schema, location: SchemaLocation) -> Type:
         if schema.get("properties"):
-            return self._object(schema, place)
+            return self._object(schema, location)
         for word in ("oneOf", "anyOf"):
             found = [_SCALARS.get(str(as_map(part).get("type"))) for part in as_list(schema.get(word))]
             names = list(dict.fromkeys(name for name in found if name))
             if names and None not in found and not {"int", "float"} <= set(names):
-                return Either(tuple(map(Word, names))) if len(names) > 1 else Word(names[0])
+                return Either(tuple(map(TypeName, names))) if len(names) > 1 else TypeName(names[0])
         return ANYTHING
 
     def _fallback(self, found: Type, schema: Schema, *, nullable: bool) -> str:
-        """What stands for a member that is missing. An empty list is none at all, unless a server fills another in."""
+        """The default of an optional member; an empty list or map means absence, unless the schema has a default."""
         default = schema.get("default")
         if nullable:
             return "None"
@@ -295,7 +290,7 @@ class Reader:
                 return "new"
             case Named(definition) if default == {} and self.is_open(definition):
                 return "new"
-            case Word("ObjectMeta") if default == {}:
+            case TypeName("ObjectMeta") if default == {}:
                 return "new"
             case _:
                 return "None"
@@ -318,16 +313,16 @@ def reference(schema: Schema) -> str | None:
 def _scalar(kind: str, schema: Schema) -> Type:
     text = str(schema.get("format")) if kind == "string" else ""
     if text in _TEXTS:
-        return Word(_TEXTS[text])
+        return TypeName(_TEXTS[text])
     values = [one for one in as_list(schema.get("enum")) if one is not None]
     fits = {"string": str, "integer": int}.get(kind)
     if fits is None or not values or not all(isinstance(one, fits) and not isinstance(one, bool) for one in values):
-        return Word(_SCALARS[kind])
+        return TypeName(_SCALARS[kind])
     return Choice(tuple(dict.fromkeys(values)))
 
 
 def _with_keys(found: Inline, schema: Schema) -> Inline:
-    """The items of a list that tells them apart by members; a key that may be missing has its default in the class."""
+    """The items of a list map; optional keys get the default of the schema in the class."""
     keys = as_list(schema.get("x-kubernetes-list-map-keys"))
     properties = as_map(as_map(schema.get("items")).get("properties"))
     members = [
@@ -341,9 +336,9 @@ def _with_default(member: Member, default: Any) -> Member:
     match member.type:
         case Choice(values):
             fits = default in values
-        case Word("str"):
+        case TypeName("str"):
             fits = isinstance(default, str)
-        case Word("int"):
+        case TypeName("int"):
             fits = isinstance(default, int) and not isinstance(default, bool)
         case _:
             fits = False
@@ -353,13 +348,13 @@ def _with_default(member: Member, default: Any) -> Member:
 
 
 def _notes(found: Type, schema: Schema) -> Iterator[str]:
-    """The declarations of a member that its type does not say. A list is replaced whole unless it says otherwise."""
+    """The `Annotated` markers of a member; lists are atomic unless marked."""
     keys = as_list(schema.get("x-kubernetes-list-map-keys"))
     if isinstance(found, ListOf) and schema.get("x-kubernetes-list-type") == "map" and keys:
         yield f"ListMap({', '.join(quoted(str(key)) for key in keys)})"
     if isinstance(found, ListOf) and schema.get("x-kubernetes-list-type") == "set":
         yield "ListSet()"
-    if isinstance(found, MapOf | Inline | Named | Word) and schema.get("x-kubernetes-map-type") == "atomic":
+    if isinstance(found, MapOf | Inline | Named | TypeName) and schema.get("x-kubernetes-map-type") == "atomic":
         yield "Atomic()"
     if schema.get("x-kubernetes-embedded-resource"):
         yield "Embedded()"
@@ -368,12 +363,12 @@ def _notes(found: Type, schema: Schema) -> Iterator[str]:
 
 
 def _is_condition(shape: Shape) -> bool:
-    """Whether this is the condition that everybody writes, which has a class of its own."""
+    """Whether this is the standard condition, which has its own class."""
     members = {member.wire: member.type for member in shape.members}
     if not {"type", "status"} <= members.keys() <= _CONDITION or "lastTransitionTime" not in members:
         return False
-    told = members["status"] == Choice(("True", "False", "Unknown"))
-    return told and members["lastTransitionTime"] == Word("datetime") and members["type"] == Word("str")
+    has_status = members["status"] == Choice(("True", "False", "Unknown"))
+    return has_status and members["lastTransitionTime"] == TypeName("datetime") and members["type"] == TypeName("str")
 
 
 def _description(schema: Schema) -> str:
@@ -382,26 +377,26 @@ def _description(schema: Schema) -> str:
 
 
 def as_map(value: object) -> Schema:
-    """The members of a map that have texts for names; of what is no map, none."""
+    """The members of a map with string keys; empty if the value is not a map."""
     found: Mapping[object, Any] = cast("Mapping[object, Any]", value) if isinstance(value, Mapping) else {}
     return {name: one for name, one in found.items() if isinstance(name, str)}
 
 
 def as_list(value: object) -> list[Any]:
-    """The value if it is a list, else an empty one."""
-    # mypy calls redundant the cast that pyright would want.
+    """The value if it is a list, else an empty list."""
+    # A cast would satisfy pyright, but mypy reports it as redundant.
     found: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
     return found
 
 
-def _mapping(value: Any, place: Place, what: str) -> Schema:
+def _mapping(value: Any, location: SchemaLocation, what: str) -> Schema:
     if not isinstance(value, Mapping):
-        raise place.refusal(f"{what} must be a map, not {value!r:.60}")
+        raise location.error(f"{what} must be a map, not {value!r:.60}")
     return cast("Schema", value)
 
 
-def _texts(value: Any, place: Place, what: str) -> Sequence[str]:
+def _texts(value: Any, location: SchemaLocation, what: str) -> Sequence[str]:
     found = as_list(value)
     if not isinstance(value, list) or not all(isinstance(one, str) for one in found):
-        raise place.refusal(f"{what} must be a list of texts, not {value!r:.60}")
+        raise location.error(f"{what} must be a list of strings, not {value!r:.60}")
     return found

@@ -1,9 +1,4 @@
-"""Lays generated code out as `ruff format` would, so that formatting it changes nothing.
-
-Only what generated modules hold is known: classes, attributes with annotations, calls, lists, imports.
-
-Words for generated code: names of classes and attributes that Python takes, texts in quotes, docstrings.
-"""
+"""Formats generated source as `ruff format` does: names, string literals, docstrings, calls, lists and attributes."""
 
 import keyword
 import re
@@ -34,28 +29,28 @@ STEP: Final = "    "
 
 
 def bracketed(
-    head: str, parts: Sequence[str], tail: str, indent: str = "", *, room: int = WIDTH, after: int = 0
+    head: str, parts: Sequence[str], tail: str, indent: str = "", *, width: int = WIDTH, after: int = 0
 ) -> list[str]:
-    """A call or a subscript: on one line, else its parts on one line of their own, else a line for each.
+    """A call or subscript: on one line, else its parts on one indented line, else one line for each part.
 
-    A part may be a `columns=[...]` that takes several lines; then every part has its own. `room` is how long a line
-    may be, and `after` how much of it somebody else needs behind the last character.
+    A part may have several lines (`columns=[...]`); then every part gets its own. `width` is the maximum line length,
+    and `after` the number of characters that follow on the last line.
     """
     flat = f"{indent}{head}{', '.join(parts)}{tail}"
-    if len(flat) <= room - after and "\n" not in flat:
+    if len(flat) <= width - after and "\n" not in flat:
         return [flat]
     deeper = indent + STEP
     inner = f"{deeper}{', '.join(parts)}"
-    if len(inner) <= room and "\n" not in inner:
+    if len(inner) <= width and "\n" not in inner:
         return [f"{indent}{head}", inner, f"{indent}{tail}"]
     lines = [f"{deeper}{line}" for part in parts for line in f"{part},".split("\n")]
     return [f"{indent}{head}", *lines, f"{indent}{tail}"]
 
 
-def listed(head: str, parts: Sequence[str], tail: str, indent: str = "", *, room: int = WIDTH) -> list[str]:
+def listed(head: str, parts: Sequence[str], tail: str, indent: str = "", *, width: int = WIDTH) -> list[str]:
     """A list or an import: on one line, else a line for each part."""
     flat = f"{indent}{head}{', '.join(parts)}{tail}"
-    if len(flat) <= room and "\n" not in flat:
+    if len(flat) <= width and "\n" not in flat:
         return [flat]
     bare = tail.removeprefix(" ")
     lines = [f"{indent}{STEP}{line}" for part in parts for line in f"{part},".split("\n")]
@@ -63,7 +58,7 @@ def listed(head: str, parts: Sequence[str], tail: str, indent: str = "", *, room
 
 
 def attribute(name: str, annotation: str, default: str | None, indent: str = STEP) -> list[str]:
-    """`name: annotation = default`, over several lines where one is too short."""
+    """`name: annotation = default`, wrapped if it does not fit on a line."""
     end = f" = {default}" if default is not None else ""
     flat = f"{indent}{name}: {annotation}{end}"
     if len(flat) <= WIDTH:
@@ -87,7 +82,7 @@ def attribute(name: str, annotation: str, default: str | None, indent: str = STE
 
 
 def split_parts(text: str) -> list[str]:
-    """The parts between the commas that are in no brackets and no quotes."""
+    """Splits at commas outside of brackets and quotes."""
     parts = [""]
     depth, quote, before = 0, "", ""
     for one in text:
@@ -105,30 +100,30 @@ def split_parts(text: str) -> list[str]:
 
 
 def _splits(annotation: str) -> bool:
-    """Whether a formatter finds a place inside the annotation to go on in the next line."""
+    """Whether a formatter can wrap inside the annotation."""
     return "[" in annotation or " | " in annotation
 
 
 def _outside(annotation: str) -> str:
-    """The annotation without what is in its brackets."""
-    kept, depth = "", 0
+    """The annotation without the content of its brackets."""
+    outer, depth = "", 0
     for one in annotation:
         depth += one == "["
-        kept += one if not depth else ""
+        outer += one if not depth else ""
         depth -= one == "]"
-    return kept
+    return outer
 
 
 LONGEST_CLASS: Final = 64
 
-# Attributes of these names would stand before what later lines of the same class mean by them.
+# Attributes with these names would shadow the names that later lines of the class use.
 _TAKEN: Final = frozenset(
     {"any", "bool", "bytes", "classmethod", "datetime", "dict", "field", "float", "int", "property", "str", "tuple"}
 )
 
 
 def member_names(wires: Iterable[str], taken: Collection[str] = ()) -> dict[str, tuple[str, bool]]:
-    """For each name on the wire: the attribute, and whether it must be told its wire name."""
+    """For each wire name: the attribute name, and whether it needs an explicit wire name."""
     used = set(taken) | _TAKEN
     found: dict[str, tuple[str, bool]] = {}
     for wire in wires:
@@ -146,7 +141,7 @@ def _variants(name: str) -> Iterator[str]:
 
 
 def class_name(words: Iterable[str]) -> str:
-    """The name in CamelCase that these words amount to; `Class` where nothing is left of them."""
+    """The CamelCase name of these words; `Class` if no letters are left."""
     parts = [part for word in words for part in re.split(r"[^A-Za-z0-9]+", word) if part]
     name = "".join(part[:1].upper() + part[1:] for part in parts)
     if not name or name[0].isdigit():
@@ -155,9 +150,9 @@ def class_name(words: Iterable[str]) -> str:
 
 
 def short_name(words: tuple[str, ...], used: Collection[str]) -> str:
-    """A class name that is free: all words if that is not too long, else the first and as many of the last as fit.
+    """An unused class name: all words if that is short enough, else the first and as many of the last as fit.
 
-    Where all of those are taken, it ends in a number.
+    If all of those are taken, a number is appended.
     """
     first, rest = words[:1], words[1:]
     names = [class_name((*first, *rest[-count:])) for count in range(1, len(rest) + 1)] or [class_name(words)]
@@ -174,7 +169,7 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """The text as Python source, in the quotes that a formatter would choose."""
+    """The text as a Python string literal, with the quotes that ruff chooses."""
     inner = "".join(_escaped(one) for one in text)
     if text.count('"') > text.count("'"):
         return "'" + inner.replace("'", "\\'") + "'"
@@ -186,15 +181,15 @@ def _escaped(one: str) -> str:
 
 
 def docstring(text: str, indent: str, width: int) -> list[str]:
-    """The lines of a docstring: a text's paragraphs, wrapped. Nothing in it can end the docstring or escape it."""
+    """The lines of a docstring with wrapped paragraphs; quotes and backslashes are escaped."""
     plain = "".join(one for one in text if one.isprintable() or one in "\n\t").replace("\\", "\\\\")
     plain = plain.replace('"""', "'''")
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", plain) if part.strip()]
     lines: list[str] = []
     for number, paragraph in enumerate(paragraphs):
-        # The first line has the quotes before it, and perhaps behind.
-        room = width - len(indent) - (6 if number == 0 else 0)
-        lines += [*([""] if lines else []), *textwrap.wrap(paragraph, room, break_on_hyphens=False)]
+        # The first line also holds the quotes.
+        available = width - len(indent) - (6 if number == 0 else 0)
+        lines += [*([""] if lines else []), *textwrap.wrap(paragraph, available, break_on_hyphens=False)]
     if not lines:
         return []
     if len(lines) == 1:
@@ -204,7 +199,7 @@ def docstring(text: str, indent: str, width: int) -> list[str]:
 
 
 def export_order(name: str) -> tuple[int, list[tuple[int, int, str]]]:
-    """The key by which `__all__` is sorted: CONSTANTS, Classes, the rest, numbers counted as numbers."""
+    """The sort key of `__all__`: CONSTANTS, Classes, the rest; numbers compare as numbers."""
     group = 0 if len(name) > 1 and name.isupper() else 1 if name[:1].isupper() else 2
     parts = [part for part in re.split(r"(\d+)", name) if part]
     return group, [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]

@@ -1,12 +1,15 @@
-"""A cluster: a client, the informers that were declared, and reads that use both.
+"""`Cluster`: a client, the informers that were declared, and reads that use both.
 
 ```python
 async with Cluster(client) as cluster:
     websites = cluster.declare(Website, indexes=[uses])
     site = await cluster.get(Website, "blog")
     await cluster.client.update(site.with_spec(replicas=2))
-    site = await cluster.get(Website, "blog")  # has two replicas: own writes are waited for
+    site = await cluster.get(Website, "blog")  # has two replicas: a cached read waits for this client's writes
 ```
+
+`cluster_sources` and `peek_cached` are internal: other packages of the runtime use them to read the cache without
+waiting. They are not exported by the package.
 """
 
 import asyncio
@@ -16,12 +19,13 @@ from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, 
 
 from levelset.aio import timing
 from levelset.client.client import Client, kind_and_name
+from levelset.client.internals import observe_writes
 from levelset.client.lists import Transform
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.request_body import Write
 from levelset.client.requests import Fields, Labels
 from levelset.errors import ConfigError, NotFound, NotReady
-from levelset.objects.cached_object import Kept
+from levelset.objects.cached_object import CachedObject
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
@@ -30,33 +34,33 @@ from levelset.runtime.cache.informer import Handle, Informer, Stats
 from levelset.runtime.cache.keys import key_for
 from levelset.runtime.cache.list_query import Lookup, make_query
 from levelset.runtime.cache.reader import CacheSource, Read, Reader
-from levelset.runtime.cache.scope import Scope, choose, refuse
+from levelset.runtime.cache.scope import Scope, choose_source, not_cached
 from levelset.runtime.cache.shared_informers import Informers
 from levelset.runtime.cache.store import Snapshot
 
-__all__ = ["Cluster", "GetOptions", "ListOptions", "Undeclared"]
+__all__ = ["Cluster", "GetOptions", "ListOptions", "Undeclared", "cluster_sources", "peek_cached"]
 
 K = TypeVar("K")
 
 Undeclared = Literal["live", "refuse", "watch"]
-"""What a read of a kind that nobody declared does: asks the server, raises NotCached, or declares it."""
+"""How an undeclared kind is read: from the API server, not at all (NotCached), or by declaring it."""
 
 _WITHIN: Final = 5.0
-_READS_AT_ONCE: Final = 64
-_MOST_REMEMBERED: Final = 10_000
+_READS_PER_YIELD: Final = 64
+_MAX_ONLY_SOURCES: Final = 10_000
 _UNDECLARED: Final = get_args(Undeclared)
 _READS: Final = get_args(Read)
 
 
 class GetOptions(TypedDict, total=False):
-    """How to read one object: from where, and how long to wait before the server is asked."""
+    """How to read one object: from where, and how many seconds to wait for the cache."""
 
     read: Read
     within: float | None
 
 
 class ListOptions(GetOptions, total=False):
-    """Which objects to read; `index` is an index with the value to look for, or several of them."""
+    """Which objects to read; `index` is one pair of an index and a value, or several of them."""
 
     namespace: str | None
     labels: Labels | None
@@ -66,13 +70,15 @@ class ListOptions(GetOptions, total=False):
 
 
 class Cluster:
-    """What belongs to one API server: its client, and a cache of the kinds that were declared.
+    """One API server: its client, and a cache of the declared kinds.
 
-    Reads come from the cache and never show less than what this client has written itself; see
-    `levelset.runtime.cache.reader` for the other ways to read. Writes go to the server, through `client`. A kind that
-    was not declared is `undeclared`: reading it raises NotCached unless the cluster may read it live or declare
-    it. Kinds in `live` are always read from the server. `within` is how many seconds a read waits for the cache before
-    it asks the server.
+    Reads come from the cache and are never older than this client's own writes; see `levelset.runtime.cache.reader`
+    for the other read modes. Writes go to the API server, through `client`.
+
+    - `undeclared`: what a read of an undeclared kind does: "refuse" raises NotCached (the default), "live" reads from
+      the API server, "watch" declares the kind.
+    - `live`: kinds that are always read from the API server.
+    - `within`: how many seconds a read waits for the cache before it reads from the API server (default 5).
     """
 
     def __init__(
@@ -90,11 +96,11 @@ class Cluster:
         self._informers = Informers(client)
         self._sources: dict[Informer, CacheSource] = {}
         self.declarations = 0
-        """How many watches were declared so far: as long as it stays the same, nothing has come to `sources`."""
+        """How many watches were declared so far: while it is unchanged, `cluster_sources` has no new entry."""
         self._own: list[Handle[Any]] = []
-        # The sources that writes to a kind concern, with the number of declarations when that was found.
-        self._hearers: dict[GroupVersionKind, tuple[int, Sequence[CacheSource]]] = {}
-        # The only source of a kind, with the number of declarations when it was that.
+        # The sources that cache a written kind, with the value of `declarations` at which that was computed.
+        self._write_sources: dict[GroupVersionKind, tuple[int, Sequence[CacheSource]]] = {}
+        # The only source of a kind, with the value of `declarations` at which it was the only one.
         self._only: dict[tuple[GroupVersionKind, str | None, bool], tuple[int, CacheSource]] = {}
         self._within = within
         self._reader = Reader(client, self._find, self._find_one, within=within)
@@ -104,9 +110,9 @@ class Cluster:
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
-            raise NotReady(f"this cluster is {self._state} already; make another one")
+            raise NotReady(f"this cluster is {self._state} already; create another one")
         self._state = "open"
-        self._detach = self.client.observe_writes(self._note)
+        self._detach = observe_writes(self.client, self._record_write)
         return self
 
     async def __aexit__(
@@ -115,13 +121,13 @@ class Cluster:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stops all informers; the client stays open, as it was there before."""
+        """Stops all informers; the client stays open, because the caller owns it."""
         self._state = "closed"
         self._detach()
         for source in self._sources.values():
             source.close()
         self._sources.clear()
-        self._hearers.clear()
+        self._write_sources.clear()
         self._only.clear()
         await self._informers.aclose()
 
@@ -137,10 +143,10 @@ class Cluster:
         indexes: Iterable[Index[Any]] = (),
         page_size: int = 500,
     ) -> Handle[K]:
-        """Keeps these objects in the cache from now on, until the handle is closed (`async with`, or with the cluster).
+        """Caches these objects until the handle is closed (by `async with`, or with the cluster).
 
-        Who declares the same twice shares one watch; the last handle to be closed ends it. Without `managed_fields`
-        these are not kept, and `transform` may take away more before anything is kept.
+        Equal declarations share one watch; closing the last handle ends it. Managed fields are dropped unless
+        `managed_fields` is set, and `transform` may remove more fields before an object is cached.
         """
         self._check_open()
         handle = self._informers.open(
@@ -154,28 +160,20 @@ class Cluster:
             page_size=page_size,
         )
         if handle.informer not in self._sources:
-            self._sources[handle.informer] = CacheSource(handle.informer, patience=self._within)
+            self._sources[handle.informer] = CacheSource(handle.informer, stuck_after=self._within)
             self.declarations += 1
         return handle
 
     @property
     def declared(self) -> tuple[Scope, ...]:
-        """What the cache holds, one entry for each watch."""
-        return tuple(source.scope for source in self.sources)
-
-    @property
-    def sources(self) -> Sequence[CacheSource]:
-        """The informers as reads see them; those that were closed are forgotten here."""
-        closed = [informer for informer, source in self._sources.items() if source.is_closed]
-        for informer in closed:
-            self._sources.pop(informer).close()
-        return tuple(self._sources.values())
+        """The scopes that the cache holds, one for each watch."""
+        return tuple(source.scope for source in cluster_sources(self))
 
     async def wait_ready(self, within: float | None = None) -> None:
-        """Returns once all that is declared now is filled; NotReady names what is not, with the cause of the first."""
+        """Returns once every declared scope has synced; NotReady names those that have not, with the first cause."""
         self._check_open()
         until = timing.deadline(within)
-        waits = [source.wait_ready(timing.remaining(until)) for source in self.sources]
+        waits = [source.wait_ready(timing.remaining(until)) for source in cluster_sources(self)]
         outcomes = await asyncio.gather(*waits, return_exceptions=True)
         failed = [one for one in outcomes if isinstance(one, NotReady)]
         for one in outcomes:
@@ -203,8 +201,8 @@ class Cluster:
     ) -> Any:
         """The object; NotFound if there is none.
 
-        It is frozen and shared with all other readers. Raises NotCached if nobody declared its kind (or its
-        namespace), and NotReady, with the cause, if the cache has not been filled in time.
+        It is frozen and shared with all other readers. Raises NotCached if its kind (or namespace) is not declared, and
+        NotReady, with the cause, if the cache has not synced in time.
         """
         found = await self._read(what, name, namespace, **options)
         if found is None:
@@ -231,15 +229,6 @@ class Cluster:
         """The object, or None if there is none; otherwise as `get`."""
         return await self._read(what, name, namespace, **options)
 
-    def peek(self, source: CacheSource, name: str, namespace: str | None) -> Kept | None:
-        """What `find` would read of an object that a source holds; None if it would have to wait, or to ask."""
-        key = key_for(name, namespace)
-        is_turn_of_others = (self._reads + 1) % _READS_AT_ONCE == 0
-        if is_turn_of_others or source.is_closed or source.scope.gvk in self._live or not source.is_settled_for(key):
-            return None
-        self._reads += 1
-        return source.kept(key)
-
     @overload
     async def list(self, kind: type[K], /, **options: Unpack[ListOptions]) -> Snapshot[K]: ...
     @overload
@@ -247,10 +236,10 @@ class Cluster:
     @overload
     async def list(self, kind: OnlyMetadata, /, **options: Unpack[ListOptions]) -> Snapshot[PartialObjectMetadata]: ...
     async def list(self, kind: Any, /, **options: Unpack[ListOptions]) -> Snapshot[Any]:
-        """The objects that are asked for, by namespace and name; of all namespaces unless one is named.
+        """The selected objects, sorted by namespace and name; of all namespaces unless `namespace` is given.
 
-        They are frozen and shared, and decoded when they are looked at. Raises as `get` does; ConfigError if an index
-        was not declared, and BadSelector for fields that only the server can tell.
+        They are frozen and shared, and decoded when they are accessed. Raises as `get` does; ConfigError if an index
+        was not declared, and BadSelector for fields that only the API server can evaluate.
         """
         return await self._list(kind, **options)
 
@@ -267,13 +256,13 @@ class Cluster:
         return found[0] if found else None
 
     def stats(self) -> Sequence[Stats]:
-        """How each informer is doing, in numbers."""
+        """The statistics of each informer."""
         return self._informers.stats()
 
-    def remembered(self) -> Iterator[tuple[Kept, Any]]:
-        """The decoded objects that readers share, each with what it was decoded from; for `testing.mutation`."""
-        for source in self.sources:
-            yield from source.remembered()
+    def decoded_objects(self) -> Iterator[tuple[CachedObject, Any]]:
+        """The decoded objects that readers share, each with the cached object behind it; for the mutation guard."""
+        for source in cluster_sources(self):
+            yield from source.decoded_objects()
 
     async def _read(
         self,
@@ -306,25 +295,25 @@ class Cluster:
         return await self._reader.read_many(kind, make_query(view, **options), read=read, within=within)
 
     def _begin(self, read: Read) -> bool:
-        """Checks how a read is meant; whether it is time to let others run.
+        """Checks the read mode and counts the read; returns whether the caller must yield to other tasks first.
 
-        A read from memory waits for nothing: who looks again and again until something changes would keep out the very
-        watch that brings the change.
+        A read from memory never suspends: a caller that polls in a loop until something changes would starve the watch
+        that delivers the change.
         """
         _check_choice("read", read, _READS)
         self._reads += 1
-        return self._reads % _READS_AT_ONCE == 0
+        return self._reads % _READS_PER_YIELD == 0
 
     def _find_one(self, kind: Kind[Any], view: View[Any], namespace: str | None) -> CacheSource | None:
-        """What answers reads of single objects of a kind in a namespace."""
+        """The source for reads of single objects of a kind in a namespace; None to read from the API server."""
         key = (view.gvk, namespace, view.is_metadata)
         declarations, only = self._only.get(key, (0, None))
         if only is not None and declarations == self.declarations and not only.is_closed and self._state == "open":
             return only
         found = self._find(kind, Scope(view.gvk, namespace, is_metadata=view.is_metadata), by_name=True)
-        # Where there is no choice there will be none until somebody declares another one, or this one is closed.
+        # The only source of a kind stays the choice until another one is declared or this one is closed.
         if found is not None and len(self._sources_of(view.gvk)) == 1:
-            if len(self._only) >= _MOST_REMEMBERED:
+            if len(self._only) >= _MAX_ONLY_SOURCES:
                 self._only.clear()
             self._only[key] = self.declarations, found
         return found
@@ -332,34 +321,34 @@ class Cluster:
     def _sources_of(self, gvk: GroupVersionKind) -> Sequence[CacheSource]:
         return [source for source in self._sources.values() if source.scope.gvk == gvk]
 
-    def _find(self, kind: Kind[Any], asked: Scope, *, by_name: bool) -> CacheSource | None:
-        if asked.gvk in self._live:
+    def _find(self, kind: Kind[Any], wanted: Scope, *, by_name: bool) -> CacheSource | None:
+        if wanted.gvk in self._live:
             return None
         self._check_open()
-        found = choose(asked, self.sources, by_name=by_name)
+        found = choose_source(wanted, cluster_sources(self), by_name=by_name)
         if found is not None or self._undeclared == "live":
             return found
         if self._undeclared == "refuse":
-            raise refuse(asked, self.declared)
+            raise not_cached(wanted, self.declared)
         self._own.append(self.declare(kind))
-        return self._find(kind, asked, by_name=by_name)
+        return self._find(kind, wanted, by_name=by_name)
 
-    def _note(self, write: Write) -> None:
-        declarations, hearers = self._hearers.get(write.gvk, (0, ()))
+    def _record_write(self, write: Write) -> None:
+        declarations, sources = self._write_sources.get(write.gvk, (0, ()))
         if declarations != self.declarations:
-            # One that was closed since has nobody to tell; one that comes is declared.
-            hearers = tuple(source for source in self._sources.values() if source.concerns(write.gvk))
-            self._hearers[write.gvk] = self.declarations, hearers
-        for source in hearers:
-            source.enter(write)
+            # A source that was closed since is harmless here, and a new one changes `declarations`.
+            sources = tuple(source for source in self._sources.values() if source.concerns(write.gvk))
+            self._write_sources[write.gvk] = self.declarations, sources
+        for source in sources:
+            source.record(write)
 
     def _check_open(self) -> None:
         if self._state != "open":
-            how = "has not been started: use it in `async with`" if self._state == "new" else "is closed"
+            how = "is not open yet: use it in `async with`" if self._state == "new" else "is closed"
             raise NotReady(f"this cluster {how}")
 
     async def _place(self, kind: Kind[Any], namespace: str | None) -> str | None:
-        """Where an object is looked for: nowhere in particular if its kind knows no namespaces."""
+        """The namespace to read an object from; None if its kind is cluster-scoped."""
         definition = view_of(kind).definition
         served = await self.client.resource(kind) if definition is None else definition
         return (namespace or self.client.namespace) if served.namespaced else None
@@ -371,10 +360,31 @@ class Cluster:
         return error
 
 
+def cluster_sources(cluster: Cluster) -> Sequence[CacheSource]:
+    """The open informers of a cluster as read sources; also drops those that were closed. Internal."""
+    sources = cluster._sources  # pyright: ignore[reportPrivateUsage]
+    closed = [informer for informer, source in sources.items() if source.is_closed]
+    for informer in closed:
+        sources.pop(informer).close()
+    return tuple(sources.values())
+
+
+def peek_cached(cluster: Cluster, source: CacheSource, name: str, namespace: str | None) -> CachedObject | None:
+    """What `Cluster.find` would read from a source; None if that would wait or read from the API server. Internal."""
+    key = key_for(name, namespace)
+    reads = cluster._reads + 1  # pyright: ignore[reportPrivateUsage]
+    must_yield = reads % _READS_PER_YIELD == 0
+    is_live = source.scope.gvk in cluster._live  # pyright: ignore[reportPrivateUsage]
+    if must_yield or source.is_closed or is_live or not source.is_settled_for(key):
+        return None
+    cluster._reads = reads  # pyright: ignore[reportPrivateUsage]
+    return source.cached(key)
+
+
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    # A slip must not choose for somebody: one way reads the server, another opens a watch of everything.
+    # Checked at run time too: a typo must neither read from the API server nor open a watch of a whole kind.
     if value not in choices:
-        raise ConfigError(f"{name}={value!r} is no choice; there is: {', '.join(choices)}")
+        raise ConfigError(f"{name}={value!r} is not a valid choice; choose one of: {', '.join(choices)}")
 
 
 def _kind(what: Any) -> Any:

@@ -1,4 +1,8 @@
-"""Decoded objects that are read again and again, so that all readers share one frozen object."""
+"""A bounded cache of decoded objects, so that all readers of a class share one frozen object.
+
+The decoded object is stored on the `CachedObject` itself; this file decides which of them stay there. The policy is
+that of a segmented LRU: a short queue of objects that were read once, and a larger LRU of those that were read again.
+"""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -9,262 +13,265 @@ from msgspec import Struct
 from levelset.client.object_types import View
 from levelset.errors import BadObject
 from levelset.objects import codec
-from levelset.objects.cached_object import Kept, set_made
+from levelset.objects.cached_object import CachedObject, set_decoded
 from levelset.objects.resource import ORIGIN, Object
 from levelset.runtime.cache.keys import key_of
 
-__all__ = ["Memo"]
+__all__ = ["DecodedObjects"]
 
 K = TypeVar("K")
 
-_FEW: Final = 8
-"""So many objects are remembered that were read only once, as long as nobody misses the others."""
-_MORE: Final = 64
-"""So many if somebody does."""
+_MIN_READ_ONCE: Final = 8
+"""How many objects that were read only once are retained, as long as evicted ones are not read again."""
+_MAX_READ_ONCE: Final = 64
+"""How many at most when evicted objects are read again."""
 
 
-class _Again(Struct, eq=False, gc=False):
+class _Reread(Struct, eq=False, gc=False):
     """An object that was read more than once."""
 
-    made: Any
+    obj: Any
     is_read: bool = False
-    """Whether it was read since it was last its turn to go."""
+    """Whether it was read since it was last considered for eviction (the reference bit of a clock algorithm)."""
 
 
-class _Forgotten(Struct, frozen=True, eq=False, gc=False):
-    """Stands for an object that was read and forgotten, and tells by whom and about when."""
+class _Evicted(Struct, frozen=True, eq=False, gc=False):
+    """Marks an object whose decoded form was evicted; the instance identifies the cache and the generation."""
 
     class_: type[Any]
 
 
-class _Several(tuple[Any, ...]):
-    """What each of several classes has of an object."""
+class _PerClass(tuple[Any, ...]):
+    """The states of an object that is read with several classes, one for each class."""
 
     __slots__ = ()
 
 
-class Memo(Generic[K]):
-    """Reads kept objects, and remembers at most `limit` of what it read.
+class DecodedObjects(Generic[K]):
+    """Decodes cached objects and retains at most `limit` of the results.
 
-    In a storm of changes each version of an object is read once and never again, and to hold on to a thousand of them
-    drives everything else out of the processor's caches. So of those that were read once only the last few are
-    remembered, and some more when one is read again that was just dropped, as by a second controller of the same kind.
-    What is read again without having changed stays as long as it is among the last of its like.
+    In a burst of changes each version of an object is read once and never again, and retaining a thousand of them would
+    evict everything else from the processor's caches. So only the last few objects that were read once are retained,
+    and up to `_MAX_READ_ONCE` when an object is read again soon after its eviction, as by a second controller of the
+    same kind. An unchanged object that is read again moves to an LRU of such objects.
 
-    What was decoded is found at the kept object itself, in `made`: None if it was never read, else what a class has of
-    it (see `_state`), or `_Several` of that where several classes read it. The memo that fills it in has the object in
-    line or among those read often, and clears it when it goes from there; so another memo of the same class, for
-    another table that has the same kept object, shares it for so long, and decodes it anew after that.
+    The result is stored in `CachedObject.decoded`: None if it was never read, else the state for this class (see
+    `_state`), or a `_PerClass` of states if several classes read it. The instance that stores it also lists the object
+    in `_read_once` or `_reread` and clears it on eviction. Another instance of the same class, for another table with
+    the same cached object, shares the result for as long as it is stored and decodes the object again after that.
 
-    Nothing but an `Object` is ever remembered: the tree of an `Unstructured` is the caller's to change, so every caller
-    gets one of his own.
+    Only an `Object` is ever retained: the tree of an `Unstructured` may be mutated by its caller, so each call returns
+    a new one.
     """
 
     __slots__ = (
+        "_capacity",
         "_class",
         "_decode",
-        "_earlier",
-        "_few",
-        "_forgotten",
-        "_left",
-        "_line",
-        "_often",
-        "_room",
+        "_evicted",
+        "_evicted_before",
+        "_read_once",
+        "_reread",
+        "_target",
+        "_until_rotation",
         "_view",
         "limit",
     )
 
     def __init__(self, view: View[K], limit: int) -> None:
-        # The first of a plain dict is found ever more slowly, the more of its first ones have been dropped.
-        self._often: OrderedDict[str, Kept] = OrderedDict()
-        # Those that were read for the first time, or the first time since they were forgotten, the first to go first.
-        self._line: deque[Kept] = deque()
+        # OrderedDict: finding the first key of a plain dict scans past all keys that were deleted before it.
+        self._reread: OrderedDict[str, CachedObject] = OrderedDict()
+        # Objects read for the first time, or for the first time since their eviction; the next to be evicted first.
+        self._read_once: deque[CachedObject] = deque()
         self._class: type[Any] = view.class_
         self.limit = limit if issubclass(self._class, Object) else 0
         self._view = view
         self._decode: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else view.read
-        self._few = _FEW
-        # Marks those that were forgotten of late, and those before them.
-        self._forgotten = self._earlier = _Forgotten(self._class)
-        self._left = self.limit  # so many more are read for the first time until it is their turn to be those before
-        self._room = min(_FEW, self.limit)  # so many may stand in line
+        self._target = _MIN_READ_ONCE
+        # Markers of the current and of the previous eviction generation; older markers count as "never read".
+        self._evicted = self._evicted_before = _Evicted(self._class)
+        self._until_rotation = self.limit  # first reads until the next generation begins
+        self._capacity = min(_MIN_READ_ONCE, self.limit)  # the most entries of `_read_once`
 
     def __del__(self) -> None:
-        # The kept objects may live on in another table, and nobody else would ever clear what it has put there.
-        for kept in (*self._often.values(), *self._line):
-            self._forget(kept)
+        # The cached objects may live on in another table, where nothing else would clear what this instance stored.
+        for cached in (*self._reread.values(), *self._read_once):
+            self._evict(cached)
 
     def __len__(self) -> int:
-        return len(self._often) + len(self._line)
+        return len(self._reread) + len(self._read_once)
 
-    def entries(self) -> list[tuple[Kept, K]]:
-        """What is remembered: those read often, then those that came last, the next one to be dropped first."""
-        made: Any = self._made  # of each of these something is
-        return [(kept, made(kept)) for kept in (*self._often.values(), *self._line)]
+    def entries(self) -> list[tuple[CachedObject, K]]:
+        """What is retained: objects that were read again, then those read once, each in eviction order."""
+        shared: Any = self._shared  # not None for any of these
+        return [(cached, shared(cached)) for cached in (*self._reread.values(), *self._read_once)]
 
-    def share(self, key: str, kept: Kept) -> K:
-        """The object; the same one as last time if it has not changed. BadObject names it if its class refuses it."""
-        found = kept.made
-        made: K
+    def share(self, key: str, cached: CachedObject) -> K:
+        """The decoded object, the same instance for every reader while it is retained.
+
+        BadObject names the object if its class cannot decode it.
+        """
+        found = cached.decoded
+        obj: K
         if found is not None:
-            if found.__class__ is _Again and found.made.__class__ is self._class:
+            if found.__class__ is _Reread and found.obj.__class__ is self._class:
                 found.is_read = True
-                made = found.made
-                return made
-        elif self._room:  # as in a storm of changes, and so without a call
-            if self._often and key in self._often:  # its former version
-                self._forget(self._often.pop(key))
+                obj = found.obj
+                return obj
+        elif self._capacity:  # a first read: the hot path in a burst of changes, inlined (no calls) for that reason
+            if self._reread and key in self._reread:  # its previous version
+                self._evict(self._reread.pop(key))
                 self._shrink()
-            raw = kept.raw
+            raw = cached.raw
             try:
-                made = self._decode(raw)
+                obj = self._decode(raw)
             except codec.UNREADABLE as error:
-                made = self._read_again(key, raw, error)
+                obj = self._reread_unreadable(key, raw, error)
             else:
-                made.__dict__[ORIGIN] = raw
-            if kept.made is not None:
-                return self._share_again(key, kept)  # its own class has read it in the meantime
-            set_made(kept, made)
-            line = self._line
-            line.append(kept)
-            if len(line) > self._room:
-                first = line.popleft()
-                if first.made.__class__ is self._class:
-                    set_made(first, self._forgotten)
+                obj.__dict__[ORIGIN] = raw
+            if cached.decoded is not None:
+                return self._share_again(key, cached)  # decoding may run user code, which has read the same object
+            set_decoded(cached, obj)
+            read_once = self._read_once
+            read_once.append(cached)
+            if len(read_once) > self._capacity:
+                first = read_once.popleft()
+                if first.decoded.__class__ is self._class:
+                    set_decoded(first, self._evicted)
                 else:
-                    self._leave_line(first)
+                    self._promote_or_evict(first)
                     self._shrink()
-            self._left -= 1
-            if not self._left:
-                self._forget_forgotten()
-            return made
-        return self._share_again(key, kept)
+            self._until_rotation -= 1
+            if not self._until_rotation:
+                self._rotate()
+            return obj
+        return self._share_again(key, cached)
 
-    def read(self, key: str, kept: Kept, *, remember: bool = True) -> K:
-        """The same; without `remember`, what is decoded now is not shared with others."""
+    def read(self, key: str, cached: CachedObject, *, remember: bool = True) -> K:
+        """The decoded object; without `remember`, a result that is not yet retained is not stored."""
         if remember:
-            return self.share(key, kept)
-        made = self._made(kept)
-        return self._decoded(key, kept) if made is None else made
+            return self.share(key, cached)
+        obj = self._shared(cached)
+        return self._decoded(key, cached) if obj is None else obj
 
-    def _share_again(self, key: str, kept: Kept) -> K:
-        """What `share` does for all but the usual cases."""
+    def _share_again(self, key: str, cached: CachedObject) -> K:
+        """The general case of `share`."""
         if not self.limit:
-            return self._decoded(key, kept)
-        former = self._often.get(key)
-        if former is not None and former is not kept:
-            self._forget(self._often.pop(key))
-        state, made = self._state(kept), self._made(kept)
-        if made is None:
-            made = self._decoded(key, kept)
-            if self._state(kept) is not state:
-                return self._share_again(key, kept)  # as above
-            self._line.append(kept)
-            if state is self._forgotten or state is self._earlier:
-                self._note(kept, _Again(made))
-                self._few = min(2 * self._few, _MORE)
+            return self._decoded(key, cached)
+        former = self._reread.get(key)
+        if former is not None and former is not cached:
+            self._evict(self._reread.pop(key))
+        state, obj = self._state(cached), self._shared(cached)
+        if obj is None:
+            obj = self._decoded(key, cached)
+            if self._state(cached) is not state:
+                return self._share_again(key, cached)  # read by the user code that decoding ran, as in `share`
+            self._read_once.append(cached)
+            if state is self._evicted or state is self._evicted_before:
+                self._set_state(cached, _Reread(obj))
+                self._target = min(2 * self._target, _MAX_READ_ONCE)
             else:
-                self._note(kept, made)
-                self._left -= 1
-        elif type(state) is _Again:
+                self._set_state(cached, obj)
+                self._until_rotation -= 1
+        elif type(state) is _Reread:
             state.is_read = True
         else:
-            self._note(kept, _Again(made))  # and it stays in line until its turn comes
+            self._set_state(cached, _Reread(obj))  # it stays in `_read_once` and is promoted when it leaves that
         self._shrink()
-        if not self._left:
-            self._forget_forgotten()
-        return made
+        if not self._until_rotation:
+            self._rotate()
+        return obj
 
-    def _leave_line(self, kept: Kept) -> None:
-        """One that was read again goes to those that are read often; any other is forgotten."""
-        if type(self._state(kept)) is not _Again:
-            self._forget(kept)
+    def _promote_or_evict(self, cached: CachedObject) -> None:
+        """Moves an object that left `_read_once` to `_reread` if it was read again; evicts it otherwise."""
+        if type(self._state(cached)) is not _Reread:
+            self._evict(cached)
             return
-        key = key_of(kept)
-        former = self._often.pop(key, None)
+        key = key_of(cached)
+        former = self._reread.pop(key, None)
         if former is not None:
-            self._forget(former)
-        self._often[key] = kept
+            self._evict(former)
+        self._reread[key] = cached
 
     def _shrink(self) -> None:
-        """Keeps within the limits; those read often always leave room for one in line."""
-        line, often = self._line, self._often
+        """Evicts until the limits hold; `_reread` always leaves space for one entry in `_read_once`."""
+        read_once, reread = self._read_once, self._reread
         while True:
-            while len(often) >= self.limit:
-                self._drop_often()
-            self._room = min(self._few, self.limit - len(often))
-            if len(line) <= self._room:
+            while len(reread) >= self.limit:
+                self._evict_reread()
+            self._capacity = min(self._target, self.limit - len(reread))
+            if len(read_once) <= self._capacity:
                 return
-            self._leave_line(line.popleft())
+            self._promote_or_evict(read_once.popleft())
 
-    def _drop_often(self) -> None:
-        often = self._often
-        key, kept = often.popitem(last=False)
-        while (state := self._state(kept)).is_read:  # since it was last its turn to go: it goes to the end
+    def _evict_reread(self) -> None:
+        reread = self._reread
+        key, cached = reread.popitem(last=False)
+        while (state := self._state(cached)).is_read:  # read since it was last considered: a second chance
             state.is_read = False
-            often[key] = kept
-            key, kept = often.popitem(last=False)
-        self._forget(kept)
+            reread[key] = cached
+            key, cached = reread.popitem(last=False)
+        self._evict(cached)
 
-    def _forget_forgotten(self) -> None:
-        """From time to time: who misses what was forgotten before the last time misses it no more than any other."""
-        self._earlier, self._forgotten = self._forgotten, _Forgotten(self._class)
-        self._left = self.limit
-        self._few = max(self._few // 2, _FEW)
+    def _rotate(self) -> None:
+        """Begins a new eviction generation; a read of an object evicted two generations ago counts as a first read."""
+        self._evicted_before, self._evicted = self._evicted, _Evicted(self._class)
+        self._until_rotation = self.limit
+        self._target = max(self._target // 2, _MIN_READ_ONCE)
         self._shrink()
 
-    def _state(self, kept: Kept) -> Any:
-        """What this class has of an object: itself as long as it was read once, or an `_Again`, or a `_Forgotten`.
+    def _state(self, cached: CachedObject) -> Any:
+        """The state of an object for this class: the object if it was read once, a `_Reread`, or an `_Evicted`.
 
         None if it was never read.
         """
-        for state in _states(kept):
+        for state in _states(cached):
             if _class_of(state) is self._class:
                 return state
         return None
 
-    def _note(self, kept: Kept, state: Any) -> None:
-        others = [one for one in _states(kept) if _class_of(one) is not self._class]
-        set_made(kept, _Several((*others, state)) if others else state)
+    def _set_state(self, cached: CachedObject, state: Any) -> None:
+        others = [one for one in _states(cached) if _class_of(one) is not self._class]
+        set_decoded(cached, _PerClass((*others, state)) if others else state)
 
-    def _forget(self, kept: Kept) -> None:
-        self._note(kept, self._forgotten)
+    def _evict(self, cached: CachedObject) -> None:
+        self._set_state(cached, self._evicted)
 
-    def _made(self, kept: Kept) -> K | None:
-        """What is remembered of an object."""
-        state = self._state(kept)
-        if state is None or type(state) is _Forgotten:
+    def _shared(self, cached: CachedObject) -> K | None:
+        """The retained decoded object; None if there is none."""
+        state = self._state(cached)
+        if state is None or type(state) is _Evicted:
             return None
-        made: K = state.made if type(state) is _Again else state
-        return made
+        obj: K = state.obj if type(state) is _Reread else state
+        return obj
 
-    def _decoded(self, key: str, kept: Kept) -> K:
+    def _decoded(self, key: str, cached: CachedObject) -> K:
         try:
-            return self._view.read(kept.raw)
+            return self._view.read(cached.raw)
         except BadObject as error:
             raise self._named(key, error) from error
 
-    def _read_again(self, key: str, raw: bytes, error: Exception) -> K:
+    def _reread_unreadable(self, key: str, raw: bytes, error: Exception) -> K:
         try:
-            made: K = codec.reread(self._class, raw, error)
+            obj: K = codec.reread(self._class, raw, error)
         except BadObject as bad:
             raise self._named(key, bad) from bad
-        return made
+        return obj
 
     def _named(self, key: str, error: BadObject) -> BadObject:
         return BadObject(f"{self._view.gvk.kind}/{key}: {error}", field=error.field)
 
 
-def _states(kept: Kept) -> tuple[Any, ...]:
-    """What each class has of an object; see `Memo._state`."""
-    found = kept.made
-    if isinstance(found, _Several):
+def _states(cached: CachedObject) -> tuple[Any, ...]:
+    """The states of an object, one for each class that read it; see `DecodedObjects._state`."""
+    found = cached.decoded
+    if isinstance(found, _PerClass):
         return found
     return () if found is None else (found,)
 
 
 def _class_of(state: Any) -> type[Any]:
-    if isinstance(state, _Forgotten):
+    if isinstance(state, _Evicted):
         return state.class_
-    made: object = state.made if isinstance(state, _Again) else state
-    return type(made)
+    obj: object = state.obj if isinstance(state, _Reread) else state
+    return type(obj)

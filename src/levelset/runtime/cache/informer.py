@@ -1,12 +1,11 @@
-"""One watch for many readers: keeps a store in step with the server, and tells everybody who wants to hear.
+"""The informer: one watch that maintains a store and notifies any number of subscribers.
 
-Each batch of events goes into the store and its indexes first, then to the readers. Nobody can hold it up: listeners
-are called and their errors reported, subscribers have queues of their own. A change of a hundred thousand objects is
-told some hundred at a time, with room for others in between.
+Each batch of events is written to the store and its indexes first, then delivered to the subscribers. No subscriber can
+block it: listeners are called and their errors reported, subscriptions have queues of their own. A change of 100,000
+objects is delivered in slices of some hundred, and other tasks run in between.
 
-How a cache is doing, in numbers: what a dashboard or a metrics endpoint shows of each informer.
-
-A hold on an informer: the objects read with one class, and the ways to hear of their changes.
+`Informer` runs the watch, `Handle` is one user's hold on a shared informer (see `shared_informers.py`), and `Stats` is
+what metrics and the dashboard show of each informer.
 """
 
 import asyncio
@@ -22,22 +21,23 @@ from levelset.client.object_types import View
 from levelset.errors import ConfigError, Deadline
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
-from levelset.runtime.cache.index import Index, Report
+from levelset.runtime.cache.index import Index, ReportError
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.store import SLICE, Store, Table, Writer
-from levelset.runtime.cache.subscribers import Feed, Joining, Listening, Subscription, report_error
-from levelset.runtime.watch.events import Told
-from levelset.runtime.watch.watcher import OnTrouble, Trouble
+from levelset.runtime.cache.subscribers import JoinPoint, ListenerHandle, Subscriber, Subscription, log_error
+from levelset.runtime.watch.events import CacheEvent
+from levelset.runtime.watch.watcher import OnError, WatchError
 
-__all__ = ["Batches", "Handle", "Informer", "Progress", "Stats"]
+__all__ = ["EventSource", "Handle", "Informer", "ProgressListener", "Stats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """One informer at one moment.
+    """The statistics of one informer at one moment.
 
-    `lag` is the seconds since the server last sent something, be it a bookmark; servers send one about every minute.
-    `waiting` is how many changes the slowest subscriber has yet to read. Counters count since the informer was opened.
+    `lag` is the seconds since the API server last sent an event or a bookmark; it sends a bookmark about every minute.
+    `waiting` is how many changes the slowest subscription has not read yet. `error` is the current error of the
+    watch, None if it is healthy. Counters count since the informer was opened.
     """
 
     name: str
@@ -53,24 +53,24 @@ class Stats:
     errors: int
     readers: int
     waiting: int
-    trouble: str | None
+    error: str | None
 
 
 K = TypeVar("K")
-F = TypeVar("F", bound=Feed[Any])
+F = TypeVar("F", bound=Subscriber[Any])
 
-Progress = Callable[[Sequence[Change[Any]]], None]
-"""Is told of each bit that the store has taken in, and of each time that `observed` has moved."""
+ProgressListener = Callable[[Sequence[Change[Any]]], None]
+"""Called with each slice of changes that the store has, and with no changes when `observed` has advanced."""
 
-_INDEXED_AT_ONCE: Final = 256
+_INDEX_SLICE: Final = 256
 _BACKOFF: Final = Backoff()
 
 
-class Batches(Protocol):
-    """Where events come from: a Watcher."""
+class EventSource(Protocol):
+    """The source of watch events: a `Watcher`, or a fake in tests."""
 
-    def __aiter__(self) -> AsyncIterator[Sequence[Told[Any]]]:
-        """The batches, without an end."""
+    def __aiter__(self) -> AsyncIterator[Sequence[CacheEvent[Any]]]:
+        """The batches of events; it never ends by itself."""
         ...
 
     async def aclose(self) -> None:
@@ -79,51 +79,51 @@ class Batches(Protocol):
 
     @property
     def resource_version(self) -> str | None:
-        """The batches so far have told everything up to this version."""
+        """The batches so far contain everything up to this version."""
         ...
 
     @property
-    def trouble(self) -> Trouble | None:
-        """What keeps it from going well."""
+    def error(self) -> WatchError | None:
+        """The current error of the watch; None if it is healthy."""
         ...
 
     @property
     def relists(self) -> int:
-        """How many complete lists there were after the first."""
+        """The number of complete lists after the first."""
         ...
 
     @property
     def reconnects(self) -> int:
-        """How many watches were opened after the first."""
+        """The number of watch requests after the first."""
         ...
 
     @property
     def bookmarks(self) -> int:
-        """How many bookmarks came."""
+        """The number of bookmarks received."""
         ...
 
     @property
     def errors(self) -> int:
-        """How many troubles there were."""
+        """The number of errors so far."""
         ...
 
     @property
-    def last_heard(self) -> float | None:
-        """When the server last sent something, on the loop's clock."""
+    def last_event_at(self) -> float | None:
+        """When the API server last sent something, on the loop's clock; None before the first time."""
         ...
 
 
 class Informer:
-    """The objects of one scope, kept current by `run` for as long as that runs."""
+    """The cache of one scope, kept current for as long as `run` runs."""
 
     def __init__(
         self,
         scope: Scope,
         view: View[Any],
-        watch: Callable[[OnTrouble], Batches],
+        watch: Callable[[OnError], EventSource],
         *,
-        report: Report = report_error,
-        on_trouble: OnTrouble | None = None,
+        report: ReportError = log_error,
+        on_error: OnError | None = None,
         backoff: Backoff = _BACKOFF,
     ) -> None:
         self.scope = scope
@@ -134,89 +134,91 @@ class Informer:
         self.events = 0
         self._observed: str | None = None
         self._writer: Writer[Any] = Writer(self.table, view, self.readiness, report=report)
-        self._feeds: dict[Feed[Any], None] = {}
-        self._progress: dict[object, Progress] = {}
-        self._on_trouble = on_trouble
+        self._subscribers: dict[Subscriber[Any], None] = {}
+        self._progress: dict[object, ProgressListener] = {}
+        self._on_error = on_error
         self._backoff = backoff
-        self._again = partial(watch, self._note)
-        self._source = self._again()  # made at once, so that whoever opens it hears of a wrong option
+        self._open_watch = partial(watch, self._record_error)
+        self._source = self._open_watch()  # at once, so that a wrong option raises in the caller that opens it
         self._crashes = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the store has been filled, and nothing keeps it from being current that will not pass by itself."""
+        """Whether it has synced, and the watch has no error that needs a person (a missing kind or permission)."""
         return self.readiness.is_ready
 
     @property
     def observed(self) -> str | None:
-        """The store shows everything up to this resourceVersion; bookmarks move it too. None before the first list."""
+        """The store has everything up to this resourceVersion; bookmarks advance it too. None before the first list."""
         return self._observed
 
     @property
-    def trouble(self) -> Trouble | None:
-        """What keeps the watch from going well; None if it does."""
-        return self._source.trouble
+    def error(self) -> WatchError | None:
+        """The current error of the watch; None if it is healthy."""
+        return self._source.error
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether it has been closed."""
         return self.readiness.is_closed
 
     def start(self) -> None:
-        """Starts the task that follows the watch; `aclose` ends it."""
+        """Starts the task that runs the watch; `aclose` ends it."""
         self._task = asyncio.get_running_loop().create_task(self.run(), name=f"informer of {self.scope}")
 
     async def aclose(self) -> None:
-        """Closes it and returns when its task, and with it the watch, has ended. A second time waits for the same."""
+        """Closes it and returns when its task, and with it the watch, has ended. May be called again."""
         self.close()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     async def run(self) -> None:
-        """Follows the watch until cancelled. A mistake that ends the watch is reported, and the watch made anew."""
+        """Runs the watch until cancelled. An unexpected error is reported, and the watch reopened with backoff."""
         delays = self._backoff.delays()
         while True:
             try:
                 async with aclosing(self._source):
                     await self._follow(self._source)
                 error: Exception = RuntimeError("the watch has ended by itself")
-            except Exception as raised:  # noqa: BLE001 -- one informer's mistake stops nobody else
+            except Exception as raised:  # noqa: BLE001 -- a bug in one informer must not stop the others
                 error = raised
             self._crashes += 1
-            self.readiness.blame(str(error), error)
-            self.report(f"the cache of {self.scope} starts again", error)
+            self.readiness.record_error(str(error), error)
+            self.report(f"the watch of {self.scope} failed and is restarted", error)
             await timing.sleep(next(delays))
-            self._source = self._again()
+            self._source = self._open_watch()
 
     def close(self, cause: Exception | None = None) -> None:
-        """Tells everybody that it is over: readers get what they have not seen, then the end, and waiters NotReady."""
+        """Closes it: subscriptions deliver their remaining changes and end, and waiters get NotReady."""
         self._writer.close(cause)
-        for feed in list(self._feeds):
-            feed.end()
-        self._tell_progress(())
+        for subscriber in list(self._subscribers):
+            subscriber.end()
+        self._notify_progress(())
 
     def subscribe(self, view: View[K], *, replay: bool = True) -> Subscription[K]:
-        """A reader with a pace of its own, from now on."""
-        made: Subscription[K] = Subscription(self._joining(view, "a subscription to", replay=replay))
+        """A subscription from now on, read at the subscriber's own pace."""
+        made: Subscription[K] = Subscription(self._join_point(view, "a subscription to", replay=replay))
         return self._joined(made)
 
     def listen(
         self, view: View[K], call: Callable[[Sequence[Change[K]]], None], *, replay: bool = True
-    ) -> Listening[K]:
-        """A reader that is called at once, from now on."""
-        made: Listening[K] = Listening(self._joining(view, "a listener of", replay=replay), call, self.report)
+    ) -> ListenerHandle[K]:
+        """A listener from now on, called with each slice of changes."""
+        made: ListenerHandle[K] = ListenerHandle(
+            self._join_point(view, "a listener of", replay=replay), call, self.report
+        )
         return self._joined(made)
 
-    def on_progress(self, call: Progress) -> Callable[[], None]:
-        """Has a function called after each thing that the store has taken in; returns the way to stop that."""
+    def on_progress(self, call: ProgressListener) -> Callable[[], None]:
+        """Calls a function after each change of the store or of `observed`; returns a function that detaches it."""
         token = object()
         self._progress[token] = call
         return lambda: self._progress.pop(token, None) and None
 
     async def wait_version(self, version: int, within: float | None = None) -> None:
-        """Returns once the store shows everything up to this version; Deadline if that takes longer."""
+        """Returns once the store has everything up to this version; Deadline if that takes longer."""
         reached = asyncio.Event()
         detach = self.on_progress(lambda _: reached.set() if self._has(version) else None)
         try:
@@ -226,45 +228,45 @@ class Informer:
         except TimeoutError:
             at = self._observed or "nothing"
             raise Deadline(
-                f"{self.readiness.what} has not come to {version} within {within} s; it is at {at}"
+                f"{self.readiness.what} has not reached resourceVersion {version} within {within} s; it is at {at}"
             ) from None
         finally:
             detach()
 
     async def add_index(self, index: Index[Any]) -> None:
-        """Keeps this index from now on, and returns when it covers what is here; lets others run meanwhile."""
+        """Adds this index and returns when it covers all objects; lets other tasks run meanwhile."""
         self.table.add_index(index, self.report)
         await self.build_indexes()
 
     async def build_indexes(self) -> None:
         """Returns when all indexes cover all objects."""
         for indexed in list(self.table.indexes):
-            while not indexed.build(self.table.kept, _INDEXED_AT_ONCE):  # noqa: ASYNC110 -- it only lets others run
+            while not indexed.build(self.table.cached, _INDEX_SLICE):  # noqa: ASYNC110 -- it only lets others run
                 await asyncio.sleep(0)
 
     def stats(self) -> Stats:
-        """How it is doing, in numbers."""
+        """The current statistics."""
         source = self._source
-        heard = source.last_heard
+        last = source.last_event_at
         return Stats(
             name=str(self.scope),
             is_ready=self.is_ready,
-            objects=len(self.table.kept),
+            objects=len(self.table.cached),
             bytes=self.table.size,
             resource_version=self._observed,
-            lag=None if heard is None else timing.now() - heard,
+            lag=None if last is None else timing.now() - last,
             events=self.events,
             relists=source.relists,
             reconnects=source.reconnects,
             bookmarks=source.bookmarks,
             errors=source.errors + self._crashes,
-            readers=len(self._feeds),
-            waiting=max((len(feed) for feed in self._feeds if isinstance(feed, Subscription)), default=0),
-            trouble=None if self.trouble is None else str(self.trouble),
+            readers=len(self._subscribers),
+            waiting=max((len(one) for one in self._subscribers if isinstance(one, Subscription)), default=0),
+            error=None if self.error is None else str(self.error),
         )
 
-    async def _follow(self, source: Batches) -> None:
-        since = 0  # events since others could run: a source that has much to tell need not wait for it
+    async def _follow(self, source: EventSource) -> None:
+        since = 0  # events since other tasks could run: a source with buffered events does not suspend by itself
         async for batch in source:
             self.events += len(batch)
             since += len(batch)
@@ -278,59 +280,59 @@ class Informer:
                     await asyncio.sleep(0)
                 is_first = False
                 self._publish(changes, step)
-            self._settle(source)
+            self._finish_batch(source)
             if self.table.indexes:
                 await self.build_indexes()
 
     def _publish(self, changes: list[Change[Any]], step: int) -> None:
         if changes:
-            for feed in list(self._feeds):
-                feed.offer(changes, step)
-            self._tell_progress(changes)
+            for subscriber in list(self._subscribers):
+                subscriber.offer(changes, step)
+            self._notify_progress(changes)
 
-    def _settle(self, source: Batches) -> None:
-        """After a whole batch: how far we are, and whether everybody has been told what was there."""
-        if source.trouble is None and self.table.fresh is None:
-            self.readiness.praise()
+    def _finish_batch(self, source: EventSource) -> None:
+        """After a whole batch: advances `observed`, and after the first list marks the subscribers as complete."""
+        if source.error is None and self.table.fresh is None:
+            self.readiness.clear_error()
         if self.table.is_filled and self.table.fresh is None and self._observed != source.resource_version:
             was_empty, self._observed = self._observed is None, source.resource_version
             if was_empty:
-                for feed in list(self._feeds):
-                    feed.complete()
-            self._tell_progress(())
+                for subscriber in list(self._subscribers):
+                    subscriber.complete()
+            self._notify_progress(())
 
-    def _tell_progress(self, changes: Sequence[Change[Any]]) -> None:
+    def _notify_progress(self, changes: Sequence[Change[Any]]) -> None:
         for call in list(self._progress.values()):
             try:
                 call(changes)
-            except Exception as error:  # noqa: BLE001 -- the function is somebody else's; the informer goes on
+            except Exception as error:  # noqa: BLE001 -- the informer must go on whatever a callback raises
                 self.report(f"a callback of {self.readiness.what}", error)
 
-    def _note(self, trouble: Trouble) -> None:
-        if trouble.retry_after is not None:
-            # A kind that is not served or a missing permission may stay so for ever: who reads must hear of it.
-            note = self.readiness.suspend if trouble.is_standing else self.readiness.blame
-            note(str(trouble), trouble.error)
-        if self._on_trouble is not None:
-            self._on_trouble(trouble)
+    def _record_error(self, error: WatchError) -> None:
+        if error.retry_after is not None:
+            # A kind that is not served or a missing permission may last for ever: reads must fail with it.
+            note = self.readiness.suspend if error.is_persistent else self.readiness.record_error
+            note(str(error), error.error)
+        if self._on_error is not None:
+            self._on_error(error)
 
-    def _joining(self, view: View[K], how: str, *, replay: bool) -> Joining[K]:
-        return Joining(
+    def _join_point(self, view: View[K], how: str, *, replay: bool) -> JoinPoint[K]:
+        return JoinPoint(
             view,
-            lambda: self.table.kept,
+            lambda: self.table.cached,
             step=self.table.step,
             is_complete=self.table.is_filled,
             with_replay=replay,
             what=f"{how} {self.scope}",
-            detach=lambda feed: self._feeds.pop(feed, None),
+            detach=lambda subscriber: self._subscribers.pop(subscriber, None),
         )
 
-    def _joined(self, feed: F) -> F:
+    def _joined(self, subscriber: F) -> F:
         if self.readiness.is_closed:
-            feed.end()
+            subscriber.end()
         else:
-            self._feeds[feed] = None
-        return feed
+            self._subscribers[subscriber] = None
+        return subscriber
 
     def _has(self, version: int) -> bool:
         observed = self._observed or ""
@@ -338,10 +340,10 @@ class Informer:
 
 
 class Handle(Generic[K]):
-    """One user of a shared informer; the watch ends when the last of its handles is closed.
+    """A hold on a shared informer; the watch ends when the last of its handles is closed.
 
-    Several handles may read the same informer with different classes. What was subscribed through a handle is closed
-    with it.
+    Several handles may read the same informer with different classes. Closing a handle closes its subscriptions and
+    listeners.
     """
 
     def __init__(self, informer: Informer, view: View[K], release: Callable[[], Awaitable[None]]) -> None:
@@ -349,7 +351,7 @@ class Handle(Generic[K]):
         self.view = view
         self.store: Store[K] = Store(informer.table, view, informer.readiness, report=informer.report)
         self._release = release
-        self._feeds: list[Feed[Any]] = []
+        self._subscribers: list[Subscriber[Any]] = []
         self._closed = False
 
     def __repr__(self) -> str:
@@ -357,64 +359,64 @@ class Handle(Generic[K]):
 
     @property
     def scope(self) -> Scope:
-        """Which objects the informer holds."""
+        """The scope of the informer."""
         return self.informer.scope
 
     @property
     def is_ready(self) -> bool:
-        """Whether the objects are there and kept current; not while the kind is gone, or a permission."""
+        """Whether the cache has synced and is kept current; False while the kind or a permission is missing."""
         return self.informer.is_ready
 
     @property
     def is_closed(self) -> bool:
-        """Whether this handle has been closed; the informer may go on for others."""
+        """Whether this handle has been closed; the informer may still run for other handles."""
         return self._closed
 
     @property
-    def trouble(self) -> Trouble | None:
-        """What keeps the watch from going well; None if it does. Objects that are there stay readable in the store."""
-        return self.informer.trouble
+    def error(self) -> WatchError | None:
+        """The current error of the watch; None if it is healthy. Cached objects stay readable either way."""
+        return self.informer.error
 
     async def wait_ready(self, within: float | None = None) -> None:
-        """Returns once the objects and their indexes are there; NotReady, with the last trouble as its cause, if not.
+        """Returns once the cache has synced and its indexes are built; NotReady, with the last error, if not in time.
 
-        A kind that does not exist (yet, or any more) or a missing permission is such a trouble, also after everything
-        had been there once; the watch goes on trying. What passes by itself, such as a server that restarts, is none.
+        A kind that does not exist (yet, or any more) or a missing permission makes the cache not ready even after it
+        had synced; the watch keeps retrying. An API server that restarts does not.
         """
         await self.store.wait_ready(within)
         await self.informer.build_indexes()
 
     def subscribe(self, *, replay: bool = True) -> Subscription[K]:
-        """The changes, one by one at the reader's pace: first what is there (if wanted), then what comes."""
-        self._refuse_if_closed()
+        """The changes one by one, at the subscriber's pace; with `replay`, the cached objects come first."""
+        self._check_open()
         return self._own(self.informer.subscribe(self.view, replay=replay))
 
-    def listen(self, call: Callable[[Sequence[Change[K]]], None], *, replay: bool = True) -> Listening[K]:
-        """Has a function called with each batch of changes at the moment it happens; for queues and the like."""
-        self._refuse_if_closed()
+    def listen(self, call: Callable[[Sequence[Change[K]]], None], *, replay: bool = True) -> ListenerHandle[K]:
+        """Calls a function with each slice of changes as soon as the store has it; it must be quick and not block."""
+        self._check_open()
         return self._own(self.informer.listen(self.view, call, replay=replay))
 
     async def add_index(self, index: Index[Any]) -> None:
-        """Keeps this index from now on, and returns when it covers what is here; lets others run meanwhile."""
-        self._refuse_if_closed()
+        """Adds this index and returns when it covers all objects; lets other tasks run meanwhile."""
+        self._check_open()
         await self.informer.add_index(index)
 
     def begin_indexes(self, indexes: Iterable[Index[Any]]) -> None:
-        """Keeps these indexes from now on; `wait_ready`, or the first who looks something up, builds them."""
+        """Adds these indexes; `wait_ready`, or the first lookup, builds them."""
         for index in indexes:
             self.store.begin_index(index)
 
     def stats(self) -> Stats:
-        """How the informer is doing, in numbers."""
+        """The statistics of the informer."""
         return self.informer.stats()
 
     async def aclose(self) -> None:
-        """Lets go of the informer; returns, for the last handle, when the watch has ended. A second time is nothing."""
+        """Releases the informer; for the last handle, returns when the watch has ended. May be called again."""
         if not self._closed:
             self._closed = True
-            for feed in self._feeds:
-                feed.close()
-            self._feeds.clear()
+            for subscriber in self._subscribers:
+                subscriber.close()
+            self._subscribers.clear()
             await self._release()
 
     async def __aenter__(self) -> Self:
@@ -423,11 +425,11 @@ class Handle(Generic[K]):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _own(self, feed: F) -> F:
-        self._feeds = [one for one in self._feeds if not one.is_closed]
-        self._feeds.append(feed)
-        return feed
+    def _own(self, subscriber: F) -> F:
+        self._subscribers = [one for one in self._subscribers if not one.is_closed]
+        self._subscribers.append(subscriber)
+        return subscriber
 
-    def _refuse_if_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise ConfigError(f"this handle of {self.scope} is closed; open another one")

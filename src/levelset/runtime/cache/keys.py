@@ -1,4 +1,4 @@
-"""The text under which a cache keeps an object, and which of two of its versions is the older one."""
+"""Cache keys (`namespace/name`) and the order of resourceVersions."""
 
 from levelset.objects.cached_object import Head
 
@@ -6,7 +6,7 @@ __all__ = ["is_older", "key_for", "key_of"]
 
 
 def key_of(head: Head) -> str:
-    """The key of an object: `default/blog`, or `blog` for what is cluster-scoped."""
+    """The key of an object: `default/blog`, or `blog` for a cluster-scoped object."""
     return f"{head.namespace}/{head.name}" if head.namespace else head.name
 
 
@@ -18,7 +18,8 @@ def key_for(name: str, namespace: str | None) -> str:
 def is_older(version: str, than: str) -> bool:
     """Whether one resourceVersion is certainly older than another: both are numbers, and it is the smaller one.
 
-    Servers count resourceVersions up, although they promise less. One that is no number is never called older.
+    The API calls resourceVersions opaque, but kube-apiserver only ever counts them up. One that is not a number is
+    never reported as older.
     """
     if len(version) == len(than):
         if version >= than:

@@ -1,7 +1,7 @@
-"""Which objects a list means: namespace, labels, fields and indexes as one value, and the objects that it fits.
+"""List queries against a cache: namespace, selectors and index lookups as one value, and their evaluation.
 
-A cache knows the metadata of its objects without decoding them. So it can tell labels, `metadata.name` and
-`metadata.namespace`; any other field needs an index, or the server.
+A cache has the metadata of its objects without decoding them. So it can evaluate label selectors and the fields
+`metadata.name` and `metadata.namespace`; any other field needs an index, or the API server.
 """
 
 import asyncio
@@ -14,28 +14,28 @@ import msgspec
 from levelset.client.object_types import View
 from levelset.client.requests import Fields, Labels, read_fields, read_labels
 from levelset.errors import BadSelector, ConfigError
-from levelset.objects.cached_object import Head, Kept
+from levelset.objects.cached_object import CachedObject, Head
 from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.label_selectors import LabelSelector
 from levelset.runtime.cache.index import Index, by_label
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.store import Store
 
-__all__ = ["Lookup", "Query", "make_query", "match", "select", "sort"]
+__all__ = ["ListQuery", "Lookup", "head_filter", "make_query", "select_objects", "sort_objects"]
 
 T = TypeVar("T")
 
 Lookup = tuple[Index[Any], Hashable]
-"""An index and the value to look for."""
+"""An index and the value to find."""
 
 _SLICE: Final = 1000
-"""How many objects are looked at before others may run."""
+"""How many objects are filtered or sorted before other tasks may run."""
 _NAME: Final = "metadata.name"
 _NAMESPACE: Final = "metadata.namespace"
 
 
-class Query(msgspec.Struct, frozen=True):
-    """What a list asks for; several lookups must all fit."""
+class ListQuery(msgspec.Struct, frozen=True):
+    """The objects that a list selects; several lookups must all match."""
 
     scope: Scope
     lookups: tuple[Lookup, ...] = ()
@@ -50,71 +50,71 @@ def make_query(
     fields: Fields | None = None,
     index: Lookup | Sequence[Lookup] = (),
     limit: int | None = None,
-) -> Query:
-    """The query for the options of a list; a field that names the namespace is as good as naming it."""
+) -> ListQuery:
+    """The query for the options of a list; a field selector on `metadata.namespace` counts as the namespace."""
     selector = read_fields(fields) or FieldSelector.everything()
     wanted = read_labels(labels) or LabelSelector.everything()
     place = namespace or selector.requires_exact(_NAMESPACE)
     scope = Scope(view.gvk, place, wanted, selector, is_metadata=view.is_metadata)
     if limit is not None and limit < 1:
-        raise ConfigError(f"a list of {view.gvk} with limit={limit} is empty; give at least 1, or leave it out")
-    return Query(scope, _lookups(index), limit)
+        raise ConfigError(f"limit={limit} for a list of {view.gvk}: it must be at least 1; omit it to list all objects")
+    return ListQuery(scope, _lookups(index), limit)
 
 
-def match(query: Query, held: Scope) -> Callable[[Head], bool] | None:
-    """Says of a head whether its object is meant, given that it is in `held`; None if all of those are.
+def head_filter(query: ListQuery, held: Scope) -> Callable[[Head], bool] | None:
+    """A filter on the heads of the objects in scope `held` for this query; None if all of them match.
 
-    Raises BadSelector for a field that only the server can tell.
+    Raises BadSelector for a field that only the API server can evaluate.
     """
     labels = LabelSelector(tuple(set(query.scope.labels.requirements) - set(held.labels.requirements)))
     fields = FieldSelector(tuple(set(query.scope.fields.requirements) - set(held.fields.requirements)))
     unknown = sorted(fields.fields - {_NAME, _NAMESPACE})
     if unknown:
         raise BadSelector(
-            f"a cache of {held.gvk} cannot tell {', '.join(unknown)}: make an Index of it and list with "
-            'index=(index, value), or ask the server with read="live"',
+            f"a cache of {held.gvk} cannot filter by {', '.join(unknown)}: declare an Index of it and list with "
+            'index=(index, value), or read from the API server with read="live"',
             field=unknown[0],
         )
     namespace = query.scope.namespace if held.namespace is None else None
     if namespace is None and labels.is_everything and fields.is_everything:
         return None
 
-    def is_meant(head: Head) -> bool:
+    def matches(head: Head) -> bool:
         if namespace is not None and head.namespace != namespace:
             return False
         if not labels.is_everything and not labels.matches(head.labels):
             return False
         return fields.is_everything or fields.matches({_NAME: head.name, _NAMESPACE: head.namespace or ""})
 
-    return is_meant
+    return matches
 
 
-async def select(store: Store[Any], query: Query, held: Scope) -> list[Kept]:
-    """The objects of a store that are meant, as they are at the moment of the call, by namespace and name.
+async def select_objects(store: Store[Any], query: ListQuery, held: Scope) -> list[CachedObject]:
+    """The objects of a store that the query selects, as of the call, sorted by namespace and name.
 
     ConfigError if the store does not have one of the indexes.
     """
-    is_meant = match(query, held)
+    matches = head_filter(query, held)
     found = _candidates(store, query)
-    if is_meant is not None:
-        kept: list[Kept] = []
+    if matches is not None:
+        cached: list[CachedObject] = []
         async for some in _in_slices(found):
-            kept += [one for one in some if is_meant(one)]
-        found = kept
-    return await sort(found, limit=query.limit)
+            cached += [one for one in some if matches(one)]
+        found = cached
+    return await sort_objects(found, limit=query.limit)
 
 
-async def sort(found: list[Kept], *, limit: int | None = None) -> list[Kept]:
-    """The objects by namespace and name, no more than `limit`; others may run while there are many."""
+async def sort_objects(found: list[CachedObject], *, limit: int | None = None) -> list[CachedObject]:
+    """The objects sorted by namespace and name, at most `limit`; lets other tasks run if there are many."""
     if len(found) <= _SLICE:
         return sorted(found, key=_place)[:limit]
-    rows: list[list[tuple[tuple[str, str], int, Kept]]] = []
+    runs: list[list[tuple[tuple[str, str], int, CachedObject]]] = []
     number = 0
     async for some in _in_slices(found):
-        rows.append(sorted((_place(one), number + offset, one) for offset, one in enumerate(some)))
+        runs.append(sorted((_place(one), number + offset, one) for offset, one in enumerate(some)))
         number += len(some)
-    ordered: list[Kept] = []
-    for _, _, one in merge(*rows):
+    ordered: list[CachedObject] = []
+    for _, _, one in merge(*runs):
         ordered.append(one)
         if len(ordered) % _SLICE == 0:
             await asyncio.sleep(0)
@@ -123,20 +123,20 @@ async def sort(found: list[Kept], *, limit: int | None = None) -> list[Kept]:
     return ordered
 
 
-def _candidates(store: Store[Any], query: Query) -> list[Kept]:
-    """What the indexes leave to look at; all that is asked for is in here, and it does not change any more."""
+def _candidates(store: Store[Any], query: ListQuery) -> list[CachedObject]:
+    """A superset of the selected objects, narrowed by the indexes; a copy that later writes do not change."""
     lookups = [*query.lookups, *_by_labels(store, query)]
     if not lookups:
-        return list(store.state().kept)
+        return list(store.state().cached)
     (index, value), *more = lookups
-    found = list(store.by(index, value).kept)
+    found = list(store.by(index, value).cached)
     for index, value in more:
-        these = {id(one) for one in store.by(index, value).kept}
+        these = {id(one) for one in store.by(index, value).cached}
         found = [one for one in found if id(one) in these]
     return found
 
 
-def _by_labels(store: Store[Any], query: Query) -> Iterator[Lookup]:
+def _by_labels(store: Store[Any], query: ListQuery) -> Iterator[Lookup]:
     for one in query.scope.labels.requirements:
         value = query.scope.labels.requires_exact(one.key)
         index = by_label(one.key)
@@ -151,8 +151,8 @@ async def _in_slices(found: list[T]) -> AsyncIterator[list[T]]:
         yield found[start : start + _SLICE]
 
 
-def _place(kept: Kept) -> tuple[str, str]:
-    return kept.namespace or "", kept.name
+def _place(cached: CachedObject) -> tuple[str, str]:
+    return cached.namespace or "", cached.name
 
 
 def _lookups(index: Lookup | Sequence[Lookup]) -> tuple[Lookup, ...]:

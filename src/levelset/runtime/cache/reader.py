@@ -1,22 +1,21 @@
-"""Reads from the cache, from the server, or from the cache once it is as new as the server.
+"""Cached, stale, live and consistent reads, over the informers of a cluster.
 
-Four ways to read:
+The read modes:
 
-- `cached`, the default: from memory, but never older than what this client has itself written. A get waits for the own
-  writes to its key, a list for those to its kind (in its namespace), for as long as a deadline allows; then the server
-  is asked.
-- `stale`: from memory as it is, without waiting.
-- `live`: from the server.
-- `consistent`: from memory, once it shows what the server holds at the time of the call.
+- `cached`, the default: from the cache, but never older than this client's own writes. A get waits for the writes to
+  its key, a list for those to its kind (in its namespace), until the deadline; then it reads from the API server.
+- `stale`: from the cache as it is, without waiting.
+- `live`: from the API server.
+- `consistent`: from the cache, once it holds what the API server holds at the time of the call.
 
-What a write that was cancelled or has timed out has done, nobody knows: it is not waited for.
+A write that was cancelled or timed out has an unknown outcome: reads do not wait for it.
 
-A kind that cannot be kept current, because it is gone or may not be read any more, is not read from memory but with
-`stale`: others wait for it, and in the end `cached` raises NotReady with the cause, and `consistent` asks the server.
+A kind that cannot be kept current, because it no longer exists or may no longer be read, is served from the cache only
+to `stale` reads. The others wait for it; at the deadline `cached` raises NotReady with the cause, and `consistent`
+reads from the API server.
 
-One informer as reads see it: what it holds, how far it has come, and which own writes it has yet to show.
-
-The metadata of a whole object, as a server would send them alone.
+`Reader` implements the modes. `CacheSource` is one informer as reads see it: its objects, how far it has observed, and
+which of this client's writes it has not observed yet.
 """
 
 import asyncio
@@ -32,38 +31,47 @@ from levelset.client.client import Client
 from levelset.client.object_types import OnlyMetadata, View, view_of
 from levelset.client.request_body import Write
 from levelset.errors import ApiError, BadObject, NotReady, Unreachable
-from levelset.objects.cached_object import Head, Kept, kept_of
+from levelset.objects.cached_object import CachedObject, Head, cached_from_head
 from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.change import Change
-from levelset.runtime.cache.decoded_objects import Memo
+from levelset.runtime.cache.decoded_objects import DecodedObjects
 from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import Informer
 from levelset.runtime.cache.keys import is_older, key_for, key_of
-from levelset.runtime.cache.list_query import Query, match, select, sort
-from levelset.runtime.cache.read_your_writes import OwnWrites, Unseen
+from levelset.runtime.cache.list_query import ListQuery, head_filter, select_objects, sort_objects
+from levelset.runtime.cache.read_your_writes import UnseenWrite, UnseenWrites
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.store import Snapshot, Store
-from levelset.runtime.cache.subscribers import report_error
+from levelset.runtime.cache.subscribers import log_error
 
-__all__ = ["CacheSource", "Finds", "FindsOne", "Read", "Reader", "as_metadata", "is_newer", "may_meet"]
+__all__ = [
+    "CacheSource",
+    "FindSingleSource",
+    "FindSource",
+    "Read",
+    "Reader",
+    "as_metadata",
+    "may_be_newer",
+    "may_match",
+]
 
 K = TypeVar("K")
 
 
 class CacheSource:
-    """An informer with the ledger of the writes that it has yet to show.
+    """An informer with the writes of this client that it has not observed yet.
 
-    It hears of everything that the informer takes in, after the store has it, and wakes the reads that wait for it. An
-    informer that has not come on in `patience` seconds is not waited for any more, until it does.
+    It is notified of every change of the informer, after the store has it, and wakes the reads that wait for it. Reads
+    stop waiting for an informer that has made no progress for `stuck_after` seconds, until it makes some.
     """
 
-    def __init__(self, informer: Informer, *, patience: float) -> None:
+    def __init__(self, informer: Informer, *, stuck_after: float) -> None:
         self.informer = informer
-        self._patience = patience
+        self._stuck_after = stuck_after
         self._is_selective = informer.scope.is_selective
-        self.writes = OwnWrites(is_selective=self._is_selective)
-        # In order: who came first is woken first. Each with what it waits for.
+        self.writes = UnseenWrites(is_selective=self._is_selective)
+        # The condition of each waiting read, in the order in which they began to wait and are woken.
         self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
         self._is_closed = False
         self._stores: dict[type[Any], Store[Any]] = {}
@@ -71,22 +79,22 @@ class CacheSource:
 
     @property
     def scope(self) -> Scope:
-        """What the informer holds."""
+        """The scope of the informer."""
         return self.informer.scope
 
     @property
     def is_ready(self) -> bool:
-        """Whether the informer has been filled and can be kept current."""
+        """Whether the informer has synced and can be kept current."""
         return self.informer.is_ready
 
     @property
     def is_filled(self) -> bool:
-        """Whether the informer has been filled once, however old that may be by now."""
+        """Whether the informer has synced once, however long ago."""
         return self.informer.readiness.is_filled
 
     def is_settled_for(self, key: str) -> bool:
-        """Whether there is nothing that a read of this key would have to wait for."""
-        return self.informer.is_ready and not (self.writes.ledger and self.writes.unseen(key, self.find))
+        """Whether a cached read of this key would not have to wait."""
+        return self.informer.is_ready and not (self.writes.by_key and self.writes.unseen(key, self.find))
 
     @property
     def is_closed(self) -> bool:
@@ -95,83 +103,78 @@ class CacheSource:
 
     @property
     def waiting(self) -> int:
-        """How many reads wait for it to move on."""
+        """How many reads wait for progress."""
         return len(self._waiting)
 
     def close(self) -> None:
-        """Hears nothing more; whoever waits for it waits no longer."""
+        """Detaches from the informer and wakes every waiting read."""
         self._is_closed = True
         self._detach()
         self._wake()
 
     async def wait_ready(self, within: float | None) -> None:
-        """Returns once the informer is filled and can be kept current; NotReady, with the cause, if not in time."""
+        """Returns once the informer has synced and can be kept current; NotReady, with the cause, if not in time."""
         await self.informer.readiness.wait(within)
 
     def store(self, view: View[K]) -> Store[K]:
-        """The objects as a reader of this class sees them; all readers of a class share what was decoded."""
+        """The store for readers of this class, which share decoded objects."""
         found = self._stores.get(view.class_)
         if found is None:
             informer = self.informer
             found = self._stores[view.class_] = Store(informer.table, view, informer.readiness, report=informer.report)
         return found
 
-    def memo(self, view: View[K]) -> Memo[K]:
-        """What was decoded for the readers of this class."""
+    def decoded(self, view: View[K]) -> DecodedObjects[K]:
+        """The decoded objects that readers of this class share."""
         self.store(view)
-        found: Memo[K] = self.informer.table.memos[view.class_]
+        found: DecodedObjects[K] = self.informer.table.decoded[view.class_]
         return found
 
-    def remembered(self) -> Iterator[tuple[Kept, Any]]:
-        """The decoded objects that readers share, each with what it was decoded from."""
-        for memo in self.informer.table.memos.values():
-            yield from memo.entries()
+    def decoded_objects(self) -> Iterator[tuple[CachedObject, Any]]:
+        """The decoded objects that readers share, each with the cached object it was decoded from."""
+        for decoded in self.informer.table.decoded.values():
+            yield from decoded.entries()
 
-    def kept(self, key: str) -> Kept | None:
-        """What the store shows under this key."""
-        return self.informer.table.kept.get(key)
+    def cached(self, key: str) -> CachedObject | None:
+        """The cached object under this key."""
+        return self.informer.table.cached.get(key)
 
     def find(self, key: str) -> Head | None:
-        """The head of the object that the store shows under this key."""
-        return self.kept(key)
+        """The head of the cached object under this key."""
+        return self.cached(key)
 
-    def has_come_to(self, version: str) -> bool:
-        """Whether the store shows all that the server had at this version; False where that cannot be told."""
-        return self.informer.observed is not None and not is_newer(version, self.informer.observed)
+    def has_observed(self, version: str) -> bool:
+        """Whether the store has everything up to this version; False if the versions cannot be compared."""
+        return self.informer.observed is not None and not may_be_newer(version, self.informer.observed)
 
     def shows(self, key: str, version: str) -> bool:
-        """Whether the store shows this version of an object, or a later one."""
+        """Whether the store has this version of an object, or a later one."""
         head = self.find(key)
-        return (head is not None and not is_newer(version, head.resource_version)) or self.has_come_to(version)
+        return (head is not None and not may_be_newer(version, head.resource_version)) or self.has_observed(version)
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
-        """Whether writes to a kind concern it: written through whatever version, it is the same object."""
+        """Whether writes to a kind affect it; the API version does not matter, it is the same object."""
         own = self.informer.scope.gvk
         return gvk.kind == own.kind and gvk.group == own.group
 
-    def note(self, write: Write) -> None:
-        """Enters a write into the ledger, if it concerns what this informer holds."""
-        if self.concerns(write.gvk):
-            self.enter(write)
-
-    def enter(self, write: Write) -> None:
-        """The same for a write to a kind that concerns it."""
+    def record(self, write: Write) -> None:
+        """Records a write of this client; the caller has checked that it `concerns` the kind of this informer."""
         scope, name, namespace = self.informer.scope, write.name, write.namespace
         if scope.namespace is not None and namespace != scope.namespace:
             return
         if name is None:
             self.writes.record_many(write.resource_version)
             return
-        key = f"{namespace}/{name}" if namespace else name  # as `key_for`, since it is done at each write
-        held = self.informer.table.kept.get(key)
+        key = f"{namespace}/{name}" if namespace else name  # `key_for` inlined: this runs at each write
+        held = self.informer.table.cached.get(key)
         if write.is_gone:
             self.writes.record_gone(key, write.uid, write.resource_version, held=held)
         else:
-            is_outside = self._is_selective and write.head is not None and not may_meet(scope, write.head)
+            is_outside = self._is_selective and write.head is not None and not may_match(scope, write.head)
             self.writes.record(key, write.resource_version, uid=write.uid, held=held, is_outside=is_outside)
 
     async def wait_until(self, is_so: Callable[[], bool], until: float | None) -> bool:
-        """Whether something became true about the store before the deadline; looks after each thing it takes in."""
+        """Whether a condition on the store became true before the deadline; checked after each change."""
         if is_so():
             return True
         is_late = False
@@ -181,10 +184,10 @@ class CacheSource:
                 return True
         return False
 
-    async def wait_seen(self, unseen: Callable[[], list[Unseen]], until: float | None) -> bool:
-        """Whether the own writes that `unseen` finds are all shown before the deadline.
+    async def wait_seen(self, unseen: Callable[[], list[UnseenWrite]], until: float | None) -> bool:
+        """Whether the writes that `unseen` returns are all observed before the deadline.
 
-        Those that were waited for with patience are late: from then on nobody waits for them any more.
+        Those still unobserved after about `stuck_after` seconds become late: no further read waits for them.
         """
         began = timing.now()
         found = unseen()
@@ -194,15 +197,15 @@ class CacheSource:
             return False
         if await self.wait_until(lambda: not unseen(), until):
             return True
-        if timing.now() - began > 0.9 * self._patience:  # who is in a hurry does not speak for the others
+        if timing.now() - began > 0.9 * self._stuck_after:  # a short deadline must not decide for others
             self.writes.give_up(unseen())
         return False
 
     async def _progress(self, is_so: Callable[[], bool], until: float | None) -> bool:
-        """Returns once that may have become true, or cannot any more; True if it is too late for it."""
+        """Returns once the condition may be true or never will be; True if the deadline has passed."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
-        # A timer of its own, as many wait, and a block with a time limit costs several times as much.
+        # A bare timer: with many waiting reads, asyncio.timeout costs several times as much.
         timer = None if until is None else loop.call_at(until, _end, waiter, True)
         self._waiting[waiter] = is_so
         try:
@@ -224,7 +227,7 @@ class CacheSource:
         self._wake()
 
     def _wake(self) -> None:
-        """Wakes those who have what they wait for, or wait in vain; to wake all of them would cost each a turn."""
+        """Wakes the reads whose condition is true, or all of them when closed; waking all would cost a switch each."""
         is_closed = self.is_closed
         for waiter, is_so in self._waiting.items():
             if is_closed or is_so():
@@ -236,16 +239,16 @@ def _end(waiter: "asyncio.Future[bool]", is_late: bool) -> None:
         waiter.set_result(is_late)
 
 
-def is_newer(version: str, than: str) -> bool:
-    """Whether one resourceVersion is newer than another, or may be: those that are no numbers are only ever equal."""
+def may_be_newer(version: str, than: str) -> bool:
+    """Whether one resourceVersion is or may be newer than another; versions that are not numbers may always be."""
     return version != than and not is_older(version, than)
 
 
-def may_meet(scope: Scope, head: Head) -> bool:
-    """Whether an object may meet the selectors, as far as its metadata tell."""
-    told = {"metadata.name": head.name, "metadata.namespace": head.namespace or ""}
-    known = FieldSelector(tuple(one for one in scope.fields.requirements if one.field in told))
-    return scope.labels.matches(head.labels) and known.matches(told)
+def may_match(scope: Scope, head: Head) -> bool:
+    """Whether an object may match the selectors of a scope, judged by its metadata alone."""
+    values = {"metadata.name": head.name, "metadata.namespace": head.namespace or ""}
+    known = FieldSelector(tuple(one for one in scope.fields.requirements if one.field in values))
+    return scope.labels.matches(head.labels) and known.matches(values)
 
 
 _BEFORE: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
@@ -258,41 +261,41 @@ class _Whole(msgspec.Struct, gc=False):
 _wholes: Final = msgspec.json.Decoder(_Whole)
 
 
-def as_metadata(kept: Kept) -> Kept:
-    """What is kept of the same object when only its metadata are asked for."""
+def as_metadata(cached: CachedObject) -> CachedObject:
+    """The PartialObjectMetadata of a whole object, as the API server would send it."""
     try:
-        metadata = _wholes.decode(kept.raw).metadata
+        metadata = _wholes.decode(cached.raw).metadata
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadObject(f"{kept.name}: this is no object with metadata: {error}") from error
-    return kept_of(kept, b"%b%b}" % (_BEFORE, bytes(metadata)))
+        raise BadObject(f"{cached.name}: not an object with metadata: {error}") from error
+    return cached_from_head(cached, b"%b%b}" % (_BEFORE, bytes(metadata)))
 
 
 Read = Literal["cached", "consistent", "live", "stale"]
-"""From where a read comes: see the module."""
+"""The read modes; see the module's docstring."""
 
-_PATIENCE = 1.0
-"""How long a consistent list waits, unless it is told: a kind that is quiet while others change moves on slowly."""
+_CONSISTENT_WITHIN = 1.0
+"""How many seconds a consistent list waits by default: the watch of a quiet kind advances only with bookmarks."""
 
 
 _SLICE = 1000
 
 
-class Finds(Protocol):
-    """Finds the informer that answers a read."""
+class FindSource(Protocol):
+    """Finds the informer that serves a read."""
 
-    def __call__(self, kind: Any, asked: Scope, *, by_name: bool) -> CacheSource | None:
-        """The informer; None if the server shall be asked; NotCached if neither."""
+    def __call__(self, kind: Any, wanted: Scope, *, by_name: bool) -> CacheSource | None:
+        """The informer; None to read from the API server; NotCached if neither is possible."""
         ...
 
 
-FindsOne = Callable[[Any, View[Any], str | None], CacheSource | None]
-"""The same for a single object: by its kind, how that is read, and its namespace."""
+FindSingleSource = Callable[[Any, View[Any], str | None], CacheSource | None]
+"""Finds the informer that serves a read of a single object, by kind, view and namespace."""
 
 
 class Reader:
-    """Reads for one client from those informers that `find` and `find_one` find."""
+    """Reads for one client, from the informers that `find` and `find_one` return or from the API server."""
 
-    def __init__(self, client: Client, find: Finds, find_one: FindsOne, *, within: float) -> None:
+    def __init__(self, client: Client, find: FindSource, find_one: FindSingleSource, *, within: float) -> None:
         self._client = client
         self._find = find
         self._find_one = find_one
@@ -314,29 +317,29 @@ class Reader:
                 return await self._client.find(kind, name, namespace=namespace)
             if not await self._is_fresh_enough(source, kind, key, read, until):
                 return await self._client.find(kind, name, namespace=namespace)
-        kept = source.kept(key)
-        if kept is None:
-            # The selector may leave out what the server has.
+        cached = source.cached(key)
+        if cached is None:
+            # The selector may exclude an object that exists.
             is_left_out = source.scope.is_selective and read != "stale"
             return await self._client.find(kind, name, namespace=namespace) if is_left_out else None
-        return _read_one(source, view, key, kept)
+        return _read_one(source, view, key, cached)
 
-    async def read_many(self, kind: Any, query: Query, *, read: Read, within: float | None) -> Snapshot[Any]:
-        """The objects that are meant, by namespace and name."""
+    async def read_many(self, kind: Any, query: ListQuery, *, read: Read, within: float | None) -> Snapshot[Any]:
+        """The selected objects, sorted by namespace and name."""
         view: View[Any] = view_of(kind)
         source = None if read == "live" else self._find(kind, query.scope, by_name=False)
         if source is None:
             return await self._list_live(kind, query)
-        match(query, source.scope)  # what cannot be told is said before anybody waits
-        patience = _PATIENCE if read == "consistent" else self._within
-        until = timing.deadline(patience if within is None else within)
+        head_filter(query, source.scope)  # raises BadSelector before the read waits for anything
+        default = _CONSISTENT_WITHIN if read == "consistent" else self._within
+        until = timing.deadline(default if within is None else within)
         if not await _is_filled(source, read, until):
             return await self._list_live(kind, query)
         if query.lookups:
             await source.informer.build_indexes()
         if not await self._are_fresh_enough(source, kind, query, read, until):
             return await self._list_live(kind, query)
-        return await _read_many(source, view, await select(source.store(view), query, source.scope))
+        return await _read_many(source, view, await select_objects(source.store(view), query, source.scope))
 
     async def _is_fresh_enough(self, source: CacheSource, kind: Any, key: str, read: Read, until: float | None) -> bool:
         if read == "cached":
@@ -348,7 +351,7 @@ class Reader:
         return read == "stale" or await self._is_current(source, kind, key, until)
 
     async def _are_fresh_enough(
-        self, source: CacheSource, kind: Any, query: Query, read: Read, until: float | None
+        self, source: CacheSource, kind: Any, query: ListQuery, read: Read, until: float | None
     ) -> bool:
         if read == "cached":
             unseen = partial(source.writes.unseen_in, query.scope.namespace, source.find)
@@ -356,31 +359,31 @@ class Reader:
         if read == "stale":
             return True
         version = await self._learn(source, kind)
-        return await source.wait_until(lambda: source.has_come_to(version), until)
+        return await source.wait_until(lambda: source.has_observed(version), until)
 
     async def _wait_seen(
-        self, source: CacheSource, kind: Any, unseen: Callable[[], list[Unseen]], until: float | None
+        self, source: CacheSource, kind: Any, unseen: Callable[[], list[UnseenWrite]], until: float | None
     ) -> bool:
         vague = [entry for entry in unseen() if entry.is_vague]
         if vague:
             await self._settle(source, kind, vague)
         return await source.wait_seen(unseen, until)
 
-    async def _settle(self, source: CacheSource, kind: Any, vague: list[Unseen]) -> None:
-        """Learns for writes without a version at which one they are in the cache for certain."""
+    async def _settle(self, source: CacheSource, kind: Any, vague: list[UnseenWrite]) -> None:
+        """Requests a version from the API server at which writes without one are certainly in the cache."""
         try:
             version = await self._learn(source, kind)
         except (ApiError, Unreachable):
-            return  # a live read that follows says what is wrong, and the next read tries again
+            return  # the live read that follows raises the error, and the next read tries again
         source.writes.settle(vague, version)
 
     async def _learn(self, source: CacheSource, kind: Any) -> str:
-        """The version that the server's data have now; what was written before is not newer."""
+        """The current resourceVersion of the API server; earlier writes are not newer than it."""
         small = kind if isinstance(kind, OnlyMetadata) else OnlyMetadata(kind)
         return (await self._client.list(small, namespace=source.scope.namespace, limit=1)).resource_version
 
     async def _is_current(self, source: CacheSource, kind: Any, key: str, until: float | None) -> bool:
-        """Whether the cache shows, before the deadline, the version of the object that the server has now."""
+        """Whether the cache holds, before the deadline, the version of the object that the API server has now."""
         if source.scope.is_selective:
             return False
         namespace, _, name = key.rpartition("/")
@@ -388,32 +391,36 @@ class Reader:
         found = await self._client.find(small, name, namespace=namespace or None)
         if found is not None:
             return await source.wait_until(partial(source.shows, key, found.metadata.resource_version), until)
-        # What the cache still shows of it is about to go.
+        # Deleted on the API server: the cache is current once it no longer holds this uid.
         gone = source.find(key)
         return gone is None or await source.wait_until(lambda: _uid(source.find(key)) != gone.uid, until)
 
-    async def _list_live(self, kind: Any, query: Query) -> Snapshot[Any]:
+    async def _list_live(self, kind: Any, query: ListQuery) -> Snapshot[Any]:
         scope = query.scope
         limit = None if query.lookups else query.limit
         items = await self._client.list(
             kind, namespace=scope.namespace, labels=scope.labels, fields=scope.fields, limit=limit
         )
-        found = [kept for kept in items.kept if all(_has(index, value, kept) for index, value in query.lookups)]
-        memo: Memo[Any] = Memo(items.view, max(1, len(found)))
-        return Snapshot(await sort(found, limit=query.limit), items.view, lambda kept: memo.read(key_of(kept), kept))
+        found = [cached for cached in items.cached if all(_has(index, value, cached) for index, value in query.lookups)]
+        decoded: DecodedObjects[Any] = DecodedObjects(items.view, max(1, len(found)))
+        return Snapshot(
+            await sort_objects(found, limit=query.limit),
+            items.view,
+            lambda cached: decoded.read(key_of(cached), cached),
+        )
 
 
-def _has(index: Index[Any], value: Hashable, kept: Kept) -> bool:
-    """Whether an index has this value for an object; one whose function fails has none, as in a store."""
+def _has(index: Index[Any], value: Hashable, cached: CachedObject) -> bool:
+    """Whether an object has this value in an index; an object for which its function fails has none."""
     try:
-        return value in index.values(kept)
+        return value in index.values(cached)
     except Exception as error:  # noqa: BLE001  # the user's function
-        report_error(f"{index!r}", error)
+        log_error(f"{index!r}", error)
         return False
 
 
 async def _is_filled(source: CacheSource, read: Read, until: float | None) -> bool:
-    """Whether the informer can be read; for who wants the truth, False instead of NotReady."""
+    """Whether the informer can be read; for a consistent read, False instead of NotReady."""
     if read == "stale" and source.is_filled:
         return True
     try:
@@ -429,24 +436,24 @@ def _uid(head: Head | None) -> str | None:
     return None if head is None else head.uid
 
 
-def _read_one(source: CacheSource, view: View[Any], key: str, kept: Kept) -> Any:
-    """The object as this reader sees it; those of one class share what was decoded."""
+def _read_one(source: CacheSource, view: View[Any], key: str, cached: CachedObject) -> Any:
+    """The decoded object; readers of one class share it."""
     if view.is_metadata and not source.scope.is_metadata:
-        return view.read(as_metadata(kept).raw)
-    return source.memo(view).read(key, kept)
+        return view.read(as_metadata(cached).raw)
+    return source.decoded(view).read(key, cached)
 
 
-async def _read_many(source: CacheSource, view: View[Any], found: list[Kept]) -> Snapshot[Any]:
-    """The objects as this reader sees them; others may run while there are many."""
+async def _read_many(source: CacheSource, view: View[Any], found: list[CachedObject]) -> Snapshot[Any]:
+    """A snapshot of these objects; lets other tasks run if there are many to convert."""
     if view.is_metadata and not source.scope.is_metadata:
-        small: list[Kept] = []
-        for number, kept in enumerate(found, 1):
-            small.append(as_metadata(kept))
+        small: list[CachedObject] = []
+        for number, cached in enumerate(found, 1):
+            small.append(as_metadata(cached))
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-        own: Memo[Any] = Memo(view, max(1, len(found)))
-        return Snapshot(small, view, lambda kept: own.read(key_of(kept), kept))
-    shared = source.memo(view)
-    # A walk over more objects than are remembered would only drive out those that are read often.
+        own: DecodedObjects[Any] = DecodedObjects(view, max(1, len(found)))
+        return Snapshot(small, view, lambda cached: own.read(key_of(cached), cached))
+    shared = source.decoded(view)
+    # Iterating over more objects than are retained would only evict those that are read often.
     is_few = len(found) <= shared.limit
-    return Snapshot(found, view, lambda kept: shared.read(key_of(kept), kept, remember=is_few))
+    return Snapshot(found, view, lambda cached: shared.read(key_of(cached), cached, remember=is_few))

@@ -1,9 +1,9 @@
-"""What a cache holds and what a read asks for, compared: which informer may answer.
+"""The scope of an informer or a read (kind, namespace, selectors), and which informer may serve which read.
 
-One flat rule: an informer answers what it holds all of. One for all namespaces serves a read of one namespace, one
-without a selector serves any selector, and one of whole objects serves reads of their metadata; never the other way
-round. A read by name may also go to an informer with a selector: what it shows is right, what it does not show may be
-outside of the selector.
+An informer serves a read if it holds all of the objects that the read may return. One for all namespaces serves a read
+of one namespace, one without a selector serves any selector, and one of whole objects serves reads of their metadata;
+never the other way round. A read by name may also use an informer with a selector: an object it holds is right, an
+object it does not hold may be excluded by the selector.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind
 
-__all__ = ["Scope", "Scoped", "choose", "refuse"]
+__all__ = ["Scope", "Scoped", "choose_source", "not_cached"]
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The objects of a kind in a namespace (or all) that meet the selectors, whole or only their metadata.
+    """The objects of a kind in a namespace (or all) that match the selectors, whole or only their metadata.
 
-    `is_changed` says that a transform may have taken something away.
+    `is_changed` says that a transform may have removed fields.
     """
 
     gvk: GroupVersionKind
@@ -34,23 +34,23 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def is_selective(self) -> bool:
-        """Whether there are objects of this kind in this namespace that are left out."""
+        """Whether a selector may exclude objects of this kind in this namespace."""
         return not (self.labels.is_everything and self.fields.is_everything)
 
-    def holds(self, asked: "Scope") -> bool:
-        """Whether all that is asked for is in here."""
+    def holds(self, wanted: "Scope") -> bool:
+        """Whether every object of the wanted scope is in this one."""
         return (
-            self.may_hold(asked)
-            and set(self.labels.requirements) <= set(asked.labels.requirements)
-            and set(self.fields.requirements) <= set(asked.fields.requirements)
+            self.may_hold(wanted)
+            and set(self.labels.requirements) <= set(wanted.labels.requirements)
+            and set(self.fields.requirements) <= set(wanted.fields.requirements)
         )
 
-    def may_hold(self, asked: "Scope") -> bool:
-        """Whether what is asked for can be in here, selectors aside."""
+    def may_hold(self, wanted: "Scope") -> bool:
+        """Whether objects of the wanted scope can be in this one, selectors aside."""
         return (
-            self.gvk == asked.gvk
-            and (asked.is_metadata or not self.is_metadata)
-            and self.namespace in {None, asked.namespace}
+            self.gvk == wanted.gvk
+            and (wanted.is_metadata or not self.is_metadata)
+            and self.namespace in {None, wanted.namespace}
         )
 
     def __str__(self) -> str:
@@ -64,25 +64,25 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class Scoped(Protocol):
-    """What the choice between several informers depends on."""
+    """The properties that the choice between several informers depends on."""
 
     @property
     def scope(self) -> Scope:
-        """What it holds."""
+        """The objects it holds."""
         ...
 
     @property
     def is_ready(self) -> bool:
-        """Whether it holds that already."""
+        """Whether it has synced."""
         ...
 
 
 S = TypeVar("S", bound=Scoped)
 
 
-def choose(asked: Scope, among: Iterable[S], *, by_name: bool = False) -> S | None:
-    """The one to ask: best without a selector and unchanged, ready, and no wider than needed; None if none will do."""
-    fitting = [one for one in among if (one.scope.may_hold if by_name else one.scope.holds)(asked)]
+def choose_source(wanted: Scope, among: Iterable[S], *, by_name: bool = False) -> S | None:
+    """The best source for a read: preferably without selector or transform, ready, and narrow; None if none fits."""
+    fitting = [one for one in among if (one.scope.may_hold if by_name else one.scope.holds)(wanted)]
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     return min(fitting, key=_rank)
@@ -93,9 +93,9 @@ def _rank(one: Scoped) -> tuple[bool, bool, bool, bool, bool]:
     return scope.is_selective, scope.is_changed, not one.is_ready, scope.namespace is None, not scope.is_metadata
 
 
-def refuse(asked: Scope, declared: Sequence[Scope]) -> NotCached:
-    """The error for a read that no informer can answer; it names what is declared, and the ways on."""
-    near = [str(scope) for scope in declared if scope.gvk == asked.gvk]
-    held = f"declared are: {'; '.join(near)}" if near else "nobody declared this kind"
-    ways = 'declare it (cluster.declare), read it live (read="live"), or make the cluster with undeclared="live"'
-    return NotCached(f'{asked} is not in the cache: {held}. Ways on: {ways} or undeclared="watch"')
+def not_cached(wanted: Scope, declared: Sequence[Scope]) -> NotCached:
+    """The error for a read that no informer can serve; it names what is declared and the possible fixes."""
+    near = [str(scope) for scope in declared if scope.gvk == wanted.gvk]
+    held = f"declared scopes of this kind: {'; '.join(near)}" if near else "this kind is not declared"
+    ways = 'declare it (cluster.declare), read it live (read="live"), or create the cluster with undeclared="live"'
+    return NotCached(f'{wanted} is not in the cache: {held}. To fix: {ways} or undeclared="watch"')

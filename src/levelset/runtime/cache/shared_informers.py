@@ -1,8 +1,8 @@
-"""The informers of one client: one watch for each kind, place and selection, however many want it.
+"""The shared informers of one client: one watch for each kind, namespace and selector.
 
-Whoever opens the same scope twice shares the watch and the objects; the last one to close it ends it. Typed and
-unstructured readers of a kind share too, since objects are kept as bytes and decoded by each with his own class. A
-watch that fails, for want of a permission or of the kind itself, shows in its own readiness and stops nobody else.
+Opening the same scope twice shares the watch and the objects; closing the last handle ends it. Typed and unstructured
+readers of a kind share too, because objects are cached as bytes and decoded with each reader's own class. A watch that
+fails, for lack of a permission or of the kind itself, affects only its own readiness.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
-from levelset.client.client import Reading
+from levelset.client.client import Client
 from levelset.client.lists import Transform
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.requests import Fields, Labels, read_fields, read_labels
@@ -21,11 +21,11 @@ from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
-from levelset.runtime.cache.index import Index, Report
-from levelset.runtime.cache.informer import Batches, Handle, Informer, Stats
+from levelset.runtime.cache.index import Index, ReportError
+from levelset.runtime.cache.informer import EventSource, Handle, Informer, Stats
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.subscribers import report_error
-from levelset.runtime.watch.watcher import Complaints, OnTrouble, Watcher
+from levelset.runtime.cache.subscribers import log_error
+from levelset.runtime.watch.watcher import ErrorLogger, OnError, Watcher
 
 __all__ = ["Handle", "Informers", "OpenOptions"]
 
@@ -33,7 +33,7 @@ K = TypeVar("K")
 
 
 class OpenOptions(TypedDict, total=False):
-    """Which objects, what of them, and how they are found."""
+    """Which objects an informer caches, which of their fields, and its indexes."""
 
     namespace: str | None
     labels: Labels | None
@@ -45,7 +45,7 @@ class OpenOptions(TypedDict, total=False):
 
 
 class _Key(msgspec.Struct, frozen=True):
-    """What must be the same for two readers to share a watch."""
+    """What must be equal for two handles to share a watch."""
 
     scope: Scope
     transform: Transform | None
@@ -53,31 +53,31 @@ class _Key(msgspec.Struct, frozen=True):
 
 
 class Informers:
-    """Opens informers and counts who uses them; `aclose`, or the end of an `async with`, ends them all."""
+    """Opens informers and counts their handles; `aclose`, or the end of an `async with`, ends them all."""
 
     def __init__(
         self,
-        client: Reading,
+        client: Client,
         *,
-        report: Report = report_error,
-        on_trouble: OnTrouble | None = None,
+        report: ReportError = log_error,
+        on_error: OnError | None = None,
         **watching: Any,
     ) -> None:
-        """`watching` are more options for every `Watcher`, such as `streaming` or `backoff`."""
+        """Creates it without informers; `watching` are more options for every `Watcher`, such as `streaming`."""
         self._client = client
         self._report = report
-        self._on_trouble = on_trouble
+        self._on_error = on_error
         self._watching = watching
         self._shared: dict[_Key, _Shared] = {}
         self._closed = False
 
     def __len__(self) -> int:
-        """The number of watches."""
+        """The number of open informers."""
         return len(self._shared)
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Those that are open."""
+        """The open informers."""
         return tuple(one.informer for one in self._shared.values())
 
     @overload
@@ -100,21 +100,21 @@ class Informers:
         indexes: Iterable[Index[Any]] = (),
         page_size: int = 500,
     ) -> Handle[Any]:
-        """A handle of the informer for these objects, which starts if nobody has opened it yet.
+        """A handle of the informer for these objects, which is started if it is not open yet.
 
-        `transform` changes the bytes of each object before it is kept, and should be one function, not a new lambda
-        each time, for the informer to be shared. `page_size` counts for the first who opens it.
+        `transform` changes the bytes of each object before it is cached. Pass the same function each time, not a new
+        lambda: informers with different transforms are not shared. `page_size` is that of the first call.
         """
         if self._closed:
-            raise ConfigError("these informers are closed; make others")
+            raise ConfigError("these informers are closed; create a new Informers")
         view: View[Any] = view_of(kind)
         namespace = self._confined(namespace)
         key = _Key(_scope(view, namespace, labels, fields, is_changed=transform is not None), transform, managed_fields)
         shared = self._shared.get(key)
         if shared is None:
             watch = partial(self._watch, kind, key, page_size)
-            complain = Complaints() if self._on_trouble is None else self._on_trouble
-            shared = _Shared(Informer(key.scope, view, watch, report=self._report, on_trouble=complain))
+            on_error = ErrorLogger() if self._on_error is None else self._on_error
+            shared = _Shared(Informer(key.scope, view, watch, report=self._report, on_error=on_error))
         handle: Handle[Any] = Handle(shared.informer, view, partial(self._release, key, shared))
         handle.begin_indexes(indexes)
         shared.users += 1
@@ -123,11 +123,11 @@ class Informers:
         return handle
 
     def stats(self) -> list[Stats]:
-        """How each of them is doing, in numbers."""
+        """The statistics of each informer."""
         return [informer.stats() for informer in self.informers]
 
     async def aclose(self) -> None:
-        """Ends all watches and returns when they have ended; readers get what they have not seen, then the end."""
+        """Ends all watches and returns when they have ended; subscriptions deliver their remaining changes and end."""
         self._closed = True
         informers = self.informers
         self._shared.clear()
@@ -138,20 +138,20 @@ class Informers:
 
     async def __aenter__(self) -> Self:
         if self._closed:
-            raise ConfigError("these informers are closed; make others")
+            raise ConfigError("these informers are closed; create a new Informers")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _confined(self, namespace: str | None) -> str | None:
-        """What a client of one namespace shows is that namespace: nobody may take it for all of them."""
+        """The namespace to watch: a client that is confined to one namespace must not appear to show all of them."""
         only = self._client.only_namespace
         if only is not None and namespace not in {None, only}:
-            raise ConfigError(f"this client is for namespace {only} only, not {namespace}")
+            raise ConfigError(f"this client is confined to namespace {only} and cannot read namespace {namespace}")
         return namespace or only
 
-    def _watch(self, kind: Kind[Any], key: _Key, page_size: int, on_trouble: OnTrouble) -> Batches:
+    def _watch(self, kind: Kind[Any], key: _Key, page_size: int, on_error: OnError) -> EventSource:
         scope = key.scope
         made: Watcher[Any] = Watcher(
             self._client,
@@ -162,8 +162,8 @@ class Informers:
             page_size=page_size,
             managed_fields=key.managed_fields,
             transform=key.transform,
-            on_trouble=on_trouble,
-            as_kept=True,
+            on_error=on_error,
+            as_cached=True,
             **self._watching,
         )
         return made
@@ -171,12 +171,12 @@ class Informers:
     async def _release(self, key: _Key, shared: "_Shared") -> None:
         shared.users -= 1
         if shared.users == 0 and self._shared.get(key) is shared:
-            del self._shared[key]  # before waiting: who opens it meanwhile gets a new one
+            del self._shared[key]  # before the await: a concurrent open must get a new informer
             await shared.informer.aclose()
 
 
 class _Shared:
-    """An informer and how many handles it has."""
+    """An informer and the number of its handles."""
 
     __slots__ = ("informer", "users")
 

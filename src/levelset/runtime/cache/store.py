@@ -1,16 +1,8 @@
-"""A store of objects: one writer puts in what a watch tells, many readers find it.
+"""The store of an informer: one writer applies watch events, many readers look objects up.
 
-`sites, writer = store(Website, uses)` makes both ends. The writer is given events in order and keeps everything right
-by itself; the store answers at once and never waits, except in `wait_ready`.
-
-What a cache holds: objects by key, the next set of them while it comes in, and the indexes of both.
-
-Nothing here waits. A table has one writer (`Writer`), which keeps to the order of the events, and any number of readers
-with views of their own (`Store`).
-
-The one who writes into a store: events go in, changes come out.
-
-The objects of a cache at one moment: a sequence that decodes an object when it is looked at.
+`sites, writer = store(Website, uses)` makes both ends. `Table` holds the objects by key and their indexes, `Writer`
+applies events to it in order and returns the changes, `Store` reads it with one class, and `Snapshot` is a list of
+objects that are decoded when they are accessed. Nothing here waits, except `Store.wait_ready`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,32 +10,45 @@ from typing import Any, Final, Generic, TypeVar, overload
 
 from levelset.client.object_types import Item, OnlyMetadata, View, view_of
 from levelset.errors import BadObject, ConfigError
-from levelset.objects.cached_object import Kept
+from levelset.objects.cached_object import CachedObject
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
-from levelset.runtime.cache.decoded_objects import Memo
-from levelset.runtime.cache.index import Buckets, Index, Indexed, Report, by_label
+from levelset.runtime.cache.decoded_objects import DecodedObjects
+from levelset.runtime.cache.index import Buckets, Index, ReportError, TableIndex, by_label
 from levelset.runtime.cache.keys import is_older, key_for, key_of
-from levelset.runtime.cache.subscribers import report_error
-from levelset.runtime.watch.events import Apply, Delete, Init, InitApply, InitDone, Told
+from levelset.runtime.cache.subscribers import log_error
+from levelset.runtime.watch.events import Apply, CacheEvent, Delete, Init, InitApply, InitDone
 
 __all__ = ["SLICE", "Snapshot", "Store", "Table", "Writer", "store"]
 
+K = TypeVar("K")
+
+SLICE = 500
+"""The most events, or objects, that are processed before other tasks may run: a millisecond or two."""
+MAX_DECODED = 1024
+"""How many decoded objects of a kind are shared between readers by default."""
+
+_OBJECTS: Final = {CachedObject}
+
 
 class Table:
-    """The objects of one kind; `kept` is replaced, never emptied, when a new set is complete."""
+    """The objects of one kind and their indexes; written by one `Writer`, read by any number of `Store`s.
+
+    `cached` has the objects by key. `fresh` is the next set of them while a list comes in, else None; `swap` replaces
+    `cached` as a whole, so a dict that a reader still holds is never emptied.
+    """
 
     __slots__ = (
         "_fresh_size",
         "_indexes",
+        "cached",
+        "decoded",
         "fresh",
         "is_filled",
-        "kept",
-        "memos",
         "resource_version",
         "size",
         "step",
@@ -52,137 +57,139 @@ class Table:
 
     def __init__(self, view: View[Any]) -> None:
         self.view = view
-        self.kept: dict[str, Kept] = {}
-        self.fresh: dict[str, Kept] | None = None
+        self.cached: dict[str, CachedObject] = {}
+        self.fresh: dict[str, CachedObject] | None = None
         self.size = 0  # bytes of JSON
         self.step = 0  # counts the writes whose changes are handed out together
         self.is_filled = False
         self.resource_version = ""
-        self.memos: dict[type[Any], Memo[Any]] = {}
+        self.decoded: dict[type[Any], DecodedObjects[Any]] = {}
         self._fresh_size = 0
-        self._indexes: dict[Index[Any], Indexed] = {}
+        self._indexes: dict[Index[Any], TableIndex] = {}
 
-    def put(self, objects: Sequence[Kept], view: View[Any], changes: list[Change[Any]]) -> int:
-        """Takes in objects that came or changed, and adds the changes; gives how many were left out for lack of a name.
+    def put(self, objects: Sequence[CachedObject], view: View[Any], changes: list[Change[Any]]) -> int:
+        """Stores added and modified objects and appends the changes; returns how many were skipped for lack of a name.
 
-        What is nothing new is no change: the same version, or an older one.
+        An object of the same or an older version than the stored one is not a change.
         """
-        held, indexes, add, size, nameless, latest = self.kept, self._indexes, changes.append, 0, 0, None
-        for kept in objects:
-            name, namespace = kept.name, kept.namespace
+        held, indexes, add, size, nameless, latest = self.cached, self._indexes, changes.append, 0, 0, None
+        for cached in objects:
+            name, namespace = cached.name, cached.namespace
             if not name:
                 nameless += 1
                 continue
             key = f"{namespace}/{name}" if namespace else name
             before = held.get(key)
             if before is None:
-                size += len(kept.raw)
+                size += len(cached.raw)
             else:
-                new, old = kept.resource_version, before.resource_version
-                # Nearly always it is a longer or greater number, and to see that is quicker than to ask.
+                new, old = cached.resource_version, before.resource_version
+                # Nearly always the new version is a longer or greater number: compared inline, without a call.
                 is_doubtful = new <= old if len(new) == len(old) else len(new) < len(old)
-                if is_doubtful and before.uid == kept.uid and not _is_newer(kept, before):
+                if is_doubtful and before.uid == cached.uid and not _is_newer(cached, before):
                     continue
-                size += len(kept.raw) - len(before.raw)
-            held[key] = latest = kept
-            add(Change(key, before, kept, view))
+                size += len(cached.raw) - len(before.raw)
+            held[key] = latest = cached
+            add(Change(key, before, cached, view))
             if indexes:
                 for indexed in indexes.values():
-                    indexed.put(key, kept)
+                    indexed.put(key, cached)
         if latest is not None:
             self.resource_version = latest.resource_version
         self.size += size
         return nameless
 
-    def drop(self, key: str, gone: Kept) -> Kept | None:
-        """Removes an object and gives its last version; None if it was not there, or is newer than the one gone."""
-        before = self.kept.get(key)
+    def drop(self, key: str, gone: CachedObject) -> CachedObject | None:
+        """Removes an object and returns its last state; None if it was not stored, or is newer than the deleted one."""
+        before = self.cached.get(key)
         if before is None or is_older(gone.resource_version, before.resource_version):
             return None
-        del self.kept[key]
+        del self.cached[key]
         self.size -= len(before.raw)
         for indexed in self._indexes.values():
             indexed.live.drop(key)
         return before
 
     def start(self) -> None:
-        """Begins a new set of objects, without what an earlier beginning has left."""
+        """Begins a new set of objects and discards an incomplete one."""
         self.fresh = {}
         self._fresh_size = 0
         for indexed in self._indexes.values():
             indexed.start()
 
-    def put_fresh(self, objects: Sequence[Kept]) -> int:
-        """Takes objects into the new set; gives how many were left out for lack of a name.
+    def put_fresh(self, objects: Sequence[CachedObject]) -> int:
+        """Stores objects in the new set; returns how many were skipped for lack of a name.
 
-        The version that is here already is kept on: a list that changes nothing costs no memory, and what has been
-        decoded stays.
+        An object whose version is stored already is replaced by the stored instance: a relist without changes then
+        costs no memory, and decoded objects stay shared.
         """
         if self.fresh is None:
             self.start()
         assert self.fresh is not None, "started above"
-        fresh, known, nameless = self.fresh, self.kept, 0
-        for kept in objects:
-            name, namespace = kept.name, kept.namespace
+        fresh, known, nameless = self.fresh, self.cached, 0
+        for cached in objects:
+            name, namespace = cached.name, cached.namespace
             if not name:
                 nameless += 1
                 continue
             key = f"{namespace}/{name}" if namespace else name
-            if known and (present := known.get(key)) is not None and _is_same(present, kept):
-                kept = present  # noqa: PLW2901 -- from here on it is this one
+            if known and (present := known.get(key)) is not None and _is_same(present, cached):
+                cached = present  # noqa: PLW2901 -- the stored instance replaces it from here on
             twice = fresh.get(key)
-            if twice is not None:  # an object may be on two pages of a list; the later page is the newer one
+            if twice is not None:  # an object may be on two pages of a list; the later page has the newer version
                 self._fresh_size -= len(twice.raw)
-            fresh[key] = kept
-            self._fresh_size += len(kept.raw)
+            fresh[key] = cached
+            self._fresh_size += len(cached.raw)
             if self._indexes:
                 for indexed in self._indexes.values():
-                    indexed.put_fresh(key, kept)
+                    indexed.put_fresh(key, cached)
         return nameless
 
-    def swap(self) -> tuple[dict[str, Kept], list[Buckets]]:
-        """Goes over to the new set, at once; gives what was there before, to be compared and freed."""
-        before, buckets = self.kept, list[Buckets]()
+    def swap(self) -> tuple[dict[str, CachedObject], list[Buckets]]:
+        """Makes the new set the current one; returns the previous objects and buckets, to be compared and freed."""
+        before, buckets = self.cached, list[Buckets]()
         if self.fresh is not None:
-            self.kept, self.fresh = self.fresh, None
+            self.cached, self.fresh = self.fresh, None
             self.size = self._fresh_size
-            buckets = [indexed.swap(self.kept) for indexed in self._indexes.values()]
+            buckets = [indexed.swap(self.cached) for indexed in self._indexes.values()]
         self.is_filled = True
         return before, buckets
 
     @property
-    def indexes(self) -> Collection[Indexed]:
-        """The indexes that are kept."""
+    def indexes(self) -> Collection[TableIndex]:
+        """The indexes of the table."""
         return self._indexes.values()
 
-    def add_index(self, index: Index[Any], report: Report) -> Indexed:
-        """Keeps this index from now on; the objects that are here already are taken in by its `build`."""
+    def add_index(self, index: Index[Any], report: ReportError) -> TableIndex:
+        """Maintains this index from now on; its `build` adds the objects that are stored already."""
         found = self._indexes.get(index)
         if found is None:
-            self._refuse(index)
-            found = self._indexes[index] = Indexed(index, report)
-            found.build_later(self.kept)
+            self._check_index(index)
+            found = self._indexes[index] = TableIndex(index, report)
+            found.build_later(self.cached)
         return found
 
-    def indexed(self, index: Index[Any]) -> Indexed:
-        """The index as it is kept, built; ConfigError if nobody has added it."""
+    def indexed(self, index: Index[Any]) -> TableIndex:
+        """The state of an index, built; ConfigError if the index was not added."""
         found = self._indexes.get(index)
         if found is None:
             known = ", ".join(sorted(one.name for one in self._indexes)) or "none"
             raise ConfigError(
-                f"the cache of {self.view.gvk} has no {index!r} (there is: {known}); "
+                f"the cache of {self.view.gvk} has no {index!r} (declared indexes: {known}); "
                 "declare it with indexes=[...] or call add_index first"
             )
         if not found.is_built:
-            found.build(self.kept)
+            found.build(self.cached)
         return found
 
-    def _refuse(self, index: Index[Any]) -> None:
+    def _check_index(self, index: Index[Any]) -> None:
         view = index.view
         if view is None:
             return
         if view.gvk != self.view.gvk:
-            raise ConfigError(f"{index!r} is for another kind than the cache of {self.view.gvk}; add it to its own")
+            raise ConfigError(
+                f"{index!r} is for another kind than the cache of {self.view.gvk}; add it to the cache of its own kind"
+            )
         if self.view.is_metadata and not view.is_metadata:
             raise ConfigError(
                 f"{index!r} needs whole objects, and the cache of {self.view.gvk} has only their metadata; "
@@ -190,68 +197,60 @@ class Table:
             )
 
 
-def _is_newer(one: Kept, than: Kept) -> bool:
+def _is_newer(one: CachedObject, than: CachedObject) -> bool:
     version, other = one.resource_version, than.resource_version
     return (version != other or not version) and not is_older(version, other)
 
 
-def _is_same(one: Kept, other: Kept) -> bool:
+def _is_same(one: CachedObject, other: CachedObject) -> bool:
     version = one.resource_version
     return bool(version) and version == other.resource_version and one.uid == other.uid
 
 
-K = TypeVar("K")
-
-SLICE = 500
-"""The most events, or objects, between two moments at which others may run: a millisecond or two."""
-
-_OBJECTS: Final = {Kept}
-
-
 class Writer(Generic[K]):
-    """Keeps a store in step with a watch; there is one for each store.
+    """Applies watch events to a store, in order; there is one writer for each store.
 
-    Between Init and InitDone objects go into a buffer while readers see the old ones; InitDone swaps both at once. The
-    changes that it brings are told with the deletes first, each with the object that has gone, then the new and changed
-    objects in the order of the list; an object of the same version is no change. Later an event that is older than
-    what is here already changes nothing; a complete list is believed even then, since servers do get restored.
+    Between Init and InitDone objects go into a buffer while readers see the old ones; InitDone swaps both at once. Its
+    changes are the deletions first, each with the last state of the object, then the added and modified objects in the
+    order of the list; an object of the same version is not a change. A single event that is older than the stored
+    object is ignored; a complete list is applied even then, because an API server may be restored from a backup.
     """
 
     __slots__ = ("_readiness", "_report", "_table", "_view")
 
-    def __init__(self, table: Table, view: View[K], readiness: Readiness, *, report: Report = report_error) -> None:
+    def __init__(self, table: Table, view: View[K], readiness: Readiness, *, report: ReportError = log_error) -> None:
         self._table = table
         self._view = view
         self._readiness = readiness
         self._report = report
 
-    def apply(self, events: Sequence[Told[Any]]) -> list[Change[K]]:
-        """Takes in the events, in order, and gives what they have changed."""
+    def apply(self, events: Sequence[CacheEvent[Any]]) -> list[Change[K]]:
+        """Applies the events, in order, and returns the changes."""
         return [change for changes in self.slices(events) for change in changes]
 
-    def slices(self, events: Sequence[Told[Any]]) -> Iterator[list[Change[K]]]:
-        """Takes in the events, in order, and gives what they have changed bit by bit; some bits are empty.
+    def slices(self, events: Sequence[CacheEvent[Any]]) -> Iterator[list[Change[K]]]:
+        """Applies the events, in order, and yields the changes in slices, some of them empty.
 
-        The store has what a bit tells when the bit is given. Between two bits the caller may let others run, and must
-        not write anything else.
+        The changes of a slice are in the store when the slice is yielded. Between two slices the caller may let other
+        tasks run, but must not write anything else.
         """
         for start in range(0, len(events), SLICE):
             some = events[start : start + SLICE] if len(events) > SLICE else events
             changes: list[Change[K]] = []
-            if len(some) > 1 and set(map(type, some)) == _OBJECTS:  # nothing but objects: what a busy watch brings
-                self._take(some, changes)  # type: ignore[arg-type]
+            if len(some) > 1 and set(map(type, some)) == _OBJECTS:  # only objects: the usual batch of a busy watch
+                self._put(some, changes)  # type: ignore[arg-type]
                 yield self._next_step(changes)
                 continue
             for event in some:
                 kind = type(event)
-                if kind is Kept:
-                    self._take((event,), changes)  # type: ignore[arg-type]
+                if kind is CachedObject:
+                    self._put((event,), changes)  # type: ignore[arg-type]
                 elif kind is Apply:
-                    self._refuse(self._table.put((event.item.kept,), self._view, changes))  # type: ignore[union-attr]
+                    self._report_nameless(self._table.put((event.item.cached,), self._view, changes))  # type: ignore[union-attr]
                 elif kind is InitApply:
-                    self._refuse(self._table.put_fresh((event.item.kept,)))  # type: ignore[union-attr]
+                    self._report_nameless(self._table.put_fresh((event.item.cached,)))  # type: ignore[union-attr]
                 elif kind is Delete:
-                    self._drop(event.item.kept, changes)  # type: ignore[union-attr]
+                    self._drop(event.item.cached, changes)  # type: ignore[union-attr]
                 elif isinstance(event, Init):
                     self._table.start()
                 elif isinstance(event, InitDone):
@@ -262,7 +261,7 @@ class Writer(Generic[K]):
             yield self._next_step(changes)
 
     def close(self, cause: Exception | None = None) -> None:
-        """Says that nothing more will be written; whoever still waits for the store to be ready gets NotReady."""
+        """Closes the store for writing; callers that still wait for it to be ready get NotReady."""
         self._readiness.close(cause)
 
     def _next_step(self, changes: list[Change[K]]) -> list[Change[K]]:
@@ -270,80 +269,80 @@ class Writer(Generic[K]):
             self._table.step += 1
         return changes
 
-    def _take(self, objects: Sequence[Kept], changes: list[Change[K]]) -> None:
-        """Takes in mere objects: within a list of everything they are there, else they came or changed."""
+    def _put(self, objects: Sequence[CachedObject], changes: list[Change[K]]) -> None:
+        """Applies bare objects: during a list they are part of it, otherwise they were added or modified."""
         table = self._table
         nameless = table.put(objects, self._view, changes) if table.fresh is None else table.put_fresh(objects)
         if nameless:
-            self._refuse(nameless)
+            self._report_nameless(nameless)
 
-    def _drop(self, kept: Kept, changes: list[Change[K]]) -> None:
-        key = key_of(kept)
-        before = self._table.drop(key, kept)
+    def _drop(self, cached: CachedObject, changes: list[Change[K]]) -> None:
+        key = key_of(cached)
+        before = self._table.drop(key, cached)
         if before is not None:
-            self._table.resource_version = kept.resource_version
+            self._table.resource_version = cached.resource_version
             changes.append(Change(key, before, None, self._view))
 
-    def _refuse(self, nameless: int) -> None:
+    def _report_nameless(self, nameless: int) -> None:
         for _ in range(nameless):
-            self._report(f"the store of {self._view.gvk}", BadObject("an object without a name was left out"))
+            self._report(f"the store of {self._view.gvk}", BadObject("an object without metadata.name was skipped"))
 
     def _swap(self, event: InitDone) -> Iterator[list[Change[K]]]:
         is_first = not self._table.is_filled
         before, buckets = self._table.swap()
         self._table.step += 1
         self._table.resource_version = event.resource_version
-        self._readiness.settle()
-        now = self._table.kept
+        self._readiness.set_ready()
+        now = self._table.cached
         if before is not now:
-            yield from self._vanished(before, now)
-            yield from self._different(before, now, is_initial=is_first)
-            yield from _burn(before, buckets)
+            yield from self._deletions(before, now)
+            yield from self._updates(before, now, is_initial=is_first)
+            yield from _free(before, buckets)
 
-    def _vanished(self, before: dict[str, Kept], now: dict[str, Kept]) -> Iterator[list[Change[K]]]:
+    def _deletions(self, before: dict[str, CachedObject], now: dict[str, CachedObject]) -> Iterator[list[Change[K]]]:
         for keys in _sliced(before):
             yield [Change(key, before[key], None, self._view) for key in keys if key not in now]
 
-    def _different(
-        self, before: dict[str, Kept], now: dict[str, Kept], *, is_initial: bool
+    def _updates(
+        self, before: dict[str, CachedObject], now: dict[str, CachedObject], *, is_initial: bool
     ) -> Iterator[list[Change[K]]]:
         view, was = self._view, before.get
         for keys in _sliced(now):
             yield [Change(key, was(key), now[key], view, is_initial) for key in keys if was(key) is not now[key]]
 
 
-def _sliced(contents: dict[str, Kept]) -> Iterator[list[str]]:
+def _sliced(contents: dict[str, CachedObject]) -> Iterator[list[str]]:
     keys = list(contents)
     for start in range(0, len(keys), SLICE):
         yield keys[start : start + SLICE]
 
 
-def _burn(before: dict[str, Kept], buckets: list[Buckets]) -> Iterator[list[Any]]:
-    """Frees what was there before, a bit at a time: a hundred thousand objects at once take 30 ms."""
+def _free(before: dict[str, CachedObject], buckets: list[Buckets]) -> Iterator[list[Any]]:
+    """Frees the previous objects and buckets in slices: freeing 100,000 objects at once blocks the loop for 30 ms."""
     while before:
         for _ in range(min(SLICE, len(before))):
             before.popitem()
         yield []
     for old in buckets:
-        while old.burn(SLICE):
+        while old.free(SLICE):
             yield []
 
 
 class Snapshot(Sequence[K]):
-    """Typed objects, frozen and shared with other readers; what happens later does not show in it.
+    """A sequence of typed objects as of one moment, frozen and shared with other readers.
 
-    Looking at an object that its class cannot read raises BadObject with its name; `items` gives all without decoding.
+    An object is decoded when it is accessed; BadObject names one that its class cannot decode. `items` decodes nothing.
     """
 
-    __slots__ = ("_kept", "_read", "view")
+    __slots__ = ("_cached", "_read", "view")
 
-    def __init__(self, kept: list[Kept], view: View[K], read: Callable[[Kept], K]) -> None:
+    def __init__(self, cached: list[CachedObject], view: View[K], read: Callable[[CachedObject], K]) -> None:
         self.view = view
-        self._kept = kept
+        self._cached = cached
         self._read = read
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cached)
 
     @overload
     def __getitem__(self, index: int) -> K: ...
@@ -351,46 +350,42 @@ class Snapshot(Sequence[K]):
     def __getitem__(self, index: slice) -> "Snapshot[K]": ...
     def __getitem__(self, index: int | slice) -> "K | Snapshot[K]":
         if isinstance(index, slice):
-            return Snapshot(self._kept[index], self.view, self._read)
-        return self._read(self._kept[index])
+            return Snapshot(self._cached[index], self.view, self._read)
+        return self._read(self._cached[index])
 
     def __iter__(self) -> Iterator[K]:
-        return map(self._read, self._kept)
+        return map(self._read, self._cached)
 
     def __repr__(self) -> str:
         return f"<Snapshot of {len(self)} {self.view.gvk.kind}>"
 
     @property
-    def kept(self) -> Sequence[Kept]:
-        """The heads and bytes, as they are kept."""
-        return self._kept
+    def cached(self) -> Sequence[CachedObject]:
+        """The objects in cached form: heads and bytes."""
+        return self._cached
 
     @property
     def items(self) -> "Sequence[Item[K]]":
         """The objects with their heads, not decoded."""
-        return [Item(one, self.view) for one in self._kept]
+        return [Item(one, self.view) for one in self._cached]
 
     @property
     def refs(self) -> "Sequence[Ref[K]]":
         """The references to the objects."""
-        return [self.view.ref(one) for one in self._kept]
-
-
-REMEMBERED = 1024
-"""How many decoded objects of a kind are shared between readers at most, unless said otherwise."""
+        return [self.view.ref(one) for one in self._cached]
 
 
 @overload
-def store(kind: type[K], *indexes: Index[Any], report: Report = ...) -> tuple["Store[K]", Writer[K]]: ...
+def store(kind: type[K], *indexes: Index[Any], report: ReportError = ...) -> tuple["Store[K]", Writer[K]]: ...
 @overload
 def store(
-    kind: GroupVersionKind, *indexes: Index[Any], report: Report = ...
+    kind: GroupVersionKind, *indexes: Index[Any], report: ReportError = ...
 ) -> tuple["Store[Unstructured]", Writer[Unstructured]]: ...
 @overload
 def store(
-    kind: OnlyMetadata, *indexes: Index[Any], report: Report = ...
+    kind: OnlyMetadata, *indexes: Index[Any], report: ReportError = ...
 ) -> tuple["Store[PartialObjectMetadata]", Writer[PartialObjectMetadata]]: ...
-def store(kind: Any, *indexes: Index[Any], report: Report = report_error) -> tuple["Store[Any]", Writer[Any]]:
+def store(kind: Any, *indexes: Index[Any], report: ReportError = log_error) -> tuple["Store[Any]", Writer[Any]]:
     """An empty store and the writer that fills it."""
     view: View[Any] = view_of(kind)
     table, readiness = Table(view), Readiness(f"the store of {view.gvk}")
@@ -401,15 +396,15 @@ def store(kind: Any, *indexes: Index[Any], report: Report = report_error) -> tup
 
 
 class Store(Generic[K]):
-    """The last seen objects of a kind, read with one class.
+    """The last observed objects of a kind, decoded with one class.
 
-    Typed objects are frozen and shared: reading the same object twice gives the same one as long as it has not changed
-    and is among the last few versions that were read, or the last `remembered` that were read more than once. What a
-    class cannot read raises BadObject when it is looked at, and disturbs nobody else. Lists come in the order in which
-    the objects came.
+    Typed objects are frozen and shared: reading the same object twice returns the same instance as long as it has not
+    changed and its decoded form is retained (see `DecodedObjects`, whose limit is `max_decoded`). An object that the
+    class cannot decode raises BadObject when it is accessed and affects no other object. Lists are in the order in
+    which the objects were added.
     """
 
-    __slots__ = ("_gvk", "_memo", "_readiness", "_report", "_share", "_table", "view")
+    __slots__ = ("_decoded", "_gvk", "_readiness", "_report", "_share", "_table", "view")
 
     def __init__(
         self,
@@ -417,16 +412,16 @@ class Store(Generic[K]):
         view: View[K],
         readiness: Readiness,
         *,
-        report: Report = report_error,
-        remembered: int = REMEMBERED,
+        report: ReportError = log_error,
+        max_decoded: int = MAX_DECODED,
     ) -> None:
         self.view = view
         self._gvk = view.gvk
         self._table = table
         self._readiness = readiness
         self._report = report
-        self._memo: Memo[K] = table.memos.setdefault(view.class_, Memo(view, remembered))
-        self._share = self._memo.share
+        self._decoded: DecodedObjects[K] = table.decoded.setdefault(view.class_, DecodedObjects(view, max_decoded))
+        self._share = self._decoded.share
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -435,9 +430,9 @@ class Store(Generic[K]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has been filled, and nothing keeps it from being current that will not pass by itself.
+        """Whether it has been filled, and the watch has no error that needs a person (a missing kind or permission).
 
-        What is there can be read in any case.
+        The stored objects can be read in either case.
         """
         return self._readiness.is_ready
 
@@ -447,16 +442,16 @@ class Store(Generic[K]):
 
     @property
     def resource_version(self) -> str:
-        """The version of the server's data that the last list or event brought; empty before the first."""
+        """The resourceVersion of the last list or event; empty before the first."""
         return self._table.resource_version
 
     @property
     def size(self) -> int:
-        """The bytes of JSON that are kept."""
+        """The size of the stored JSON in bytes."""
         return self._table.size
 
     def __len__(self) -> int:
-        return len(self._table.kept)
+        return len(self._table.cached)
 
     def __contains__(self, ref: object) -> bool:
         wanted: Any = ref
@@ -466,40 +461,40 @@ class Store(Generic[K]):
         return f"<Store of {len(self)} {self.gvk.kind}{'' if self.is_ready else ', not ready'}>"
 
     def get(self, of: Ref[Any] | str, namespace: str | None = None) -> K | None:
-        """The object with this ref, or this name and namespace; None if it is not there.
+        """The object with this ref, or this name and namespace; None if it is not stored.
 
         A cluster-scoped object is found with any namespace, a namespaced one only with its own.
         """
-        if isinstance(of, Ref) and (of.gvk is self._gvk or of.gvk == self._gvk):  # as usual, and without a call
+        if isinstance(of, Ref) and (of.gvk is self._gvk or of.gvk == self._gvk):  # the usual case, without a call
             key = of.key
-            kept = self._table.kept.get(key)
-            if kept is not None:
-                return self._share(key, kept)
-        kept = self._find(of, namespace)
-        return None if kept is None else self._read(kept)
+            cached = self._table.cached.get(key)
+            if cached is not None:
+                return self._share(key, cached)
+        cached = self._find(of, namespace)
+        return None if cached is None else self._read(cached)
 
     @property
     def table(self) -> Table:
-        """What it reads from."""
+        """The table that it reads from."""
         return self._table
 
     @property
-    def share(self) -> Callable[[str, Kept], K]:
-        """Reads what the table keeps under a key, for those who look there by themselves; as `get`, it shares."""
+    def share(self) -> Callable[[str, CachedObject], K]:
+        """Decodes a cached object that the caller found in `table` under this key; shared, as with `get`."""
         return self._share
 
     def item(self, of: Ref[Any] | str, namespace: str | None = None) -> Item[K] | None:
-        """The object with its head, not decoded; None if it is not there."""
-        kept = self._find(of, namespace)
-        return None if kept is None else Item(kept, self.view)
+        """The object as an item, not decoded; None if it is not stored."""
+        cached = self._find(of, namespace)
+        return None if cached is None else Item(cached, self.view)
 
-    def kept(self, key: str) -> Kept | None:
-        """What is kept under this key (`default/blog`, or `blog` for what is cluster-scoped)."""
-        return self._table.kept.get(key)
+    def cached(self, key: str) -> CachedObject | None:
+        """The cached object under this key (`default/blog`, or `blog` for a cluster-scoped object)."""
+        return self._table.cached.get(key)
 
     def keys(self) -> list[str]:
         """The keys of all objects."""
-        return list(self._table.kept)
+        return list(self._table.cached)
 
     def state(
         self,
@@ -508,81 +503,81 @@ class Store(Generic[K]):
         labels: LabelSelector | str | None = None,
         namespace: str | None = None,
     ) -> Snapshot[K]:
-        """The objects there are now; or those in a namespace, with some labels, or for which a function says so."""
-        found = self._labelled(labels) if labels is not None else list(self._table.kept.values())
+        """The objects as of now, optionally only those of a namespace, with these labels, or accepted by `where`."""
+        found = self._labelled(labels) if labels is not None else list(self._table.cached.values())
         if namespace is not None:
-            found = [kept for kept in found if kept.namespace == namespace]
+            found = [cached for cached in found if cached.namespace == namespace]
         if where is not None:
-            found = [kept for kept in found if where(self._read_once(kept))]
+            found = [cached for cached in found if where(self._read_once(cached))]
         return self._snapshot(found)
 
     def find(self, predicate: Callable[[K], bool]) -> K | None:
-        """The first object for which the function says so, or None."""
-        for kept in self._table.kept.values():
-            if predicate(self._read_once(kept)):
-                return self._read(kept)
+        """The first object that the predicate accepts, or None."""
+        for cached in self._table.cached.values():
+            if predicate(self._read_once(cached)):
+                return self._read(cached)
         return None
 
     def by(self, index: Index[Any], value: object, *, namespace: str | None = None) -> Snapshot[K]:
-        """The objects with this value in an index; ConfigError if nobody has added the index."""
-        table = self._table.kept
+        """The objects with this value in an index; ConfigError if the index was not added."""
+        table = self._table.cached
         found = [table[key] for key in self._table.indexed(index).live.keys(value)]
         if namespace is not None:
-            found = [kept for kept in found if kept.namespace == namespace]
+            found = [cached for cached in found if cached.namespace == namespace]
         return self._snapshot(found)
 
     def values(self, index: Index[Any]) -> list[Any]:
-        """All values that some object has in an index."""
+        """All values of an index, each held by at least one object."""
         return list(self._table.indexed(index).live.values())
 
     @property
     def indexes(self) -> tuple[Index[Any], ...]:
-        """The indexes that are kept."""
+        """The indexes of the store."""
         return tuple(one.index for one in self._table.indexes)
 
     def add_index(self, index: Index[Any]) -> None:
-        """Keeps this index from now on, also for what is here; a second time changes nothing.
+        """Adds this index and builds it for the stored objects; a second call changes nothing.
 
-        Takes its time for a large store; the handle of an informer has an `add_index` that lets others run meanwhile.
+        Blocks the event loop while it builds; `add_index` of an informer's handle lets other tasks run meanwhile.
         """
-        self.begin_index(index).build(self._table.kept)
+        self.begin_index(index).build(self._table.cached)
 
-    def begin_index(self, index: Index[Any]) -> Indexed:
-        """Keeps this index for what comes, and leaves it to the caller (or the first `by`) to build it for the rest."""
+    def begin_index(self, index: Index[Any]) -> TableIndex:
+        """Adds this index for new objects; the caller, or the first `by`, builds it for the stored ones."""
         return self._table.add_index(index, self._report)
 
-    def remembered(self) -> list[tuple[Kept, K]]:
-        """The decoded objects that are shared between readers, each with what it was decoded from."""
-        return self._memo.entries()
+    def decoded_objects(self) -> list[tuple[CachedObject, K]]:
+        """The decoded objects that readers share, each with the cached object it was decoded from."""
+        return self._decoded.entries()
 
-    def _find(self, of: Ref[Any] | str, namespace: str | None) -> Kept | None:
+    def _find(self, of: Ref[Any] | str, namespace: str | None) -> CachedObject | None:
         if isinstance(of, str):
             name = of
         elif of.gvk == self.gvk:
             name, namespace = of.name, of.namespace
         else:
-            raise ConfigError(f"{of} is a {of.gvk}, and this is a store of {self.gvk}; ask the store of its kind")
-        found = self._table.kept.get(key_for(name, namespace))
-        return self._table.kept.get(name) if found is None and namespace else found
+            raise ConfigError(f"{of} is a {of.gvk}, but this is a store of {self.gvk}; use the store of its kind")
+        found = self._table.cached.get(key_for(name, namespace))
+        return self._table.cached.get(name) if found is None and namespace else found
 
-    def _labelled(self, labels: LabelSelector | str) -> list[Kept]:
+    def _labelled(self, labels: LabelSelector | str) -> list[CachedObject]:
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else labels
-        candidates: Iterable[Kept] = self._table.kept.values()
+        candidates: Iterable[CachedObject] = self._table.cached.values()
         for one in selector.requirements:
             value = selector.requires_exact(one.key)
             if value is not None and by_label(one.key) in self.indexes:
-                candidates = self.by(by_label(one.key), value).kept
+                candidates = self.by(by_label(one.key), value).cached
                 break
         if selector.is_everything:
             return list(candidates)
-        return [kept for kept in candidates if selector.matches(kept.labels)]
+        return [cached for cached in candidates if selector.matches(cached.labels)]
 
-    def _snapshot(self, found: list[Kept]) -> Snapshot[K]:
-        # A walk over more objects than are remembered would only drive out those that are read often.
-        return Snapshot(found, self.view, self._read if len(found) <= self._memo.limit else self._read_once)
+    def _snapshot(self, found: list[CachedObject]) -> Snapshot[K]:
+        # Iterating over more objects than are retained would only evict those that are read often.
+        return Snapshot(found, self.view, self._read if len(found) <= self._decoded.limit else self._read_once)
 
-    def _read(self, kept: Kept) -> K:
-        return self._share(key_of(kept), kept)
+    def _read(self, cached: CachedObject) -> K:
+        return self._share(key_of(cached), cached)
 
-    def _read_once(self, kept: Kept) -> K:
-        return self._memo.read(key_of(kept), kept, remember=False)
+    def _read_once(self, cached: CachedObject) -> K:
+        return self._decoded.read(key_of(cached), cached, remember=False)

@@ -1,15 +1,10 @@
-"""A reader with a pace of its own: changes one by one, conflated for as long as nobody takes them.
+"""Subscribers of an informer: subscriptions, which are read, and listeners, which are called.
 
-What one reader has yet to see: at most one change for each object, however slow the reader is.
+`Subscription` delivers changes one by one at the subscriber's pace, conflated to at most one change for each object.
+`ListenerHandle` calls a function with each slice of changes. `Subscriber` is what both have in common: the objects that
+were cached when the subscriber joined (`Replay`) come first, then the changes since, without a gap.
 
-`Replay` is the part that was there before the reader came, `Conflated` what has happened since. Both are bounded by the
-number of objects that the reader knows or could know, and neither waits for anything.
-
-Those who hear of every change in an informer: what they have in common.
-
-A reader that is called: batches of changes, at once, for those who only put them somewhere else.
-
-Where the errors of other people's functions go: into the log, while the cache goes on.
+Memory is bounded by the number of objects, however slow a subscriber is.
 """
 
 import asyncio
@@ -22,30 +17,31 @@ from typing import Any, Final, Generic, Self, TypeVar
 from levelset.aio import timing
 from levelset.aio.channel import Closed, WouldBlock
 from levelset.client.object_types import View
-from levelset.objects.cached_object import Kept
+from levelset.objects.cached_object import CachedObject
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
-from levelset.runtime.cache.index import Report
+from levelset.runtime.cache.index import ReportError
 
-__all__ = ["Conflated", "Feed", "Joining", "Listening", "Replay", "Subscription", "report_error"]
+__all__ = ["ConflatedChanges", "JoinPoint", "ListenerHandle", "Replay", "Subscriber", "Subscription", "log_error"]
 
 K = TypeVar("K")
 
 
-class Conflated(Generic[K]):
-    """Changes in the order in which their objects first changed; two of the same object are one.
+class ConflatedChanges(Generic[K]):
+    """A queue of changes with at most one for each object, in the order in which the objects first changed.
 
-    It goes from the first old to the latest new object. What came and went in the meantime was never there.
+    Changes of the same object are merged, from the first old to the latest new state; an object that was added and
+    deleted in the meantime is dropped.
     """
 
     __slots__ = ("_changes", "_order", "initial")
 
     def __init__(self) -> None:
-        # Two containers, since taking the first of a dict again and again looks at all that were there before, and an
-        # OrderedDict takes 12 ms to grow past a hundred thousand.
+        # Two containers: repeatedly popping the first key of a dict scans past all deleted ones, and an OrderedDict
+        # blocks for 12 ms when it grows past 100,000 entries.
         self._changes: dict[str, Change[K]] = {}
-        self._order: deque[str] = deque()  # may name some that are gone
-        self.initial = 0  # how many of them are initial
+        self._order: deque[str] = deque()  # may have stale keys
+        self.initial = 0  # the number of initial changes in the queue
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -54,7 +50,7 @@ class Conflated(Generic[K]):
         return key in self._changes
 
     def put(self, change: Change[K]) -> None:
-        """Takes in a change that comes after all the others."""
+        """Appends a change, or merges it into the queued change of the same object."""
         waiting = self._changes.get(change.key)
         if waiting is None:
             self._changes[change.key] = change
@@ -65,10 +61,10 @@ class Conflated(Generic[K]):
         else:
             del self._changes[change.key]
             self.initial -= waiting.is_initial
-            self._tidy()
+            self._drop_stale()
 
     def pop(self) -> Change[K] | None:
-        """Takes out the change that waits longest; None if none does."""
+        """Removes and returns the oldest change; None if the queue is empty."""
         while self._order:
             change = self._changes.pop(self._order.popleft(), None)
             if change is not None:
@@ -77,26 +73,33 @@ class Conflated(Generic[K]):
         return None
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all changes."""
         self._changes.clear()
         self._order.clear()
         self.initial = 0
 
-    def _tidy(self) -> None:
-        """Forgets the places of those that are gone once they are the most."""
+    def _drop_stale(self) -> None:
+        """Rebuilds the order once most of its keys are stale."""
         if len(self._order) > 2 * len(self._changes) + 64:
             self._order = deque(self._changes)
 
 
 class Replay(Generic[K]):
-    """The objects that were there when a reader came, or that he asked to see again, still to be shown to him."""
+    """The cached objects that a subscriber has not seen yet, after it joined or requested a resync."""
 
     __slots__ = ("_is_resync", "_keys", "_left", "_view")
 
     def __init__(
-        self, kept: dict[str, Kept], view: View[K], *, is_resync: bool = False, without: Container[str] | None = None
+        self,
+        cached: dict[str, CachedObject],
+        view: View[K],
+        *,
+        is_resync: bool = False,
+        without: Container[str] | None = None,
     ) -> None:
-        self._left = dict(kept) if without is None else {key: one for key, one in kept.items() if key not in without}
+        self._left = (
+            dict(cached) if without is None else {key: one for key, one in cached.items() if key not in without}
+        )
         self._keys: Iterator[str] = iter(list(self._left))
         self._view = view
         self._is_resync = is_resync
@@ -106,11 +109,11 @@ class Replay(Generic[K]):
 
     @property
     def is_resync(self) -> bool:
-        """Whether the reader has seen these objects before."""
+        """Whether the subscriber has seen these objects before."""
         return self._is_resync
 
     def absorb(self, change: Change[K]) -> bool:
-        """Whether a change of an object is already told by showing the object, in its latest state, when it is due."""
+        """Merges a change into the replay; returns whether the replay delivers it, so that it must not be queued."""
         if change.key not in self._left:
             return False
         if self._is_resync or change.after is None:
@@ -120,27 +123,27 @@ class Replay(Generic[K]):
         return True
 
     def take(self, count: int) -> list[Change[K]]:
-        """The next objects to show, at most so many."""
+        """The next objects of the replay as changes, at most `count`."""
         taken: list[Change[K]] = []
         for key in self._keys:
-            kept = self._left.pop(key, None)
-            if kept is not None:
-                before = kept if self._is_resync else None
-                taken.append(Change(key, before, kept, self._view, not self._is_resync, self._is_resync))
+            cached = self._left.pop(key, None)
+            if cached is not None:
+                before = cached if self._is_resync else None
+                taken.append(Change(key, before, cached, self._view, not self._is_resync, self._is_resync))
                 if len(taken) >= count:
                     break
         return taken
 
 
-class Joining(Generic[K]):
-    """What a reader is given when he comes: the objects that are there, and since which write he is told of changes."""
+class JoinPoint(Generic[K]):
+    """Where a subscriber joins an informer: the objects to replay, and the write after which it gets changes."""
 
-    __slots__ = ("_kept", "detach", "is_complete", "step", "view", "what", "with_replay")
+    __slots__ = ("_cached", "detach", "is_complete", "step", "view", "what", "with_replay")
 
     def __init__(
         self,
         view: View[K],
-        kept: Callable[[], dict[str, Kept]],
+        cached: Callable[[], dict[str, CachedObject]],
         *,
         step: int,
         is_complete: bool,
@@ -154,45 +157,45 @@ class Joining(Generic[K]):
         self.with_replay = with_replay
         self.what = what
         self.detach = detach
-        self._kept = kept
+        self._cached = cached
 
     def replay(self, *, is_resync: bool = False, without: Container[str] | None = None) -> Replay[K]:
-        """The objects that are there now."""
-        return Replay(self._kept(), self.view, is_resync=is_resync, without=without)
+        """A replay of the objects that are cached now."""
+        return Replay(self._cached(), self.view, is_resync=is_resync, without=without)
 
 
-class Feed(ABC, Generic[K]):
-    """One reader of an informer: is shown what is there, then told what changes, each in its turn and without a gap.
+class Subscriber(ABC, Generic[K]):
+    """One subscriber of an informer: gets the cached objects, then the changes, in order and without a gap.
 
-    `wait_synced` waits until this reader, and not just the informer, has seen what was there.
+    `wait_synced` waits until this subscriber, and not just the informer, has seen the initial objects.
     """
 
-    def __init__(self, joining: Joining[K]) -> None:
-        self._joining = joining
-        self._synced = Readiness(joining.what)
-        self._has_all = joining.is_complete  # of the initial objects, be they in the replay or told as changes
-        self._replay: Replay[K] | None = joining.replay() if joining.with_replay else None
+    def __init__(self, join_point: JoinPoint[K]) -> None:
+        self._join_point = join_point
+        self._synced = Readiness(join_point.what)
+        self._has_all = join_point.is_complete  # whether all initial objects were offered, by replay or as changes
+        self._replay: Replay[K] | None = join_point.replay() if join_point.with_replay else None
         self._closed = False
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether it has been closed."""
         return self._closed
 
     @property
     def is_synced(self) -> bool:
-        """Whether this reader has seen all that was there when he came."""
+        """Whether this subscriber has seen all objects that were cached when it joined."""
         return self._synced.is_ready
 
     async def wait_synced(self, within: float | None = None) -> None:
-        """Returns once this reader has seen all that was there; NotReady if that takes longer or never happens."""
+        """Returns once this subscriber has seen all initial objects; NotReady if not in time, or if it is closed."""
         await self._synced.wait(within)
 
     def offer(self, changes: Sequence[Change[Any]], step: int) -> None:
-        """Tells the reader what a write has changed, unless he came after it."""
-        if step <= self._joining.step or not changes:
+        """Delivers the changes of a write, unless the subscriber joined after it."""
+        if step <= self._join_point.step or not changes:
             return
-        view, replay = self._joining.view, self._replay
+        view, replay = self._join_point.view, self._replay
         if changes[0].view is not view:
             changes = [change.seen_as(view) for change in changes]
         if replay is not None:
@@ -201,30 +204,30 @@ class Feed(ABC, Generic[K]):
             self._take(changes)
 
     def complete(self) -> None:
-        """Says that all initial objects have been told."""
+        """Marks the initial objects as complete."""
         self._has_all = True
         self._check()
 
     def resync(self) -> None:
-        """Shows this reader, and no other, every object again, as changes with `is_resync`.
+        """Delivers every object again to this subscriber only, as changes with `is_resync`.
 
-        Objects of which he has yet to see a change are left out: they will be shown anyway.
+        Objects with a queued change are left out: that change delivers them.
         """
         if self._replay is None and not self._closed:
-            self._replay = self._joining.replay(is_resync=True, without=self._waiting())
+            self._replay = self._join_point.replay(is_resync=True, without=self._waiting())
             self._wake()
 
     def close(self) -> None:
-        """Ends it: nothing more comes, and what has not been read is dropped. A second time does nothing."""
+        """Closes it: unread changes are dropped, and no more come. May be called again."""
         if not self._closed:
             self._closed = True
             self._replay = None
-            self._joining.detach(self)
+            self._join_point.detach(self)
             self._synced.close()
             self._wake()
 
     async def aclose(self) -> None:
-        """Closes it: what a Stream that reads from it calls when it is closed."""
+        """Closes it; called by a Stream that reads from it."""
         self.close()
 
     async def __aenter__(self) -> Self:
@@ -234,7 +237,7 @@ class Feed(ABC, Generic[K]):
         self.close()
 
     def end(self) -> None:
-        """Says that the informer has ended; what the reader has yet to see can still be read."""
+        """Called when the informer has ended; queued changes can still be read."""
         self.close()
 
     @abstractmethod
@@ -244,7 +247,7 @@ class Feed(ABC, Generic[K]):
     def _wake(self) -> None: ...
 
     def _waiting(self) -> Container[str] | None:
-        """The keys of which the reader has yet to see a change."""
+        """The keys with a queued change; None if changes are not queued."""
         return None
 
     @abstractmethod
@@ -252,30 +255,30 @@ class Feed(ABC, Generic[K]):
 
     def _check(self) -> None:
         if self._has_all and not self._synced.is_ready and self._is_drained():
-            self._synced.settle()
+            self._synced.set_ready()
 
 
-class Subscription(Feed[K], AsyncIterator[Change[K]]):
-    """The changes of an informer, for one reader: `async for change in subscription`, inside an `async with`.
+class Subscription(Subscriber[K], AsyncIterator[Change[K]]):
+    """The changes of an informer, for one task: `async for change in subscription`, inside an `async with`.
 
-    First come the objects that are there, with `is_initial`, then what happens to them. A reader who is slow sees an
-    object's changes as one, holds up nobody, and needs no more memory than one entry for each object.
+    The cached objects come first, with `is_initial`, then the changes. A slow subscriber sees the changes of an object
+    merged into one; it blocks no other subscriber, and its queue has at most one entry for each object.
     """
 
-    def __init__(self, joining: Joining[K]) -> None:
-        super().__init__(joining)
-        self._queue: Conflated[K] = Conflated()
+    def __init__(self, join_point: JoinPoint[K]) -> None:
+        super().__init__(join_point)
+        self._queue: ConflatedChanges[K] = ConflatedChanges()
         self._waiter: asyncio.Future[None] | None = None
-        self._in_hand = False  # the reader still works on an initial object
+        self._in_hand = False  # the subscriber is still processing an initial object
         self._ended = False
         self._check()
 
     def __len__(self) -> int:
-        """The number of changes that wait to be read."""
+        """The number of unread changes."""
         return len(self._queue) + (0 if self._replay is None else len(self._replay))
 
     async def receive(self, *, within: float | None = None) -> Change[K]:
-        """The next change. Raises Closed when nothing more comes, TimeoutError if nothing comes `within` seconds."""
+        """The next change. Raises Closed at the end, TimeoutError if none comes `within` seconds."""
         if (change := self._next()) is not None:
             return change
         async with timing.within(within):
@@ -284,14 +287,14 @@ class Subscription(Feed[K], AsyncIterator[Change[K]]):
         return change
 
     def receive_nowait(self) -> Change[K]:
-        """The next change, or WouldBlock if there is none yet; Closed if there will never be one."""
+        """The next change; WouldBlock if there is none yet, Closed at the end."""
         change = self._next()
         if change is None:
-            raise WouldBlock(f"{self._joining.what} has nothing new; use receive to wait for it")
+            raise WouldBlock(f"{self._join_point.what} has no unread change; use receive() to wait for one")
         return change
 
     def drain(self, limit: int | None = None) -> list[Change[K]]:
-        """Everything that is there now, or so many of it, without waiting: a batch, perhaps empty."""
+        """The unread changes, at most `limit`, without waiting; perhaps none."""
         batch: list[Change[K]] = []
         while len(self) and (limit is None or len(batch) < limit) and (change := self._next()) is not None:
             batch.append(change)
@@ -304,14 +307,14 @@ class Subscription(Feed[K], AsyncIterator[Change[K]]):
             raise StopAsyncIteration from None
 
     def close(self) -> None:
-        """Ends it: nothing more comes, and what has not been read is dropped. A second time does nothing."""
+        """Closes it: unread changes are dropped, and no more come. May be called again."""
         self._queue.clear()
         super().close()
 
     def end(self) -> None:
-        """Says that the informer has ended; what the reader has yet to see can still be read."""
+        """Called when the informer has ended; queued changes can still be read."""
         self._ended = True
-        self._joining.detach(self)
+        self._join_point.detach(self)
         self._wake()
 
     def _next(self) -> Change[K] | None:
@@ -323,7 +326,7 @@ class Subscription(Feed[K], AsyncIterator[Change[K]]):
             self._check()
             if self._closed or self._ended:
                 self._synced.close()
-                raise Closed(f"{self._joining.what} is closed; nothing more will come")
+                raise Closed(f"{self._join_point.what} is closed; no more changes will come")
         return change
 
     def _pop(self) -> Change[K] | None:
@@ -338,7 +341,9 @@ class Subscription(Feed[K], AsyncIterator[Change[K]]):
 
     async def _wait(self) -> None:
         if self._waiter is not None:
-            raise RuntimeError(f"{self._joining.what} has a reader already; subscribe once more for another one")
+            raise RuntimeError(
+                f"{self._join_point.what} is already being read by another task; subscribe once per task"
+            )
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
@@ -354,7 +359,7 @@ class Subscription(Feed[K], AsyncIterator[Change[K]]):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _waiting(self) -> Conflated[K]:
+    def _waiting(self) -> ConflatedChanges[K]:
         return self._queue
 
     def _is_drained(self) -> bool:
@@ -362,19 +367,21 @@ class Subscription(Feed[K], AsyncIterator[Change[K]]):
         return is_replayed and not self._in_hand and self._queue.initial == 0
 
 
-_SHOWN: Final = 500
-"""How many objects are shown at once to a listener who comes late."""
+_REPLAY_SLICE: Final = 500
+"""How many objects of a replay are delivered to a listener at once."""
 
 
-class Listening(Feed[K]):
-    """Calls a function with what changes, in the same moment; it must be quick and must not wait.
+class ListenerHandle(Subscriber[K]):
+    """Calls a function with each slice of changes, synchronously; the function must be quick and must not block.
 
-    What is there already is shown first, a few hundred objects at a time. What the function raises is reported, and
-    harms neither the informer nor other readers; the next change comes all the same.
+    The cached objects are delivered first, some hundred at a time. An error of the function is reported and affects
+    neither the informer nor other subscribers; the next slice is delivered all the same.
     """
 
-    def __init__(self, joining: Joining[K], call: Callable[[Sequence[Change[K]]], None], report: Report) -> None:
-        super().__init__(joining)
+    def __init__(
+        self, join_point: JoinPoint[K], call: Callable[[Sequence[Change[K]]], None], report: ReportError
+    ) -> None:
+        super().__init__(join_point)
         self.failures = 0
         self._call = call
         self._report = report
@@ -382,7 +389,7 @@ class Listening(Feed[K]):
         self._wake()
 
     def close(self) -> None:
-        """Ends it: the function is not called any more. A second time does nothing."""
+        """Closes it: the function is not called any more. May be called again."""
         super().close()
         if self._timer is not None:
             self._timer.cancel()
@@ -392,14 +399,14 @@ class Listening(Feed[K]):
         if self._replay is None or self._closed:
             self._check()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_soon(self._show)
+            self._timer = asyncio.get_running_loop().call_soon(self._deliver_replay)
 
-    def _show(self) -> None:
+    def _deliver_replay(self) -> None:
         self._timer = None
         if self._replay is None:
             return
-        shown = self._replay.take(_SHOWN)
-        if len(shown) < _SHOWN:
+        shown = self._replay.take(_REPLAY_SLICE)
+        if len(shown) < _REPLAY_SLICE:
             self._replay = None
         if shown:
             self._take(shown)
@@ -408,9 +415,9 @@ class Listening(Feed[K]):
     def _take(self, changes: Sequence[Change[K]]) -> None:
         try:
             self._call(changes)
-        except Exception as error:  # noqa: BLE001 -- the function is the user's; the informer goes on
+        except Exception as error:  # noqa: BLE001 -- a user's function; the informer must go on
             self.failures += 1
-            self._report(f"a listener of {self._joining.view.gvk}", error)
+            self._report(f"a listener of {self._join_point.view.gvk}", error)
 
     def _is_drained(self) -> bool:
         return not self._closed and (self._replay is None or self._replay.is_resync)
@@ -419,6 +426,6 @@ class Listening(Feed[K]):
 _log = logging.getLogger("levelset.runtime.cache")
 
 
-def report_error(where: str, error: Exception) -> None:
-    """Writes the error to the log of `levelset.runtime.cache`, with the place where it happened."""
+def log_error(where: str, error: Exception) -> None:
+    """Logs an error of a user's function to `levelset.runtime.cache`, with the place where it happened."""
     _log.error("%s: %s", where, error, exc_info=error)

@@ -1,4 +1,4 @@
-"""What a reconciler answers, when to look again; and what came of a look, for those who watch."""
+"""What a reconcile function returns (`Action`), and the recorded result of a reconcile (`Outcome`)."""
 
 import math
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -13,32 +13,32 @@ __all__ = ["Action", "Outcome", "Result", "await_change", "requeue"]
 K_co = TypeVar("K_co", covariant=True)
 
 Result = Literal["done", "requeued", "failed", "conflict", "gave_up", "timed_out", "gone", "retry"]
-"""How a look ended; see `Outcome`."""
+"""How a reconcile ended; see `Outcome`."""
 
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):
-    """When to look again: `after` so many seconds, or when something changes (None).
+    """When to reconcile again: `after` so many seconds, or when something changes (None).
 
-    `priority` is that of the next look; None keeps the one that this look had.
+    `priority` is that of the next request; None keeps the priority of this one.
     """
 
     after: float | None = None
     priority: int | None = None
 
     def __str__(self) -> str:
-        return "await a change" if self.after is None else f"look again after {self.after:g} s"
+        return "await a change" if self.after is None else f"requeue after {self.after:g} s"
 
 
 _AWAIT_CHANGE: Final = Action()
 
 
 def requeue(seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, priority: int | None = None) -> Action:
-    """Look again after this time, or sooner if something changes.
+    """Reconcile again after this time, or sooner if something changes; `requeue()` is immediately.
 
-    A plain delay: it is no failure, and the next failure waits as long as a first one. `requeue()` is at once.
+    It counts as a success: it resets the backoff of the object.
     """
     after = seconds + minutes * _MINUTE + hours * _HOUR
     if not 0 <= after < math.inf:
@@ -47,20 +47,20 @@ def requeue(seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, p
 
 
 def await_change() -> Action:
-    """Look again when something changes; the same as returning None."""
+    """Reconcile again when something changes; the same as returning None."""
     return _AWAIT_CHANGE
 
 
 class Outcome(msgspec.Struct, Generic[K_co], frozen=True):
-    """What came of one look at an object.
+    """The outcome of one reconcile.
 
-    `result` is in a word what happened: `done`, `requeued` (the reconciler wants to look again), `retry` (it raised
-    Retry), `failed`, `timed_out`, `conflict` (somebody else wrote first: no failure), `gave_up` (it raised GiveUp), or
-    `gone` (there is no such object). `action` says when the object is looked at again, whoever decided so, and `error`
-    is what was raised. `waited` is how long the request was due before it was taken up.
+    `result` is one of `done`, `requeued` (it returned `requeue(...)`), `retry` (it raised Retry), `failed`,
+    `timed_out`, `conflict` (another writer was first: not a failure), `gave_up` (it raised GiveUp), and `gone` (the
+    object does not exist). `action` is when the object is reconciled again, and `error` what was raised. `seconds` is
+    how long the reconcile took, `waited` how long the request had been due before a worker took it.
     """
 
-    # No gc=False here: an error holds the frames that it came through, and these may hold the outcome.
+    # No gc=False here: an error holds the frames it was raised through, and these may hold the outcome.
 
     ref: Ref[K_co]
     result: Result
@@ -77,5 +77,5 @@ class Outcome(msgspec.Struct, Generic[K_co], frozen=True):
         return self.result in {"failed", "timed_out", "gave_up"}
 
     def __str__(self) -> str:
-        said: Any = self.error or self.action
-        return f"{self.ref}: {self.result}, {said}"
+        detail: Any = self.error or self.action
+        return f"{self.ref}: {self.result}, {detail}"

@@ -1,8 +1,8 @@
-"""What was applied last, so that the same is not sent again while the child is as that left it.
+"""Remembers the last server-side apply of each child, so that an apply that would change nothing is not sent.
 
-A server-side apply that changes nothing is still a request. It is spared when the same document was applied before and
-the child has not changed since in anything but its status. That can be told without knowing what the server fills in,
-normalizes or owns: what is compared is what the server made of it.
+An apply is skipped if the same document was applied before and the child has not changed since in anything but its
+status. What is compared is the server's own result of the last apply, so nothing has to be known about the defaults
+that the server fills in, what it normalizes, or who owns which fields. `Context.apply` uses it.
 """
 
 from collections import OrderedDict
@@ -12,25 +12,22 @@ from typing import Any, Final
 import msgspec
 
 from levelset.objects import codec
-from levelset.objects.cached_object import Head, Kept, read_head
+from levelset.objects.cached_object import CachedObject, Head, decode_head
 from levelset.objects.ref import Ref
 from levelset.objects.resource import Object, origin_of
-from levelset.runtime.controller.cache_lookup import Peeking
+from levelset.runtime.controller.cache_lookup import CacheLookup
 
-__all__ = ["Applied", "Mark", "content_of", "mark_of", "raw_of"]
+__all__ = ["AppliedCache", "ApplyRecord", "apply_record_of", "content_hash", "json_of"]
 
-_MOST: Final = 100_000
-_ANSWERS: Final = 1_000
-_BETWEEN: Final = b"\0"  # which is in no JSON
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])  # what is not looked at is not built
+_MAX_RECORDS: Final = 100_000
+_MAX_RESPONSES: Final = 1_000
+_SEPARATOR: Final = b"\0"  # never occurs in JSON
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])  # values that are not compared stay undecoded
 _values: Final = msgspec.json.Decoder()
 
 
-class Mark(msgspec.Struct, frozen=True, gc=False):
-    """An apply: which document, and what the server made of it, as far as anybody can compare it.
-
-    What is None was not looked at, and so is another than whatever is there.
-    """
+class ApplyRecord(msgspec.Struct, frozen=True, gc=False):
+    """One apply: hashes of the document and of its result. None is not recorded, and never compares equal."""
 
     document: int
     uid: str
@@ -40,112 +37,115 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     content: int | None = None
 
     @classmethod
-    def of(cls, document: bytes, answer: bytes, *, is_metadata: bool = False) -> "Mark":
-        """The mark for a document and the object that came of it, or only its metadata."""
-        head = read_head(answer)
-        # Where there is a generation it tells of any other content, and the content itself is never asked for.
-        content = None if is_metadata or head.generation else content_of(answer)
-        return cls(hash(document), head.uid, head.resource_version, head.generation, _metadata(head), content)
+    def of(cls, document: bytes, response: bytes, *, is_metadata: bool = False) -> "ApplyRecord":
+        """The record of a document and the resulting object, or only its metadata."""
+        head = decode_head(response)
+        # A generation changes with every change of the content, which then need not be hashed.
+        content = None if is_metadata or head.generation else content_hash(response)
+        return cls(hash(document), head.uid, head.resource_version, head.generation, _metadata_hash(head), content)
 
-    def is_of(self, document: bytes) -> bool:
-        """Whether it was this document."""
+    def is_for(self, document: bytes) -> bool:
+        """Whether this document was applied."""
         return self.document == hash(document)
 
-    def still_holds(self, document: bytes, now: Kept, *, is_metadata: bool) -> bool:
-        """Whether applying the document again would find the child as the last time left it."""
-        if not self.is_of(document) or self.uid != now.uid:
+    def still_holds(self, document: bytes, now: CachedObject, *, is_metadata: bool) -> bool:
+        """Whether the cached child is still what applying this document resulted in."""
+        if not self.is_for(document) or self.uid != now.uid:
             return False
         if self.version == now.resource_version:
             return True
-        if self.metadata != _metadata(now):
+        if self.metadata != _metadata_hash(now):
             return False
         if self.generation:
             return self.generation == now.generation
-        return not is_metadata and self.content is not None and self.content == content_of(now.raw)
+        return not is_metadata and self.content is not None and self.content == content_hash(now.raw)
 
 
-class Applied:
-    """The last apply of each child, up to `most`, with the answers to the latest of them."""
+class AppliedCache:
+    """The last apply of up to `most` children (LRU), with the resulting objects of the latest `responses` of them."""
 
-    __slots__ = ("_answers", "_marks", "_most", "_most_answers", "find")
+    __slots__ = ("_max_responses", "_most", "_records", "_responses", "find")
 
-    def __init__(self, *, most: int = _MOST, answers: int = _ANSWERS) -> None:
+    def __init__(self, *, most: int = _MAX_RECORDS, responses: int = _MAX_RESPONSES) -> None:
         self._most = most
-        self._most_answers = answers
-        self._marks: OrderedDict[Ref[Any], Mark] = OrderedDict()
-        self._answers: OrderedDict[Ref[Any], tuple[str, Any]] = OrderedDict()
-        self.find: Callable[[Ref[Any]], Mark | None] = self._marks.get
-        """The last apply of a child, if it is remembered."""
+        self._max_responses = responses
+        self._records: OrderedDict[Ref[Any], ApplyRecord] = OrderedDict()
+        self._responses: OrderedDict[Ref[Any], tuple[str, Any]] = OrderedDict()
+        self.find: Callable[[Ref[Any]], ApplyRecord | None] = self._records.get
+        """The last apply of a child, or None."""
 
     def __len__(self) -> int:
-        return len(self._marks)
+        return len(self._records)
 
-    def note(self, child: Ref[Any], mark: Mark, answer: Any) -> None:
-        """Remembers an apply and what was answered."""
-        _put(self._marks, child, mark, self._most)
-        _put(self._answers, child, (mark.version, answer), self._most_answers)
+    def record(self, child: Ref[Any], applied: ApplyRecord, response: Any) -> None:
+        """Records an apply and the resulting object."""
+        _put(self._records, child, applied, self._most)
+        _put(self._responses, child, (applied.version, response), self._max_responses)
 
-    def filled(self, child: Ref[Any], mark: Mark, document: bytes) -> Mark:
-        """The mark of a child with what nobody could compare when it was made, for as long as the answer is there."""
-        if mark.generation or mark.content is not None:
-            return mark
-        answer = self.answer(child, mark.version)
-        if answer is None:
-            return mark
-        made = Mark.of(document, raw_of(answer))
-        _put(self._marks, child, made, self._most)
+    def with_content(self, child: Ref[Any], applied: ApplyRecord, document: bytes) -> ApplyRecord:
+        """The record of a child, completed from its response if that is still there.
+
+        A record is incomplete if there was no cache to compare with when it was made.
+        """
+        if applied.generation or applied.content is not None:
+            return applied
+        response = self.last_response(child, applied.version)
+        if response is None:
+            return applied
+        made = ApplyRecord.of(document, json_of(response))
+        _put(self._records, child, made, self._most)
         return made
 
-    def answer(self, child: Ref[Any], version: str) -> Any | None:
-        """The child in this version, if that is what the last apply answered and it is remembered."""
-        known, answer = self._answers.get(child, ("", None))
-        return answer if known == version else None
+    def last_response(self, child: Ref[Any], version: str) -> Any | None:
+        """The child in this version, if the last apply resulted in it and its response is still there."""
+        known, response = self._responses.get(child, ("", None))
+        return response if known == version else None
 
     def forget(self, child: Ref[Any]) -> None:
-        """The child is gone, or was written in another way."""
-        self._marks.pop(child, None)
-        self._answers.pop(child, None)
+        """Drops a child that is gone, or was written in another way."""
+        self._records.pop(child, None)
+        self._responses.pop(child, None)
 
 
-def mark_of(child: Ref[Any], document: bytes, answer: Any, peeking: Peeking) -> Mark:
-    """The mark for a document and the object that came of it, with what can be compared with the caches there are.
+def apply_record_of(child: Ref[Any], document: bytes, response: Any, cache_lookup: CacheLookup) -> ApplyRecord:
+    """The record of a document and the resulting object, with the hashes that the existing caches allow to compare.
 
-    For a cache that is declared later it is `filled` from the answer. A tree is the caller's to change, and so all of
-    it is looked at now.
+    A cache that is declared later is handled by `AppliedCache.with_content`. An unstructured response is hashed as a
+    whole now, since the caller may change its tree.
     """
-    whole = peeking.source(child.gvk, child.namespace)
-    if (whole is not None and not whole.scope.is_changed) or not isinstance(answer, Object):
-        return Mark.of(document, raw_of(answer))
-    if peeking.source(child.gvk, child.namespace, is_metadata=True) is not None:
-        return Mark.of(document, raw_of(answer), is_metadata=True)
-    metadata = answer.metadata
-    return Mark(hash(document), metadata.uid, metadata.resource_version)
+    whole = cache_lookup.source(child.gvk, child.namespace)
+    if (whole is not None and not whole.scope.is_changed) or not isinstance(response, Object):
+        return ApplyRecord.of(document, json_of(response))
+    if cache_lookup.source(child.gvk, child.namespace, is_metadata=True) is not None:
+        return ApplyRecord.of(document, json_of(response), is_metadata=True)
+    metadata = response.metadata
+    return ApplyRecord(hash(document), metadata.uid, metadata.resource_version)
 
 
-def raw_of(obj: Any) -> bytes:
-    """The JSON of an object: what it was read from, if that is known."""
+def json_of(obj: Any) -> bytes:
+    """The JSON of an object: the bytes it was read from, if it still has them."""
     return (origin_of(obj) if isinstance(obj, Object) else None) or codec.encode(codec.to_tree(obj))
 
 
-def content_of(raw: bytes) -> int:
-    """A number for all of an object but its metadata and status."""
+def content_hash(raw: bytes) -> int:
+    """A hash of everything in an object except its metadata and status."""
     try:
         members = _members.decode(raw)
         members.pop("metadata", None)
         members.pop("status", None)
         names = sorted(members)
-        # Read and written again: a server may spell the same value in two ways.
+        # Decoded and encoded again: a server may encode the same value in two ways.
         content = [_values.decode(members[name]) for name in names]
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        codec.decode_tree(raw)  # which says what is wrong, unless it is only no object
+        codec.decode_tree(raw)  # raises BadObject with the position, unless it is JSON but not an object
         return 0
     return hash((*names, codec.encode_tree(content)))
 
 
-def _metadata(head: Head) -> int:
-    """A number for what of the metadata somebody may have changed."""
+def _metadata_hash(head: Head) -> int:
+    """A hash of the metadata that other writers may change."""
     parts = (head.labels_json, head.annotations_json, head.owners_json, head.finalizers_json)
-    return hash((_BETWEEN.join(parts), head.deletion_timestamp))
+    return hash((_SEPARATOR.join(parts), head.deletion_timestamp))
 
 
 def _put(table: OrderedDict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:

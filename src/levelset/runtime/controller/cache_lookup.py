@@ -1,25 +1,26 @@
-"""Looks into the caches without waiting: what is there is given, whoever holds it."""
+"""Synchronous reads from the caches of a cluster: what is cached right now, without waiting."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from levelset.client.object_types import View, view_of
-from levelset.objects.cached_object import Kept
+from levelset.objects.cached_object import CachedObject
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.cache import Cluster, Store
+from levelset.runtime.cache.cluster import cluster_sources
 from levelset.runtime.cache.keys import key_for
 from levelset.runtime.cache.reader import CacheSource
-from levelset.runtime.cache.scope import Scope, choose, refuse
+from levelset.runtime.cache.scope import Scope, choose_source, not_cached
 
-__all__ = ["Peeking"]
+__all__ = ["CacheLookup"]
 
 K = TypeVar("K")
 
-_MOST_MISSING: Final = 10_000
+_MAX_MISSING: Final = 10_000
 
 
-class Peeking:
-    """Finds objects in the stores it was given, and in whatever a cluster has declared."""
+class CacheLookup:
+    """Finds objects in the given stores, and in the caches that a cluster has declared."""
 
     __slots__ = ("_cluster", "_found", "_missing", "_stores")
 
@@ -27,51 +28,51 @@ class Peeking:
         self._cluster = cluster
         self._stores = dict(stores or {})
         self._found: dict[tuple[GroupVersionKind, str | None, bool], CacheSource] = {}
-        # What nobody holds, and how many watches there were when that was found.
+        # Kinds that no cache holds, with the number of declarations at that time: a new declaration invalidates them.
         self._missing: dict[tuple[GroupVersionKind, str | None, bool], int] = {}
 
     def get(self, ref: Ref[K]) -> K | None:
-        """The object as the cache shows it now, or None; NotCached if nobody declared its kind."""
+        """The object in the cache right now, or None; NotCached if its kind is not declared."""
         store = self._stores.get(ref.gvk)
         if store is not None:
             found: K | None = store.get(ref)
             return found
         view: View[K] = view_of(ref.class_ or ref.gvk)
-        place = self._place(view, ref.namespace)
+        place = self._effective_namespace(view, ref.namespace)
         source = self.source(view.gvk, place)
         if source is None:
-            raise refuse(Scope(view.gvk, place), self._cluster.declared)
+            raise not_cached(Scope(view.gvk, place), self._cluster.declared)
         key = key_for(ref.name, place)
-        kept = source.kept(key)
-        return None if kept is None else source.memo(view).read(key, kept)
+        cached = source.cached(key)
+        return None if cached is None else source.decoded(view).read(key, cached)
 
-    def kept(self, ref: Ref[Any]) -> Kept | None:
-        """What is kept of an object as a whole; None if nobody keeps it."""
+    def cached(self, ref: Ref[Any]) -> CachedObject | None:
+        """The cache entry of a whole object; None if its kind is not cached as a whole."""
         view: View[Any] = view_of(ref.class_ or ref.gvk)
-        place = self._place(view, ref.namespace)
+        place = self._effective_namespace(view, ref.namespace)
         source = self.source(view.gvk, place)
-        return None if source is None or source.scope.is_changed else source.kept(key_for(ref.name, place))
+        return None if source is None or source.scope.is_changed else source.cached(key_for(ref.name, place))
 
     def source(self, gvk: GroupVersionKind, namespace: str | None, *, is_metadata: bool = False) -> CacheSource | None:
-        """What holds the objects of a kind in a namespace, whole or at least their metadata; None if nothing does."""
+        """The cache of a kind in a namespace, of whole objects or of their metadata; None if there is none."""
         key = (gvk, namespace, is_metadata)
         found = self._found.get(key)
         if found is None or found.is_closed:
             if self._missing.get(key) == self._cluster.declarations:
                 return None
             scope = Scope(gvk, namespace, is_metadata=is_metadata)
-            found = choose(scope, self._cluster.sources, by_name=True)
+            found = choose_source(scope, cluster_sources(self._cluster), by_name=True)
             if found is None:
                 self._found.pop(key, None)
-                if len(self._missing) >= _MOST_MISSING:
+                if len(self._missing) >= _MAX_MISSING:
                     self._missing.clear()
                 self._missing[key] = self._cluster.declarations
                 return None
             self._found[key] = found
         return found
 
-    def _place(self, view: View[Any], namespace: str | None) -> str | None:
+    def _effective_namespace(self, view: View[Any], namespace: str | None) -> str | None:
         if view.definition is not None and not view.definition.namespaced:
             return None
-        # A kind without a class does not say whether it is namespaced: it is where it says that it is.
+        # Without a class it is not known whether the kind is namespaced: the ref is taken as it is.
         return (namespace or self._cluster.client.namespace) if view.definition is not None else namespace

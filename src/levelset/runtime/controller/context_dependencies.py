@@ -1,9 +1,8 @@
-"""What all reconciles of one controller share: the cluster, the client, and those who do the work behind a context.
+"""What all contexts of one controller share: cluster, client, event recorder, background work, trackers and logger.
 
-A logger that says with each line which controller, object and reconcile it is about.
-
-Fields are given as keywords: `ctx.log.info("scaled", replicas=3)`. Each becomes an attribute of the record, for whoever
-formats it; a formatter that knows nothing of them shows the message alone.
+`open_dependencies` opens them for a running controller; `Context` reads them. `BoundLogger` is the logger behind
+`ctx.log`: its fields are keywords, `ctx.log.info("scaled", replicas=3)`, and become attributes of the log record. A
+formatter that does not know them shows the message alone.
 """
 
 import asyncio
@@ -16,19 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from levelset.aio import timing
 from levelset.client.client import Client
+from levelset.client.internals import with_hook, with_settings
 from levelset.client.transport.interface import Guard, Hook
 from levelset.errors import ConfigError
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.cache import Cluster, Store
-from levelset.runtime.controller.applied_cache import Applied
-from levelset.runtime.controller.cache_lookup import Peeking
-from levelset.runtime.controller.error_policy import Conflicts
-from levelset.runtime.controller.event_recorder import Recorder
+from levelset.runtime.controller.applied_cache import AppliedCache
+from levelset.runtime.controller.cache_lookup import CacheLookup
+from levelset.runtime.controller.error_policy import ConflictTracker
+from levelset.runtime.controller.event_recorder import EventRecorder
 from levelset.runtime.controller.expectations import Expectations
-from levelset.runtime.controller.hot_loops import HotLoop, HotLoops
-from levelset.runtime.state import StateMap, WorkQueue
+from levelset.runtime.controller.hot_loops import HotLoop, HotLoopDetector
+from levelset.runtime.state import BackgroundWork, StateMap
 
-__all__ = ["BoundLog", "Services", "open_services", "wall_clock"]
+__all__ = ["BoundLogger", "ContextDependencies", "open_dependencies", "wall_clock"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def wall_clock() -> datetime:
-    """The time of the day, in UTC."""
+    """The wall clock time, in UTC."""
     return datetime.now(UTC)
 
 
@@ -45,7 +45,7 @@ def _never(_: Ref[Any]) -> bool:
 
 
 def _unknown(key: str) -> Ref[Any]:
-    raise ConfigError(f"of which kind the object {key} is was not said; give open_services ref_of=")
+    raise ConfigError(f"the kind of object {key} is not known; pass ref_of= to open_dependencies")
 
 
 def _nothing(_: Ref[Any]) -> None:
@@ -57,90 +57,89 @@ def _log_hot_loop(found: HotLoop) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """What a context acts with; one for each controller that runs.
+class ContextDependencies:
+    """What the contexts of one running controller share.
 
-    `fence`, if there is one, raises before a write that is no longer allowed. `is_superseded` says whether a newer
-    request for an object waits, `wake` asks for another look at it, and `on_hot_loop` is told of what never comes to
-    rest. `peeking` looks into the caches without waiting. `ref_of` makes the ref of the controller's object that has a
-    key.
+    `fence`, if given, raises before a write that is no longer allowed. `is_superseded` says whether a newer request for
+    an object is queued, `wake` enqueues an object, and `on_hot_loop` is called with each hot loop that was found.
+    `cache_lookup` reads the caches without waiting. `ref_of` makes the ref of the controller's object with a key.
     """
 
     cluster: Cluster
     client: Client
-    """The client that writes, under the name of the controller."""
-    recorder: Recorder
-    work: WorkQueue
+    """The client; it writes with the controller's name as field manager."""
+    recorder: EventRecorder
+    work: BackgroundWork
     controller_name: str
-    peeking: Peeking
+    cache_lookup: CacheLookup
     states: tuple[StateMap[Any, Any, Any], ...] = ()
     log: logging.Logger = log
     fence: Callable[[], object] | None = None
-    conflicts: Conflicts = field(default_factory=Conflicts)
-    applied: Applied = field(default_factory=Applied)
+    conflicts: ConflictTracker = field(default_factory=ConflictTracker)
+    applied: AppliedCache = field(default_factory=AppliedCache)
     expectations: Expectations = field(default_factory=Expectations)
-    hot_loops: HotLoops = field(default_factory=HotLoops)
+    hot_loops: HotLoopDetector = field(default_factory=HotLoopDetector)
     is_superseded: Callable[[Ref[Any]], bool] = _never
     wake: Callable[[Ref[Any]], object] = _nothing
     ref_of: Callable[[str], Ref[Any]] = _unknown
     on_hot_loop: Callable[[HotLoop], object] = _log_hot_loop
     now: Callable[[], datetime] = wall_clock
     clock: Callable[[], float] = timing.now
-    """What tells the time of the running loop soonest."""
+    """The monotonic clock of the running loop, by its cheapest call."""
 
     def check_fence(self) -> None:
-        """Raises if nothing may be written any more."""
+        """Raises if writes are no longer allowed."""
         if self.fence is not None:
             self.fence()
 
     def forget(self, ref: Ref[Any]) -> None:
-        """The object is gone: what is remembered about it is dropped."""
+        """Drops everything that is tracked about an object that is gone."""
         self.conflicts.forget(ref)
         self.expectations.forget(ref)
         self.hot_loops.forget(ref)
 
 
 @asynccontextmanager
-async def open_services(
+async def open_dependencies(
     cluster: Cluster,
     *,
     controller_name: str,
     client: Client | None = None,
-    recorder: Recorder | None = None,
-    work: WorkQueue | None = None,
+    recorder: EventRecorder | None = None,
+    work: BackgroundWork | None = None,
     stores: Mapping[GroupVersionKind, Store[Any]] | None = None,
     states: Sequence[StateMap[Any, Any, Any]] = (),
     **options: Any,
-) -> AsyncGenerator[Services, None]:
-    """The services of a controller for the length of a block; a recorder and a work queue are made if none are given.
+) -> AsyncGenerator[ContextDependencies, None]:
+    """Opens the dependencies of a controller; event recorder and background work are opened too unless given.
 
-    `options` are the other attributes of `Services`. Writes carry the controller's name as their field manager, and
-    with a `fence` none is sent once that raises, whoever uses the client.
+    `options` are further attributes of `ContextDependencies`. All writes of the client carry the controller's name as
+    field manager. With a `fence`, none of them is sent once that raises, also those that do not go through a context.
     """
-    writing = (client or cluster.client).using(manager=controller_name)
+    writing = with_settings(client or cluster.client, manager=controller_name)
     fence: Callable[[], object] | None = options.get("fence")
     if fence is not None:
-        writing = writing.hooked(_fencing(fence))
+        writing = with_hook(writing, _fence_hook(fence))
     options.setdefault("clock", timing.clock_of(asyncio.get_running_loop()))
     async with AsyncExitStack() as stack:
         if recorder is None:
-            made = Recorder(writing, controller_name, now=options.get("now", wall_clock), fence=fence)
+            made = EventRecorder(writing, controller_name, now=options.get("now", wall_clock), fence=fence)
             recorder = await stack.enter_async_context(made)
         if work is None:
-            work = await stack.enter_async_context(WorkQueue(name=f"{controller_name} work"))
-        yield Services(
+            work = await stack.enter_async_context(BackgroundWork(name=f"{controller_name} work"))
+        yield ContextDependencies(
             cluster=cluster,
             client=writing,
             recorder=recorder,
             work=work,
             controller_name=controller_name,
-            peeking=Peeking(cluster, stores),
+            cache_lookup=CacheLookup(cluster, stores),
             states=tuple(states),
             **options,
         )
 
 
-def _fencing(fence: Callable[[], object]) -> Hook:
+def _fence_hook(fence: Callable[[], object]) -> Hook:
     return Guard(lambda call: call.method in _READS or fence())
 
 
@@ -150,26 +149,26 @@ else:
     _Adapter = logging.LoggerAdapter
 
 _OPTIONS: Final = frozenset({"exc_info", "extra", "stack_info", "stacklevel"})
-# What a record has already, and must not be given again.
-_TAKEN: Final = frozenset({*logging.makeLogRecord({}).__dict__, "asctime", "message"})
+# Attributes that a LogRecord already has and must not be overwritten.
+_RECORD_ATTRIBUTES: Final = frozenset({*logging.makeLogRecord({}).__dict__, "asctime", "message"})
 
 
-class BoundLog(_Adapter):
-    """A logger with fields that each of its lines has. A field whose name a record has already gets a `_` behind it."""
+class BoundLogger(_Adapter):
+    """A logger with fields on every line. A field with the name of a LogRecord attribute gets a `_` appended."""
 
     def __init__(self, logger: logging.Logger, fields: Mapping[str, Any]) -> None:
         super().__init__(logger, {})
         self.fields = dict(fields)
 
-    def bind(self, **fields: Any) -> "BoundLog":
-        """The same with more fields."""
-        return BoundLog(self.logger, {**self.fields, **fields})
+    def bind(self, **fields: Any) -> "BoundLogger":
+        """A logger with additional fields."""
+        return BoundLogger(self.logger, {**self.fields, **fields})
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Puts the fields of the line and those of the logger into the record."""
+        """Adds the fields of the line and of the logger to the record."""
         options = {name: value for name, value in kwargs.items() if name in _OPTIONS}
         own = {name: value for name, value in kwargs.items() if name not in _OPTIONS}
         extra: Mapping[str, Any] = options.get("extra") or {}
         fields = {**extra, **self.fields, **own}
-        options["extra"] = {f"{name}_" if name in _TAKEN else name: value for name, value in fields.items()}
+        options["extra"] = {f"{name}_" if name in _RECORD_ATTRIBUTES else name: value for name, value in fields.items()}
         return msg, options

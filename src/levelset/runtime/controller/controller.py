@@ -1,4 +1,4 @@
-"""A controller as a value: which objects are looked at, by what function, because of which changes, and how."""
+"""`Controller`: which objects are reconciled, by which function, because of which changes, and with which options."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.controller.error_policy import Delay, ErrorPolicy
+from levelset.runtime.controller.event_handlers import SELF_CHANGES
 from levelset.runtime.controller.finalizers import check_finalizer, finalizer_name
-from levelset.runtime.controller.reconcile import GaveUp, Reconcile, Vanished
+from levelset.runtime.controller.reconcile import GaveUpHandler, GoneHandler, Reconcile
 from levelset.runtime.controller.relations import Relation
-from levelset.runtime.controller.triggers import SELF_CHANGES
-from levelset.runtime.queue import TRANSIENT
+from levelset.runtime.queue import DEFAULT_BACKOFF
 from levelset.runtime.watch import Predicate
 
 __all__ = ["Controller", "ControllerOptions"]
@@ -27,11 +27,11 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
 class ControllerOptions(TypedDict, Generic[K], total=False):
-    """What a controller may be told besides its kind, its function and its relations."""
+    """The options of a Controller; see there for meaning and defaults."""
 
     cleanup: Reconcile[K] | None
-    gone: Vanished[K] | None
-    gave_up: GaveUp[K] | None
+    gone: GoneHandler[K] | None
+    gave_up: GaveUpHandler[K] | None
     when: Predicate
     concurrency: int
     timeout: float | None
@@ -47,23 +47,25 @@ class ControllerOptions(TypedDict, Generic[K], total=False):
 
 @dataclass(frozen=True, init=False, eq=False)
 class Controller(Generic[K]):
-    """Looks at each object of a kind whenever something that concerns it changes.
+    """Reconciles each object of a kind whenever the object, or something related to it, changes.
 
-    `reconcile` is called with the object and a Context, for one object never twice at the same time, and for at most
-    `concurrency` objects at once. It returns nothing (or `await_change()`) to be called again when something changes,
-    or `requeue(...)`; what it raises is answered as `levelset.runtime.controller.error_policy` says.
+    `reconcile` is called with the object and a Context, never twice at once for one object, and for at most
+    `concurrency` (default 4) objects at once. It returns None (or `await_change()`) to be called again when something
+    changes, or `requeue(...)`. What it raises is handled as described in `error_policy.py`. `relations` name the other
+    objects whose changes cause a reconcile; see `relations.py`.
 
-    - `cleanup` is called instead once an object is being deleted; a `finalizer` keeps the object until it succeeds. It
-      returns `requeue(...)` if it is not done yet. Without it, an object that is being deleted, and kept by somebody
-      else's finalizer, is an object like any other.
-    - `gone` is called with the ref of an object that is no longer there.
-    - `gave_up` is called when the reconciler raises GiveUp, after an event has been recorded.
-    - `when` says which changes of an object itself matter: by default all but those of its status.
-    - `timeout` is how many seconds a look may take; `debounce`, for how many changes are collected into one look.
-    - `backoff` is how long a failing object waits, unless `on_error` decides otherwise.
-    - `namespace` and `labels` select the objects.
-    - `name` is that of the kind unless given; it is the field manager of all writes.
-    - `leader_only` controllers run only in the replica that leads.
+    - `cleanup` is called instead of `reconcile` once an object is being deleted; a `finalizer` keeps the object until
+      it has succeeded. It returns `requeue(...)` if it is not done yet. Without a cleanup, an object that is being
+      deleted but held by another finalizer is reconciled like any other.
+    - `gone` is called with the ref of an object that no longer exists.
+    - `gave_up` is called when `reconcile` raises GiveUp, after a Warning event has been recorded.
+    - `when` is a predicate for changes of the object itself: by default all but changes of its status.
+    - `timeout` is the maximum duration of a reconcile in seconds (default: none). Changes within `debounce` seconds
+      (default 0) are collected into one reconcile.
+    - `backoff` is the delay of a failing object, unless `on_error` chooses another action.
+    - `namespace` and `labels` select the objects (default: all).
+    - `name` is the plural of the kind unless given; it is the field manager of all writes.
+    - `leader_only` (default True) runs the controller only in the replica that is the leader.
 
     It is a frozen value: nothing runs until a manager, or `running`, runs it, and it may run several times.
     """
@@ -74,8 +76,8 @@ class Controller(Generic[K]):
     name: str
     cleanup: Reconcile[K] | None
     finalizer: str | None
-    gone: Vanished[K] | None
-    gave_up: GaveUp[K] | None
+    gone: GoneHandler[K] | None
+    gave_up: GaveUpHandler[K] | None
     when: Predicate
     concurrency: int
     timeout: float | None
@@ -117,7 +119,7 @@ class Controller(Generic[K]):
         view: View[Any] = view_of(kind)
         unknown = options.keys() - _DEFAULTS.keys()
         if unknown:
-            raise ConfigError(f"Controller({view.gvk.kind}): there is no option {', '.join(sorted(unknown))}")
+            raise ConfigError(f"Controller({view.gvk.kind}): unknown option {', '.join(sorted(unknown))}")
         chosen = {**_DEFAULTS, **options}
         chosen["name"] = chosen["name"] or _default_name(view)
         _check(reconcile, relations, chosen)
@@ -129,12 +131,12 @@ class Controller(Generic[K]):
         return f"<Controller {self.name!r} of {view_of(self.kind).gvk}>"
 
     def with_options(self, **options: Unpack[ControllerOptions[K]]) -> Self:
-        """The same controller with some options changed."""
-        kept = {name: getattr(self, name) for name in _DEFAULTS}
+        """A copy of the controller with some options changed."""
+        known = {name: getattr(self, name) for name in _DEFAULTS}
         if "name" in options and "finalizer" not in options:
-            kept["finalizer"] = None
+            known["finalizer"] = None
         same: Any = type(self)
-        made: Self = same(self.kind, self.reconcile, *self.relations, **{**kept, **options})
+        made: Self = same(self.kind, self.reconcile, *self.relations, **{**known, **options})
         return made
 
 
@@ -148,7 +150,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "concurrency": 4,
     "timeout": None,
     "debounce": 0.0,
-    "backoff": TRANSIENT,
+    "backoff": DEFAULT_BACKOFF,
     "on_error": None,
     "namespace": None,
     "labels": None,
@@ -163,14 +165,14 @@ def _default_name(view: View[Any]) -> str:
 def _check(reconcile: object, relations: tuple[object, ...], chosen: Mapping[str, Any]) -> None:
     name = chosen["name"]
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        raise ConfigError(f"Controller(name={name!r}): a name has at most 63 of a-z, 0-9, - and .")
+        raise ConfigError(f"Controller(name={name!r}): a name has at most 63 characters of a-z, 0-9, - and .")
     functions = {"reconcile": reconcile, **{one: chosen[one] for one in ("cleanup", "gone", "gave_up", "on_error")}}
     for what, function in functions.items():
         if not callable(function) and (function is not None or what == "reconcile"):
-            raise ConfigError(f"{name}: {what}={function!r} is no function")
+            raise ConfigError(f"{name}: {what}={function!r} is not a function")
     for relation in relations:
         if not isinstance(relation, Relation):
-            raise ConfigError(f"{name}: {relation!r} is no relation; write owns(...), watches(...), source(...)")
+            raise ConfigError(f"{name}: {relation!r} is not a relation; use owns(...), watches(...), source(...)")
     for what, is_right, rule in _rules(chosen):
         if not is_right(chosen[what]):
             raise ConfigError(f"{name}: {what}={chosen[what]!r}, but it must be {rule}")
@@ -191,5 +193,5 @@ def _finalizer(view: View[Any], chosen: Mapping[str, Any]) -> str | None:
     if chosen["cleanup"] is None:
         return None
     if view.definition is None:
-        raise ConfigError(f"{chosen['name']}: a cleanup of a kind without a class needs finalizer='group/word'")
+        raise ConfigError(f"{chosen['name']}: a cleanup of a kind without a class needs finalizer='group/name'")
     return finalizer_name(view.definition, chosen["name"])

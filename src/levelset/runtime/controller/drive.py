@@ -1,4 +1,4 @@
-"""The loop by hand: requests from any stream, a reconciler, a store to read from and a client to write with.
+"""`drive`, the controller loop as a generator: requests from any stream, a reconcile function, a store and a client.
 
 ```python
 async for outcome in drive(requests, reconcile, reading=sites, writing=client):
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from levelset.aio import Channel, Closed, Crashed, Supervisor
-from levelset.aio.streams import Crew
+from levelset.aio.streams import TaskSet
 from levelset.client.client import Client
 from levelset.client.object_types import Kind, OnlyMetadata, View
 from levelset.objects.ref import Ref
@@ -21,13 +21,13 @@ from levelset.runtime.cache import Cluster, Store
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.error_policy import Delay, ErrorPolicy
 from levelset.runtime.controller.observers import NullObserver, Observer
-from levelset.runtime.controller.reconcile import Duties, Reconcile
-from levelset.runtime.controller.reconcile_history import History
+from levelset.runtime.controller.reconcile import Handlers, Reconcile
+from levelset.runtime.controller.reconcile_history import ReconcileHistory
 from levelset.runtime.controller.relations import Source
 from levelset.runtime.controller.request import Request
-from levelset.runtime.controller.request_queue import Desk, follow_source
-from levelset.runtime.controller.running_controller import Tuning, open_desk, open_engine
-from levelset.runtime.queue import TRANSIENT
+from levelset.runtime.controller.request_queue import RequestQueue, follow_source
+from levelset.runtime.controller.running_controller import LoopOptions, open_engine, open_queue
+from levelset.runtime.queue import DEFAULT_BACKOFF
 
 __all__ = ["DriveOptions", "drive"]
 
@@ -37,7 +37,7 @@ _CONCURRENCY: Final = 4
 
 
 class DriveOptions(TypedDict, total=False):
-    """How the loop goes; the same options as those of a Controller."""
+    """Options of `drive`; they mean the same as those of a Controller."""
 
     concurrency: int
     timeout: float | None
@@ -56,17 +56,18 @@ async def drive(
     writing: Client,
     **options: Unpack[DriveOptions],
 ) -> AsyncGenerator[Outcome[K], None]:
-    """Looks at whatever the requests name, and yields what came of each look; what a Controller does with its parts.
+    """Reconciles the objects that the requests name, and yields the outcome of each reconcile.
 
-    No look happens before the store has been filled. An object that the store does not have is `gone`. When the
-    requests end, what is due is looked at, what waits for a later time is dropped, and the outcomes end; an error of
-    theirs is raised. Whoever reads the outcomes slowly slows the looks down; to stop, close the generator (`aclosing`).
+    No reconcile starts before the store is filled. An object that the store does not have is `gone`. When the requests
+    end, those that are due are reconciled, delayed ones are dropped, and the outcomes end; an error that the stream of
+    requests raises is raised here. A slow consumer of the outcomes slows the workers down. To stop, close the generator
+    (`aclosing`).
 
-    `ctx` reads everything but the objects of the store from the server.
+    `ctx` reads everything but the objects of the store from the API server.
     """
     name = options.get("name", "drive")
     outcomes: Channel[Outcome[K]] = Channel(capacity=max(1, options.get("concurrency", _CONCURRENCY)), name=name)
-    crew, errors = Crew(name), list[BaseException]()
+    crew, errors = TaskSet(name), list[BaseException]()
     work = _run(requests, reconcile, reading=reading, writing=writing, outcomes=outcomes, options=options)
     crew.start(work, partial(_end, outcomes, errors))
     try:
@@ -95,61 +96,61 @@ async def _run(
     outcomes: Channel[Outcome[K]],
     options: DriveOptions,
 ) -> None:
-    """Everything that happens, in a task of its own: a generator may be read by one task and closed by another."""
-    tuning, concurrency, watching = _read_options(options)
+    """Runs the loop in a task of its own: a generator may be read by one task and closed by another."""
+    settings, concurrency, observer = _read_options(options)
     kind, view = _kind(reading.view), reading.view
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(Cluster(writing, undeclared="live"))
-        desk = await open_desk(kind, cluster, tuning, observer=watching)
+        queue = await open_queue(kind, cluster, settings, observer=observer)
         engine = await open_engine(
             kind,
-            Duties(reconcile=reconcile),
-            desk,
-            tuning,
+            Handlers(reconcile=reconcile),
+            queue,
+            settings,
             stack=stack,
             cluster=cluster,
             store=reading,
-            history=History(1, ref_of=view.ref_at),
+            history=ReconcileHistory(1, ref_of=view.ref_at),
             deliver=partial(_deliver, outcomes),
             stores={view.gvk: reading},
         )
         try:
-            async with Supervisor(name=tuning.name) as supervisor:
-                supervisor.start("gate", _open_gate(reading, desk))
-                supervisor.start("requests", _follow(requests, reading, desk))
+            async with Supervisor(name=settings.name) as supervisor:
+                supervisor.start("gate", _release_when_filled(reading, queue))
+                supervisor.start("requests", _follow(requests, reading, queue))
                 for number in range(concurrency):
-                    supervisor.start(f"worker {number}", engine.runner.work())
+                    supervisor.start(f"worker {number}", engine.workers.work())
                 await supervisor.wait()
         except Crashed as crashed:
             raise crashed.exceptions[0] from None
 
 
-def _read_options(options: DriveOptions) -> tuple[Tuning, int, Observer]:
+def _read_options(options: DriveOptions) -> tuple[LoopOptions, int, Observer]:
     observer = options.get("observer")
-    watching: Observer = NullObserver() if observer is None else observer
-    tuning = Tuning(
+    chosen: Observer = NullObserver() if observer is None else observer
+    settings = LoopOptions(
         name=options.get("name", "drive"),
         debounce=options.get("debounce", 0.0),
         timeout=options.get("timeout"),
-        backoff=options.get("backoff", TRANSIENT),
+        backoff=options.get("backoff", DEFAULT_BACKOFF),
         on_error=options.get("on_error"),
     )
-    return tuning, options.get("concurrency", _CONCURRENCY), watching
+    return settings, options.get("concurrency", _CONCURRENCY), chosen
 
 
-async def _open_gate(reading: Store[Any], desk: Desk) -> None:
+async def _release_when_filled(reading: Store[Any], queue: RequestQueue) -> None:
     await reading.wait_ready()
-    desk.scheduler.release()
+    queue.scheduler.release()
 
 
-async def _follow(requests: AsyncIterable[Any], reading: Store[Any], desk: Desk) -> None:
-    await follow_source(Source(requests), desk.target, desk.ask)
-    await _open_gate(reading, desk)
-    desk.scheduler.close(drain=True)
+async def _follow(requests: AsyncIterable[Any], reading: Store[Any], queue: RequestQueue) -> None:
+    await follow_source(Source(requests), queue.target, queue.enqueue)
+    await _release_when_filled(reading, queue)
+    queue.scheduler.close(drain=True)
 
 
 async def _deliver(outcomes: Channel[Outcome[Any]], outcome: Outcome[Any]) -> None:
-    with suppress(Closed):  # nobody reads any more, and everything is about to end
+    with suppress(Closed):  # the generator was closed, and everything is about to end
         await outcomes.send(outcome)
 
 

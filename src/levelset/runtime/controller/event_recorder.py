@@ -1,11 +1,8 @@
-"""Kubernetes Events: what `kubectl describe` shows of what a controller did, written behind the reconciler's back.
+"""Records Kubernetes Events about objects, as `kubectl describe` shows them, without making the reconciler wait.
 
-To record never waits and never fails. What cannot be written, or does not fit into the queue, is dropped and counted.
-
-Kubernetes Events as values: what happened to which object, which of them are the same, and their JSON; pure.
-
-What repeats is one event with a series: the same type, action, reason, reporter and objects make it the same, whatever
-the note says. The note that is shown is that of the first.
+Recording never waits and never fails. Events that cannot be written, or do not fit into the buffer, are dropped and
+counted. Repeated events become one Event with a series: type, action, reason, reporter and objects identify it, as in
+client-go, and the note is that of the first.
 """
 
 import asyncio
@@ -30,26 +27,32 @@ from levelset.objects.unstructured import Unstructured
 
 __all__ = [
     "EVENT_API",
-    "SERIES",
-    "About",
-    "Occurrence",
-    "Recorder",
-    "about",
+    "SERIES_WINDOW",
+    "EventKey",
+    "EventRecorder",
+    "ObjectReference",
     "event_name",
-    "first_event",
-    "next_event",
+    "new_event",
+    "object_reference",
     "reporter_name",
+    "series_patch",
 ]
 
 EVENT_API: Final = "events.k8s.io/v1"
+SERIES_WINDOW: Final = 360.0
+"""An event that repeats within so many seconds is added to the series; after that it is a new Event."""
 
-_LONGEST_NOTE: Final = 1024
-_LONGEST_WORD: Final = 128
-_LONGEST_NAME: Final = 236  # of an object; a dot and sixteen digits follow
+_EVENT: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
+_MAX_SERIES: Final = 4096
+_MAX_NOTE: Final = 1024
+_MAX_WORD: Final = 128
+_MAX_NAME: Final = 236  # of the object's part of an event name; a dot and sixteen hexadecimal digits follow
+
+log: Final = logging.getLogger(__name__)
 
 
-class About(msgspec.Struct, frozen=True, gc=False):
-    """The object that an event is about."""
+class ObjectReference(msgspec.Struct, frozen=True, gc=False):
+    """A reference to the object that an event is about."""
 
     api_version: str
     kind: str
@@ -58,93 +61,32 @@ class About(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
     def tree(self) -> dict[str, Any]:
-        """The reference as it is written."""
+        """The reference as JSON."""
         made = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
         if self.namespace:
             made["namespace"] = self.namespace
-        return {key: value for key, value in made.items() if value}
+        return {name: value for name, value in made.items() if value}
 
 
-class Occurrence(msgspec.Struct, frozen=True, gc=False):
-    """Something that happened; two that are equal are the same event, and their notes and versions do not count."""
+class EventKey(msgspec.Struct, frozen=True, gc=False):
+    """What identifies an event: two with equal keys are the same event of one series, whatever their notes."""
 
     type: Literal["Normal", "Warning"]
     action: str
     reason: str
     reporter: str
     instance: str
-    regarding: About
-    related: About | None = None
+    regarding: ObjectReference
+    related: ObjectReference | None = None
 
     @property
     def namespace(self) -> str:
-        """Where the event is put: where its object is, and `default` for what is cluster-scoped."""
+        """The namespace of the event: that of its object, and `default` for a cluster-scoped object."""
         return self.regarding.namespace or "default"
 
 
-def about(what: Object | Unstructured | Ref[Any]) -> About:
-    """The object that an event is about, from it or from a reference to it."""
-    if isinstance(what, Ref):
-        return About(what.gvk.api_version, what.gvk.kind, what.name, what.namespace, "")
-    metadata = what.metadata
-    return About(what.api_version, what.kind, metadata.name, metadata.namespace, metadata.uid)
-
-
-def event_name(occurrence: Occurrence, number: int) -> str:
-    """The name of a new event: that of its object and a number in hexadecimal."""
-    return f"{occurrence.regarding.name[:_LONGEST_NAME].rstrip('.-')}.{number:016x}"
-
-
-def reporter_name(controller: str) -> str:
-    """The controller's name as events may carry it."""
-    if is_qualified_name(controller):
-        return controller
-    fit = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in controller)
-    return fit[:63].strip("-") or "levelset"
-
-
-def first_event(
-    occurrence: Occurrence, note: str, name: str, *, first: datetime, count: int = 1, last: datetime | None = None
-) -> dict[str, Any]:
-    """The event to be made; with a series at once if it has happened more than once by then."""
-    made: dict[str, Any] = {
-        "apiVersion": EVENT_API,
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": occurrence.namespace},
-        "eventTime": _time(first),
-        "type": occurrence.type,
-        "action": occurrence.action[:_LONGEST_WORD],
-        "reason": occurrence.reason[:_LONGEST_WORD],
-        "note": note[:_LONGEST_NOTE],
-        "reportingController": occurrence.reporter,
-        "reportingInstance": occurrence.instance[:_LONGEST_WORD],
-        "regarding": occurrence.regarding.tree(),
-    }
-    if occurrence.related is not None:
-        made["related"] = occurrence.related.tree()
-    return made if count < 2 else {**made, **next_event(count, last or first)}
-
-
-def next_event(count: int, last: datetime) -> dict[str, Any]:
-    """What changes about an event that has now happened so often."""
-    return {"series": {"count": count, "lastObservedTime": _time(last)}}
-
-
-def _time(when: datetime) -> str:
-    return format_time(MicroTime.of(when))
-
-
-log: Final = logging.getLogger(__name__)
-
-SERIES: Final = 360.0
-"""For so many seconds after it happened last, the same is one more of a series and no new event."""
-
-_EVENT: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
-_MOST_SERIES: Final = 4096
-
-
 class _Waiting(msgspec.Struct):
-    """What is to be written: how often it happened since the last time, first and last."""
+    """An event that waits to be written: how often it happened since the last write, first and last."""
 
     note: str
     first: datetime
@@ -153,18 +95,18 @@ class _Waiting(msgspec.Struct):
 
 
 class _Series(msgspec.Struct):
-    """An event that was written: its name, how often it has happened, and when last, on the loop's clock."""
+    """An event that was written: its name, its count, and when it was last written, on the loop's clock."""
 
     name: str
     count: int
     seen: float
 
 
-class Recorder:
-    """Writes events for the length of an `async with`; at its end what waits has `grace` seconds.
+class EventRecorder:
+    """Writes events in the background for the length of an `async with`; at its end it has `grace` seconds left.
 
-    What happens again before it was written is counted with what waits, so that at most `most` different events wait.
-    `fence`, if there is one, raises when nothing may be written any more.
+    At most `most` different events wait to be written; a repetition of one that waits only increments its count.
+    `fence`, if given, raises when writes are no longer allowed.
     """
 
     def __init__(
@@ -179,17 +121,17 @@ class Recorder:
         fence: Callable[[], object] | None = None,
     ) -> None:
         self.written = 0
-        """How many events, or next ones of a series, were written."""
+        """How many events and series updates were written."""
         self.dropped = 0
-        """How many were not: there were too many, or the server refused them."""
+        """How many were not: the buffer was full, or the API server rejected them."""
         self._client = client
         self._reporter = reporter_name(controller)
         self._instance = instance or socket.gethostname() or self._reporter
         self._most = most
         self._now = now
         self._fence = fence
-        self._waiting: dict[Occurrence, _Waiting] = {}
-        self._series: dict[Occurrence, _Series] = {}
+        self._waiting: dict[EventKey, _Waiting] = {}
+        self._series: dict[EventKey, _Series] = {}
         self._numbers = count()
         self._more = asyncio.Event()
         self._idle = asyncio.Event()
@@ -207,40 +149,40 @@ class Recorder:
         action: str = "Reconcile",
         related: Object | Unstructured | Ref[Any] | None = None,
     ) -> None:
-        """Tells that something happened to an object: `reason` is one word in CamelCase, the message a sentence."""
-        one = Occurrence(
+        """Records an event about an object: `reason` is one word in CamelCase, `message` a sentence."""
+        key = EventKey(
             "Warning" if warning else "Normal",
             action or "Reconcile",
             reason or "Unknown",
             self._reporter,
             self._instance,
-            about(what),
-            None if related is None else about(related),
+            object_reference(what),
+            None if related is None else object_reference(related),
         )
         now = self._now()
-        waiting = self._waiting.get(one)
+        waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.count += 1
             waiting.last = now
         elif self._is_closed or len(self._waiting) >= self._most:
-            self._drop(one, "too many wait already" if not self._is_closed else "the recorder is closed")
+            self._drop(key, "the buffer is full" if not self._is_closed else "the recorder is closed")
         else:
-            self._waiting[one] = _Waiting(message, now, now)
+            self._waiting[key] = _Waiting(message, now, now)
             self._idle.clear()
             self._more.set()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be written."""
+        """Whether all events have been written."""
         return self._idle.is_set()
 
     async def wait_idle(self) -> None:
-        """Returns when nothing waits to be written."""
+        """Returns when all events have been written."""
         await self._idle.wait()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
-        self._tasks.start("writer", self._write_all, polite=True)
+        self._tasks.start("writer", self._write_all, graceful=True)
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -251,42 +193,42 @@ class Recorder:
     async def _write_all(self) -> None:
         while True:
             while self._waiting:
-                one = next(iter(self._waiting))
-                await self._write(one, self._waiting.pop(one))
+                key = next(iter(self._waiting))
+                await self._write(key, self._waiting.pop(key))
             self._idle.set()
             if self._is_closed:
                 return
             self._more.clear()
             await self._more.wait()
 
-    async def _write(self, one: Occurrence, waiting: _Waiting) -> None:
+    async def _write(self, key: EventKey, waiting: _Waiting) -> None:
         try:
             if self._fence is not None:
                 self._fence()
-            await self._send(one, waiting)
-        except Exception as error:  # noqa: BLE001 -- an event that is not told must not stop the next one
-            self._drop(one, str(error))
+            await self._send(key, waiting)
+        except Exception as error:  # noqa: BLE001 -- an event that cannot be written must not stop the next key
+            self._drop(key, str(error))
         else:
             self.written += 1
 
-    async def _send(self, one: Occurrence, waiting: _Waiting) -> None:
-        series = self._find(one)
-        if series is None or not await self._continue(one, series, waiting):
-            series = await self._begin(one, waiting)
+    async def _send(self, key: EventKey, waiting: _Waiting) -> None:
+        series = self._find(key)
+        if series is None or not await self._continue(key, series, waiting):
+            series = await self._begin(key, waiting)
         series.seen = timing.now()
-        self._series.pop(one, None)
-        while len(self._series) >= _MOST_SERIES:
+        self._series.pop(key, None)
+        while len(self._series) >= _MAX_SERIES:
             del self._series[next(iter(self._series))]
-        self._series[one] = series
+        self._series[key] = series
 
-    def _find(self, one: Occurrence) -> _Series | None:
-        found = self._series.get(one)
-        return None if found is None or timing.now() - found.seen > SERIES else found
+    def _find(self, key: EventKey) -> _Series | None:
+        found = self._series.get(key)
+        return None if found is None or timing.now() - found.seen > SERIES_WINDOW else found
 
-    async def _continue(self, one: Occurrence, series: _Series, waiting: _Waiting) -> bool:
-        """Adds to the series; False if its event is gone, since a server keeps events for a while only."""
-        ref: Ref[Any] = Ref(_EVENT, series.name, one.namespace)
-        patch = MergePatch(next_event(series.count + waiting.count, waiting.last))
+    async def _continue(self, key: EventKey, series: _Series, waiting: _Waiting) -> bool:
+        """Increments the series; False if its event is gone, since API servers expire events."""
+        ref: Ref[Any] = Ref(_EVENT, series.name, key.namespace)
+        patch = MergePatch(series_patch(series.count + waiting.count, waiting.last))
         try:
             await self._client.patch(ref, patch, only_metadata=True)
         except NotFound:
@@ -294,15 +236,67 @@ class Recorder:
         series.count += waiting.count
         return True
 
-    async def _begin(self, one: Occurrence, waiting: _Waiting) -> _Series:
+    async def _begin(self, key: EventKey, waiting: _Waiting) -> _Series:
         number = int(waiting.first.timestamp() * 1_000_000_000) + next(self._numbers)
-        name = event_name(one, number)
-        event = first_event(one, waiting.note, name, first=waiting.first, count=waiting.count, last=waiting.last)
+        name = event_name(key, number)
+        event = new_event(key, waiting.note, name, first=waiting.first, count=waiting.count, last=waiting.last)
         await self._client.create(event)
         return _Series(name, waiting.count, timing.now())
 
-    def _drop(self, one: Occurrence, why: str) -> None:
+    def _drop(self, key: EventKey, why: str) -> None:
         self.dropped += 1
-        about = one.regarding
+        regarding = key.regarding
         level = logging.WARNING if self.dropped == 1 else logging.DEBUG
-        log.log(level, "event %s of %s %s is not written: %s", one.reason, about.kind, about.name, why)
+        log.log(level, "event %s of %s %s was dropped: %s", key.reason, regarding.kind, regarding.name, why)
+
+
+def object_reference(what: Object | Unstructured | Ref[Any]) -> ObjectReference:
+    """The reference to an object, from the object or from its ref."""
+    if isinstance(what, Ref):
+        return ObjectReference(what.gvk.api_version, what.gvk.kind, what.name, what.namespace, "")
+    metadata = what.metadata
+    return ObjectReference(what.api_version, what.kind, metadata.name, metadata.namespace, metadata.uid)
+
+
+def event_name(key: EventKey, number: int) -> str:
+    """The name of a new event: the object's name and a hexadecimal number."""
+    return f"{key.regarding.name[:_MAX_NAME].rstrip('.-')}.{number:016x}"
+
+
+def reporter_name(controller: str) -> str:
+    """The controller's name as a valid `reportingController`."""
+    if is_qualified_name(controller):
+        return controller
+    fit = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in controller)
+    return fit[:63].strip("-") or "levelset"
+
+
+def new_event(
+    key: EventKey, note: str, name: str, *, first: datetime, count: int = 1, last: datetime | None = None
+) -> dict[str, Any]:
+    """The Event to create; with a series if it has happened more than once already."""
+    made: dict[str, Any] = {
+        "apiVersion": EVENT_API,
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": key.namespace},
+        "eventTime": _time(first),
+        "type": key.type,
+        "action": key.action[:_MAX_WORD],
+        "reason": key.reason[:_MAX_WORD],
+        "note": note[:_MAX_NOTE],
+        "reportingController": key.reporter,
+        "reportingInstance": key.instance[:_MAX_WORD],
+        "regarding": key.regarding.tree(),
+    }
+    if key.related is not None:
+        made["related"] = key.related.tree()
+    return made if count < 2 else {**made, **series_patch(count, last or first)}
+
+
+def series_patch(count: int, last: datetime) -> dict[str, Any]:
+    """The merge patch for an event that has now happened `count` times."""
+    return {"series": {"count": count, "lastObservedTime": _time(last)}}
+
+
+def _time(when: datetime) -> str:
+    return format_time(MicroTime.of(when))

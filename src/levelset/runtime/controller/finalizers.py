@@ -1,16 +1,15 @@
-"""The finalizer around reconcile and cleanup: what was ever reconciled is not gone before its cleanup has succeeded.
-
-The rules, by what an object shows:
+"""The finalizer around reconcile and cleanup: a reconciled object is not removed before its cleanup succeeded.
 
 | our finalizer | being deleted | what happens |
 |---|---|---|
-| absent | no | it is added, and nothing else: the write brings the next look |
+| absent | no | it is added, and nothing else: that write causes the next reconcile |
 | present | no | reconcile |
-| present | yes | cleanup; when that has succeeded, it is taken off |
-| absent | yes | nothing: the object was never ours, or is no longer |
+| present | yes | cleanup; after it has succeeded, the finalizer is removed |
+| absent | yes | nothing: the cleanup is done, or the object was never reconciled |
 
-Both writes are JSON patches that test what they saw first, so that nobody's finalizers are lost or come back. A cleanup
-that fails leaves the finalizer where it is and runs again; it may also run for an object that was never reconciled.
+Both writes are JSON patches that test the finalizers they saw, so that finalizers of other controllers are neither lost
+nor restored. If a cleanup fails, the finalizer stays and the cleanup runs again; it may also run for an object that was
+never reconciled.
 """
 
 import re
@@ -25,16 +24,16 @@ from levelset.objects.ref import Ref
 from levelset.objects.resource import Object
 from levelset.objects.unstructured import Unstructured
 
-__all__ = ["Step", "add", "adding", "check_finalizer", "finalizer_name", "remove", "removing", "step"]
+__all__ = ["Step", "add", "add_patch", "check_finalizer", "finalizer_name", "remove", "remove_patch", "step"]
 
 Step = Literal["add", "cleanup", "ignore", "reconcile"]
-"""What is to be done with an object that has, or should have, our finalizer."""
+"""The next step for an object of a controller with a finalizer."""
 
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def step(obj: Object | Unstructured, finalizer: str) -> Step:
-    """What is to be done with an object."""
+    """The next step for an object, by the table above."""
     metadata = obj.metadata
     if finalizer in metadata.finalizers:
         return "reconcile" if metadata.deletion_timestamp is None else "cleanup"
@@ -42,7 +41,7 @@ def step(obj: Object | Unstructured, finalizer: str) -> Step:
 
 
 def finalizer_name(definition: Definition, controller: str) -> str:
-    """The finalizer of a controller that names none: `websites.example.dev/levelset-websites`."""
+    """The default finalizer of a controller, such as `websites.example.dev/levelset-websites`."""
     gvr = definition.gvr
     prefix = f"{gvr.resource}.{gvr.group}" if gvr.group else f"{gvr.resource}.levelset"
     word = _UNFIT.sub("-", f"levelset-{controller}")[:MAX_LABEL].rstrip("-_.")
@@ -50,15 +49,15 @@ def finalizer_name(definition: Definition, controller: str) -> str:
 
 
 def check_finalizer(name: str) -> str:
-    """The finalizer itself; ConfigError if a server would refuse it."""
+    """The finalizer itself; ConfigError if an API server would reject it."""
     if "/" not in name or not is_qualified_name(name):
         problems = "; ".join(check_label_key(name)) or "must have a prefix, such as example.dev/cleanup"
         raise ConfigError(f"finalizer {name[:100]!r}: it {problems}")
     return name
 
 
-def adding(finalizers: tuple[str, ...], finalizer: str) -> JsonPatch:
-    """The patch that adds ours to these, and fails if they are no longer these."""
+def add_patch(finalizers: tuple[str, ...], finalizer: str) -> JsonPatch:
+    """The patch that adds ours to these finalizers, and fails if they have changed."""
     if not finalizers:
         return JsonPatch(
             [
@@ -74,10 +73,10 @@ def adding(finalizers: tuple[str, ...], finalizer: str) -> JsonPatch:
     )
 
 
-def removing(finalizers: tuple[str, ...], finalizer: str) -> JsonPatch:
-    """The patch that takes ours off from where it stands, and fails if it no longer stands there."""
+def remove_patch(finalizers: tuple[str, ...], finalizer: str) -> JsonPatch:
+    """The patch that removes ours at its index, and fails if it is no longer there."""
     operations: list[dict[str, Any]] = []
-    # From the back, so that those in front stay where they are: a finalizer may be there twice.
+    # From the end, so that the indexes before it stay valid: a finalizer may be listed twice.
     for index in reversed([place for place, name in enumerate(finalizers) if name == finalizer]):
         path = f"/metadata/finalizers/{index}"
         operations += [{"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}]
@@ -85,24 +84,24 @@ def removing(finalizers: tuple[str, ...], finalizer: str) -> JsonPatch:
 
 
 async def add(client: Client, obj: Object | Unstructured, finalizer: str) -> None:
-    """Adds the finalizer; Conflict if others changed theirs meanwhile or it is being deleted. One that is gone is fine.
+    """Adds the finalizer; Conflict if the finalizers have changed or the object is being deleted or was recreated.
 
-    The object must be the one that was seen: a namesake that was made since, or one that is being deleted, gets none.
+    It is no error if the object is gone.
     """
     seen = {"op": "test", "path": "/metadata/uid", "value": obj.metadata.uid}
-    # Nothing may be added to an object that is being deleted: a server refuses it, but only if it is asked to.
+    # API servers forbid new finalizers on an object that is being deleted; the test turns that into a conflict.
     alive = {"op": "test", "path": "/metadata/deletionTimestamp", "value": None}
-    patch = adding(obj.metadata.finalizers, finalizer)
+    patch = add_patch(obj.metadata.finalizers, finalizer)
     await _send(client, obj.ref, JsonPatch([seen, alive, *patch.operations]))
 
 
 async def remove(client: Client, obj: Object | Unstructured, finalizer: str) -> None:
-    """Takes the finalizer off; Conflict if others changed theirs meanwhile, so that the cleanup runs again.
+    """Removes the finalizer; Conflict if the finalizers have changed or the object was recreated.
 
-    An object that is gone already, or was replaced by a namesake, is fine: there is nothing to take off.
+    The cleanup then runs again. It is no error if the object is gone.
     """
     seen = {"op": "test", "path": "/metadata/uid", "value": obj.metadata.uid}
-    patch = removing(obj.metadata.finalizers, finalizer)
+    patch = remove_patch(obj.metadata.finalizers, finalizer)
     if not patch.is_empty:
         await _send(client, obj.ref, JsonPatch([seen, *patch.operations]))
 
@@ -113,9 +112,9 @@ async def _send(client: Client, ref: Ref[Any], patch: JsonPatch) -> None:
     except NotFound:
         return
     except Invalid as error:
-        # A test that fails is told as 422; any other 422 is told with the fields that are wrong.
+        # A failed test is a 422 without causes; any other 422 names the invalid fields as causes.
         if error.causes:
             raise
-        conflict = Conflict(f"the finalizers were changed by somebody else: {error.message}")
+        conflict = Conflict(f"{ref}: another writer changed the finalizers: {error.message}")
         conflict.request = error.request
         raise conflict from error

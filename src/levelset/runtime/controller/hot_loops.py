@@ -1,7 +1,7 @@
-"""Objects that never come to rest: a controller that follows its own writes, or two writers that fight over a field.
+"""Detects hot loops: a controller that is woken by its own writes, or two writers that fight over a field.
 
-The detector is told of each write and only counts. When an object is written suspiciously often, it asks for what was
-there before and what is there after; then it sees which field it is, and the managed fields say who else writes it.
+The detector only counts writes at first. When an object is written suspiciously often, it requests from the caller the
+object before and after a write: the difference names the field, and the managed fields name the other writers.
 """
 
 from collections import OrderedDict
@@ -13,20 +13,19 @@ import msgspec
 from levelset.objects.json_tree import Tree, format_path, is_list, is_map, same
 from levelset.objects.ref import Ref
 
-__all__ = ["HotLoop", "HotLoops", "differences", "managers_of"]
+__all__ = ["HotLoop", "HotLoopDetector", "differences", "managers_of"]
 
 Tokens = tuple[str, ...]
 
-_OURS: Final = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"})
-_MOST_FIELDS: Final = 50
-_QUIET: Final = 10
+_SERVER_FIELDS: Final = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"})
+_MAX_FIELDS: Final = 50
+_QUIET_WRITES: Final = 10
 
 
 class HotLoop(msgspec.Struct, frozen=True):
-    """A field that does not come to rest: of which object, written how often, and by whom.
+    """A field that is written over and over: of which object, how often, and by which field managers.
 
-    `is_fight` says that somebody puts back what the controller changes; `managers` are the names of all who do it, the
-    controller's first.
+    With `is_fight` another writer reverts what the controller writes; `managers` are all of them, the controller first.
     """
 
     ref: Ref[Any]
@@ -39,17 +38,17 @@ class HotLoop(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         how = f"{self.ref}: {self.field} was written {self.times} times in {self.seconds:.0f} seconds"
         if not self.is_fight:
-            return f"{how} by {self.managers[0]}, which its own writes wake: write only what is different"
-        others = " and ".join(self.managers[1:]) or "somebody without a name"
-        return f"{how} by {self.managers[0]} and each time put back by {others}: let only one of them write it"
+            return f"{how} by {self.managers[0]}, which is woken by its own writes: write only on a difference"
+        others = " and ".join(self.managers[1:]) or "an unnamed writer"
+        return f"{how} by {self.managers[0]} and reverted each time by {others}: let only one of them write it"
 
 
-class HotLoops:
-    """Finds them, and reports each object once.
+class HotLoopDetector:
+    """Finds hot loops, and reports each object once.
 
-    They are a field that went `fights` times from the same value to the same, and an object that was written `writes`
-    times because of its own change while nobody else wrote it, both within `within` seconds. Of at most `most` objects
-    the latest writes are remembered.
+    A hot loop is a field that changed `fights` times from the same value to the same value, or an object that was
+    written `writes` times because of its own change while no other writer wrote it; both within `within` seconds. The
+    latest writes of at most `most` objects are tracked.
     """
 
     __slots__ = ("_fights", "_most", "_reported", "_seen", "_within", "_writes")
@@ -65,21 +64,21 @@ class HotLoops:
         self._reported: dict[Ref[Any], None] = {}
 
     def __len__(self) -> int:
-        """Of how many objects writes are remembered."""
+        """How many objects are tracked."""
         return len(self._seen)
 
     def __contains__(self, ref: object) -> bool:
-        """Whether a write of this object is remembered."""
+        """Whether writes of this object are tracked."""
         return ref in self._seen
 
-    def note(self, ref: Ref[Any], *, is_own: bool, now: float) -> bool:
-        """Counts a write that is about to happen; True if `compare` should be told what it changed.
+    def record_write(self, ref: Ref[Any], *, is_own: bool, now: float) -> bool:
+        """Counts a write that is about to happen; True if `compare` should be called with what it changed.
 
-        `is_own` says that the controller looks at the object because of its own last change.
+        `is_own` says that the reconcile was caused by the controller's own last change.
         """
         table = self._seen
         seen = table.get(ref)
-        if seen is None:  # a first write, as most are: nothing can be told from it
+        if seen is None:  # a first write, as most are: nothing to compare yet
             table[ref] = _Writes(self._writes, now, is_own)
             if len(table) > self._most:
                 table.popitem(last=False)
@@ -95,14 +94,15 @@ class HotLoops:
         return many > 2 and ref not in self._reported and seen.count(now - self._within) > 2
 
     def compare(self, ref: Ref[Any], before: Tree, after: Tree, *, manager: str, now: float) -> HotLoop | None:
-        """What a write that `note` asked about has changed; the loop, if it is one."""
+        """Takes the object before and after a write that `record_write` selected; the hot loop, if it is one."""
         seen = self._seen.get(ref)
         if seen is None or ref in self._reported:
             return None
         since = now - self._within
         seen.follow(_version(before), _version(after))
         changes = seen.changes = {} if seen.changes is None else seen.changes
-        seen.quiet = _QUIET  # unless something is different: who writes in vain is not looked at each time
+        # Reset below if anything differs: writes that change nothing are not worth two reads each.
+        seen.quiet = _QUIET_WRITES
         for path, old, new in differences(before, after):
             seen.quiet = 0
             others = [name for name in managers_of(before, path) if name != manager]
@@ -117,7 +117,7 @@ class HotLoops:
         return None
 
     def forget(self, ref: Ref[Any]) -> None:
-        """The object is gone."""
+        """Drops an object that is gone."""
         self._seen.pop(ref, None)
         self._reported.pop(ref, None)
 
@@ -129,9 +129,9 @@ class HotLoops:
 
 
 class _Writes(msgspec.Struct, gc=False):
-    """The latest writes of one object: nothing that a garbage collector has to look at, as there are many of these.
+    """The times of the latest writes of one object; gc=False, as there may be very many of these.
 
-    Most objects are written once: the first write is only added to `all` and `own` when there is another.
+    Most objects are written once: the first write is only added to `all` and `own` when there is a second.
     """
 
     most: int
@@ -144,7 +144,7 @@ class _Writes(msgspec.Struct, gc=False):
     quiet: int = 0
 
     def add(self, now: float, *, is_own: bool) -> int:
-        """Adds one; how many are remembered, however old."""
+        """Adds a write; returns how many are tracked, however old."""
         if not self.all:
             self.all = (self.began,)
             self.own = self.all if self.is_first_own else ()
@@ -154,7 +154,7 @@ class _Writes(msgspec.Struct, gc=False):
         return len(self.all)
 
     def follow(self, before: str | None, after: str | None) -> None:
-        """Somebody else wrote since the last own write: what follows is the answer to that, and no own loop."""
+        """Restarts the count of own writes if another writer wrote in between: then it is no loop of its own."""
         if None not in {before, self.version} and before != self.version:
             self.own = self.own[-1:]
         self.version = after
@@ -173,7 +173,7 @@ class _Writes(msgspec.Struct, gc=False):
 
 
 class _Change:
-    """How one field was changed, again and again."""
+    """How often one field was changed in the same way."""
 
     __slots__ = ("began", "flips", "managers", "new", "old", "times")
 
@@ -195,14 +195,14 @@ class _Change:
 
 
 def differences(before: Tree, after: Tree) -> Iterator[tuple[Tokens, Tree, Tree]]:
-    """The fields in which two objects differ, each with both values; a list is one field, and the server's are none."""
+    """The fields in which two objects differ, with both values; a list is one field, server-set metadata is ignored."""
     pending: list[tuple[Tokens, Tree, Tree]] = [((), before, after)]
     found = 0
-    while pending and found < _MOST_FIELDS:
+    while pending and found < _MAX_FIELDS:
         path, old, new = pending.pop()
         if is_map(old) and is_map(new):
-            ours = _OURS if path == ("metadata",) else ()
-            names = [name for name in dict.fromkeys((*old, *new)) if name not in ours]
+            ignored = _SERVER_FIELDS if path == ("metadata",) else ()
+            names = [name for name in dict.fromkeys((*old, *new)) if name not in ignored]
             pending.extend(((*path, name), old.get(name), new.get(name)) for name in reversed(names))
         elif not same(old, new):
             found += 1
@@ -210,7 +210,7 @@ def differences(before: Tree, after: Tree) -> Iterator[tuple[Tokens, Tree, Tree]
 
 
 def managers_of(tree: Tree, path: Tokens) -> list[str]:
-    """Who owns this field, by the object's managed fields; those who own something inside of it as well."""
+    """The field managers of this field or of something inside it, by the object's managed fields."""
     metadata: Any = tree.get("metadata") if is_map(tree) else None
     entries: Any = metadata.get("managedFields") if is_map(metadata) else None
     found: dict[str, None] = {}

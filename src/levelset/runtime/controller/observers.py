@@ -1,4 +1,4 @@
-"""Who watches a controller at work: metrics, traces, detectors and tests are observers."""
+"""Observers of a controller: notified of queued, started and finished requests, for metrics, tracing and tests."""
 
 import logging
 from collections.abc import Sequence
@@ -8,47 +8,47 @@ from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.request import Reason
 
-__all__ = ["NullObserver", "Observer", "Observers", "hears", "report_observer"]
+__all__ = ["NullObserver", "Observer", "Observers", "log_observer_error", "overrides"]
 
 _log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """Is told what a controller does, at the moment it happens; plain functions that must be quick and never raise.
+    """Is notified of what a controller does, synchronously; the methods must be quick and should not raise.
 
-    `name` is the controller's. What an observer raises is logged, and does not harm the controller.
+    `name` is the controller's. What an observer raises is logged and otherwise ignored.
     """
 
     def queued(self, name: str, depth: int, /) -> None:
-        """A new request waits; so many wait now, those for a later time included."""
+        """A new request was queued; `depth` is the number of queued requests, delayed ones included."""
         ...
 
     def started(self, name: str, ref: Ref[Any], reasons: tuple[Reason, ...], /) -> None:
-        """A worker takes up a request."""
+        """A worker starts to reconcile an object."""
         ...
 
     def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], seconds: float, /) -> None:
-        """A worker is done with it."""
+        """A worker has finished the reconcile; `ref` is the same object as in `started`."""
         ...
 
 
 class NullObserver:
-    """Looks away."""
+    """Ignores everything; the base class for observers that implement only some methods."""
 
     __slots__ = ()
 
     def queued(self, name: str, depth: int, /) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def started(self, name: str, ref: Ref[Any], reasons: tuple[Reason, ...], /) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], seconds: float, /) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class Observers:
-    """Several observers as one, told in order; what one of them raises is logged, and the others are told."""
+    """Several observers as one, notified in order; what one of them raises is logged, and the others are notified."""
 
     __slots__ = ("_all",)
 
@@ -56,35 +56,35 @@ class Observers:
         self._all = tuple(observers)
 
     def queued(self, name: str, depth: int, /) -> None:
-        """Tells each."""
+        """Notifies each."""
         for one in self._all:
             try:
                 one.queued(name, depth)
-            except Exception as error:  # noqa: BLE001 -- who watches must not disturb
-                report_observer(one, error)
+            except Exception as error:  # noqa: BLE001 -- observers must not break the controller
+                log_observer_error(one, error)
 
     def started(self, name: str, ref: Ref[Any], reasons: tuple[Reason, ...], /) -> None:
-        """Tells each."""
+        """Notifies each."""
         for one in self._all:
             try:
                 one.started(name, ref, reasons)
-            except Exception as error:  # noqa: BLE001 -- who watches must not disturb
-                report_observer(one, error)
+            except Exception as error:  # noqa: BLE001 -- observers must not break the controller
+                log_observer_error(one, error)
 
     def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], seconds: float, /) -> None:
-        """Tells each."""
+        """Notifies each."""
         for one in self._all:
             try:
                 one.finished(name, ref, outcome, seconds)
-            except Exception as error:  # noqa: BLE001 -- who watches must not disturb
-                report_observer(one, error)
+            except Exception as error:  # noqa: BLE001 -- observers must not break the controller
+                log_observer_error(one, error)
 
 
-def hears(observer: Observer, word: str) -> bool:
-    """Whether an observer does anything when it is told this; one who has it from NullObserver does not."""
-    return getattr(type(observer), word, None) is not getattr(NullObserver, word)
+def overrides(observer: Observer, method: str) -> bool:
+    """Whether an observer implements a method itself, rather than inheriting it from NullObserver."""
+    return getattr(type(observer), method, None) is not getattr(NullObserver, method)
 
 
-def report_observer(observer: Observer, error: Exception) -> None:
-    """Writes what an observer has raised into the log: who watches must not disturb."""
-    _log.error("the observer %r has failed: %s", observer, error, exc_info=error)
+def log_observer_error(observer: Observer, error: Exception) -> None:
+    """Logs what an observer has raised."""
+    _log.error("observer %r failed: %s", observer, error, exc_info=error)

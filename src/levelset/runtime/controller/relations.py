@@ -1,18 +1,20 @@
-"""What else a controller follows: relations are frozen values that say whose change concerns which of its objects.
+"""Relations: which other objects, streams and timers cause a reconcile of which objects of a controller; frozen values.
 
 ```python
 Controller(
     Website,
     reconcile,
-    owns(Deployment),  # whoever owns a Deployment that changes
-    references(Secret, certificate),  # whoever names a Secret that changes
-    matches(Service, ours=wanted, theirs=offered),  # whoever has a value in common with a Service that changes
-    watches(Namespace, to=lambda one: [Ref(...)]),  # whomever a function names
-    source(stream),  # whomever a stream names
-    every(3600),  # everybody, now and then
-    remembers(states),  # whoever has a deferred change in a StateMap
+    owns(Deployment),  # a Deployment changes: its owner
+    references(Secret, certificate),  # a Secret changes: the websites whose spec names it
+    matches(Service, ours=wanted, theirs=offered),  # a Service changes: the websites that select it by labels
+    watches(Namespace, to=lambda one: [Ref(...)]),  # a Namespace changes: the refs that a function returns
+    source(stream),  # the refs that a stream yields
+    every(3600),  # all objects, every hour
+    remembers(states),  # a deferred change of a StateMap: its object
 )
 ```
+
+Each constructor's docstring says which relation to use when; `event_handlers.py` turns them into requests.
 """
 
 import math
@@ -54,11 +56,11 @@ K = TypeVar("K")
 O = TypeVar("O")  # noqa: E741 -- the letter the type checker shows
 
 Stream = AsyncIterable[Any] | Callable[[], AsyncIterable[Any]]
-"""An async iterable, or a function that makes one: the function is called anew for each run, and after a failure."""
+"""An async iterable, or a function that makes one; it is called for each run, and again after a failure."""
 
 
 class WatchOptions(TypedDict, total=False):
-    """Which of the other objects are followed, which of their changes matter, and by which indexes they are found."""
+    """Options of relations to another kind: predicate, selection, and indexes of its cache."""
 
     when: Predicate | None
     namespace: str | None
@@ -68,7 +70,7 @@ class WatchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class _Watch:
-    """What the relations that watch another kind have in common; `kind` may be metadata only."""
+    """What the relations to another kind have in common; `kind` may be metadata only."""
 
     kind: Kind[Any]
     when: Predicate | None = None
@@ -93,7 +95,7 @@ class Watches(_Watch):
 
 @dataclass(frozen=True, kw_only=True)
 class References(_Watch):
-    """See `references`, and `matches`, which has `theirs`."""
+    """See `references`, and `matches`, which sets `theirs`."""
 
     names: Callable[[Any], Iterable[Any]]
     theirs: Callable[[Any], Iterable[Hashable]] | None = None
@@ -121,7 +123,7 @@ class Remembers:
 
 
 Relation = Owns | Watches | References | Source | Every | Remembers
-"""Whatever a controller can be given to follow."""
+"""Any relation of a controller."""
 
 
 def owns(
@@ -131,11 +133,11 @@ def owns(
     metadata_only: bool = True,
     **options: Unpack[WatchOptions],
 ) -> Owns:
-    """Follows the objects that belong to ours: a change of one is a reason to look at its owner.
+    """Watches the children of our objects: a change of one reconciles its owner.
 
-    The owner is the one that controls the child, or, with `every_owner`, each of its owners; both the owners before the
-    change and those after it. Group and kind decide whether an owner is ours, not the version. Only the metadata of the
-    children are watched and kept unless told otherwise; to read them from the cache, say `metadata_only=False`.
+    The owner is the controller in the owner references, or with `every_owner` each owner; both the owners before the
+    change and those after it. An owner is matched by group and kind, not by version. Only the metadata of the children
+    is watched and cached by default; to read whole children from the cache, pass `metadata_only=False`.
     """
     kind: Kind[Any] = OnlyMetadata(child) if metadata_only else child
     view_of(kind)
@@ -153,13 +155,15 @@ def watches(
     kind: OnlyMetadata, *, to: Callable[[PartialObjectMetadata], Iterable[Ref[Any]]], **options: Unpack[WatchOptions]
 ) -> Watches: ...
 def watches(kind: Any, *, to: Callable[[Any], Iterable[Ref[Any]]], **options: Unpack[WatchOptions]) -> Watches:
-    """Follows other objects: a change of one is a reason to look at those that `to` names for it.
+    """Watches other objects: a change of one reconciles the refs that `to` returns for it.
 
-    `to` is called with the object before the change and with the object after it, and whoever is named is looked at
-    once. It must be quick and must not wait. What it raises is logged, and concerns nobody else.
+    Use it when our objects can be computed from the other object alone (by name, by a label); if that takes a search
+    through our objects, use `references` or `matches`, which keep an index. `to` is called with the object before the
+    change and with the object after it; each ref is reconciled once. It must be quick and synchronous. What it raises
+    is logged and affects no other object.
     """
     view_of(kind)
-    _require_callable(to, "to", "from the other object to the refs of those to look at")
+    _require_callable(to, "to", "from the other object to the refs to reconcile")
     return Watches(kind=kind, to=to, **options)
 
 
@@ -170,10 +174,11 @@ def references(
     metadata_only: bool = False,
     **options: Unpack[WatchOptions],
 ) -> References:
-    """Follows the objects that ours name: a change of one is a reason to look at whoever names it.
+    """Watches the objects that ours name in their spec: a change of one reconciles all objects that name it.
 
-    `names` gives, for one of our objects, the refs of those it names. An index is kept from that function, so that it
-    is asked once for each version of our objects, and never for all of them.
+    Use it for references by name, such as `spec.secretName`; for references by label selector or another shared value,
+    use `matches`. `names` returns, for one of our objects, the refs that it names. They are indexed: `names` is called
+    once for each version of our objects, and a change looks up the index instead of scanning them.
     """
     whole: Any = kind
     other: Kind[Any] = OnlyMetadata(whole) if metadata_only else whole
@@ -189,50 +194,50 @@ def matches(
     theirs: Callable[[O], Iterable[Hashable]],
     **options: Unpack[WatchOptions],
 ) -> References:
-    """Follows the objects that have something in common with ours: a change of one is a reason to look at those.
+    """Watches objects that share a value with ours: a change of one reconciles all of ours that share one.
 
-    `ours` gives some values for one of our objects (the labels that it selects, say), `theirs` for one of the others
-    (the labels that it has); who shares a value is concerned. An index is kept from `ours`, so that nobody goes through
-    all of our objects. `theirs` is asked about the object before the change and after it; it must not wait.
+    Use it for references by label selector, or by a field that is not the name; for references by name, use
+    `references`. `ours` returns values of one of our objects (the labels that it selects), `theirs` those of the other
+    object (the labels that it has). The values of `ours` are indexed, so that no change scans all of our objects.
+    `theirs` is called with the object before the change and after it; it must be quick and synchronous.
     """
     view_of(kind)
-    _require_callable(ours, "ours", "from one of our objects to values that it shares with others")
-    _require_callable(theirs, "theirs", "from the other object to values that it shares with ours")
+    _require_callable(ours, "ours", "from one of our objects to the values that it shares with others")
+    _require_callable(theirs, "theirs", "from the other object to the values that it shares with ours")
     return References(kind=kind, names=ours, theirs=theirs, **options)
 
 
 def source(
     stream: AsyncIterable[Ref[Any] | Request[Any]] | Callable[[], AsyncIterable[Ref[Any] | Request[Any]]],
 ) -> Source:
-    """Follows a stream of refs, or of requests that say why: each is looked at.
+    """Reconciles each ref, or request with its reasons, that a stream yields.
 
-    A controller that is run twice, or a stream that may fail, wants a function that makes the stream. The end of a
-    stream is harmless; the failure of one that cannot be made anew stops the controller.
+    For a controller that runs more than once, or a stream that may fail, pass a function that makes the stream: it is
+    called again, with backoff. If a plain stream fails, the controller stops; its end is harmless.
     """
     if not callable(stream) and not hasattr(stream, "__aiter__"):
-        raise ConfigError(f"source({stream!r}): give an async iterable of refs, or a function that makes one")
+        raise ConfigError(f"source({stream!r}): pass an async iterable of refs, or a function that makes one")
     return Source(stream)
 
 
 def every(ticks: float | AsyncIterable[object] | Callable[[], AsyncIterable[object]]) -> Every:
-    """Has all objects looked at every so many seconds, or at each item of a stream; they wait behind all others."""
+    """Reconciles all objects every so many seconds, or at each item of a stream, with low priority."""
     if isinstance(ticks, int | float):
         if not 0 < ticks < math.inf:
-            raise ConfigError(f"every({ticks}): give a number of seconds above 0")
+            raise ConfigError(f"every({ticks}): pass a number of seconds above 0")
     elif not callable(ticks) and not hasattr(ticks, "__aiter__"):
-        raise ConfigError(f"every({ticks!r}): give seconds, an async iterable, or a function that makes one")
+        raise ConfigError(f"every({ticks!r}): pass seconds, an async iterable, or a function that makes one")
     return Every(cast("float | Stream", ticks))
 
 
 def remembers(states: StateMap[Any, Any, Any]) -> Remembers:
-    """Follows what is remembered: a deferred change is a reason to look at its object.
+    """Connects a StateMap: a deferred change of an object's state reconciles that object.
 
-    The changes are applied before the reconciler is called, and what is remembered of an object that has gone is
-    forgotten.
+    The changes are applied before the reconcile function is called. The state of an object that is gone is dropped.
     """
     return Remembers(states)
 
 
 def _require_callable(given: object, name: str, what: str) -> None:
     if not callable(given):
-        raise ConfigError(f"{name}={given!r} is no function; give one {what}")
+        raise ConfigError(f"{name}={given!r} is not a function; pass one {what}")

@@ -1,4 +1,4 @@
-"""A request to look at an object, with the reasons for it: they reach the reconciler, the log, metrics and history."""
+"""A request to reconcile an object, and its reasons, which the reconciler, logs, metrics and history show."""
 
 from typing import Any, Final, Generic, TypeVar
 
@@ -14,21 +14,21 @@ K_co = TypeVar("K_co", covariant=True)
 _WORDS: Final = {
     "changed": "it has changed",
     "first": "it was there at the start",
-    "requeued": "the reconciler asked for it",
-    "retried": "the last try has failed",
-    "bulk": "all objects are looked at",
-    "outside": "somebody asked from outside",
-    "remembered": "what is remembered of it has changed",
+    "requeued": "the reconciler requeued it",
+    "retried": "the last reconcile failed",
+    "bulk": "all objects are reconciled",
+    "outside": "it was enqueued from outside",
+    "remembered": "its state map entry has changed",
 }
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False):
-    """Why an object is looked at, and because of which other object, if there is one.
+    """Why an object is reconciled, and because of which other object, if there is one.
 
-    The kinds of the house: `changed` (the object itself), `first` (it was there at the start), `related` (another
-    object has changed), `requeued` (the reconciler asked for it), `retried` (the last try failed), `bulk` (all objects
-    at once), `outside` (a source, or `enqueue`), `remembered` (a deferred change of its state). Any other text is
-    somebody's own, and is shown as it is.
+    The built-in kinds: `changed` (the object itself), `first` (it was there at the start), `related` (another object
+    has changed), `requeued` (the reconciler returned `requeue`), `retried` (the last reconcile failed), `bulk` (all
+    objects at once), `outside` (a source, or `enqueue`), `remembered` (a deferred change in a StateMap). Any other text
+    is user defined and shown as it is.
     """
 
     kind: str
@@ -51,10 +51,10 @@ REMEMBERED: Final = Reason("remembered")
 
 
 class Request(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
-    """Which object to look at, and why.
+    """Which object to reconcile, and why.
 
-    `attempt` counts the failures in a row before this look: 0 is a first try. A source that yields requests instead of
-    refs chooses reasons and priority itself; the attempt is always counted by the controller.
+    `attempt` is the number of failures in a row before this reconcile: 0 is a first try. A source that yields requests
+    instead of refs chooses reasons and priority itself; `attempt` is always set by the controller.
     """
 
     ref: Ref[K_co]
@@ -63,4 +63,4 @@ class Request(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
     attempt: int = 0
 
     def __str__(self) -> str:
-        return f"{self.ref}: {'; '.join(map(str, self.reasons)) or 'for no reason'}"
+        return f"{self.ref}: {'; '.join(map(str, self.reasons)) or 'no reason'}"

@@ -1,7 +1,4 @@
-"""Where requests arrive at a controller: which objects are meant, where they wait, and how everybody asks.
-
-Streams that ask for looks: refs from outside, and ticks at which everything is looked at.
-"""
+"""The request queue of a controller: its scheduler, its enqueue functions, and the streams and timers that enqueue."""
 
 import asyncio
 import logging
@@ -14,36 +11,44 @@ from levelset.aio import timing
 from levelset.errors import ConfigError, LevelsetError
 from levelset.objects.ref import Ref
 from levelset.runtime.cache import Store
-from levelset.runtime.controller.observers import Observer, hears, report_observer
+from levelset.runtime.controller.event_handlers import Enqueue, EnqueueAll, Target
+from levelset.runtime.controller.observers import Observer, log_observer_error, overrides
 from levelset.runtime.controller.relations import Every, Source, Stream
 from levelset.runtime.controller.request import BULK, OUTSIDE, Reason, Request
-from levelset.runtime.controller.triggers import Asks, AsksAll, Target
 from levelset.runtime.queue import LOW, NORMAL, Scheduler
 
-__all__ = ["Desk", "ask_all", "ask_for", "can_restart", "follow_source", "follow_ticks", "open_asking"]
+__all__ = [
+    "RequestQueue",
+    "can_restart",
+    "enqueue_all",
+    "enqueue_functions",
+    "enqueue_item",
+    "follow_source",
+    "follow_ticks",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
-    """The target, the scheduler, and the functions that everybody asks with: for one object, or for several."""
+class RequestQueue:
+    """The scheduler of a controller, its kind (`target`), and the functions that enqueue one or several objects."""
 
     target: Target
     scheduler: Scheduler[str, Reason]
-    ask: Asks
-    ask_all: AsksAll
+    enqueue: Enqueue
+    enqueue_all: EnqueueAll
     observer: Observer
 
 
-def open_asking(name: str, scheduler: Scheduler[str, Reason], observer: Observer) -> tuple[Asks, AsksAll]:
-    """The functions that put requests into a scheduler: its own, unless the observer wants to hear of each new one."""
-    if not hears(observer, "queued"):
-        return scheduler.ask, scheduler.ask_all
-    asking = _Telling(name, scheduler, observer)
-    return asking.ask, asking.ask_all
+def enqueue_functions(name: str, scheduler: Scheduler[str, Reason], observer: Observer) -> tuple[Enqueue, EnqueueAll]:
+    """The functions that enqueue requests: the scheduler's own, unless the observer implements `queued`."""
+    if not overrides(observer, "queued"):
+        return scheduler.enqueue, scheduler.enqueue_all
+    observed = _ObservedEnqueue(name, scheduler, observer)
+    return observed.enqueue, observed.enqueue_all
 
 
-class _Telling:
-    """Asks the scheduler of a controller, and tells the observer of each new request."""
+class _ObservedEnqueue:
+    """Enqueues requests, and notifies the observer of each new one."""
 
     __slots__ = ("_name", "_observer", "_scheduler")
 
@@ -52,67 +57,67 @@ class _Telling:
         self._scheduler = scheduler
         self._observer = observer
 
-    def ask(self, key: str, reason: Reason, priority: int, /) -> None:
-        if not self._scheduler.ask(key, reason, priority):
+    def enqueue(self, key: str, reason: Reason, priority: int, /) -> None:
+        if not self._scheduler.enqueue(key, reason, priority):
             return
         try:
             self._observer.queued(self._name, len(self._scheduler))
-        except Exception as error:  # noqa: BLE001 -- who watches must not disturb
-            report_observer(self._observer, error)
+        except Exception as error:  # noqa: BLE001 -- observers must not break the controller
+            log_observer_error(self._observer, error)
 
-    def ask_all(self, keys: Collection[str], reason: Reason, priority: int, /) -> None:
+    def enqueue_all(self, keys: Collection[str], reason: Reason, priority: int, /) -> None:
         for key in keys:
-            self.ask(key, reason, priority)
+            self.enqueue(key, reason, priority)
 
 
-_SLICE: Final = 1000
+_BATCH: Final = 1000
 
 _log = logging.getLogger(__name__)
 
 
-async def follow_source(relation: Source, target: Target, ask: Asks) -> None:
-    """Asks for whatever a stream yields, until it ends; what is no ref of the controller's kind is reported."""
-    async for item in _opened(relation.stream):
+async def follow_source(relation: Source, target: Target, enqueue: Enqueue) -> None:
+    """Enqueues what a stream yields, until it ends; an item that is not of the controller's kind is logged."""
+    async for item in _items_of(relation.stream):
         try:
-            ask_for(item, target, ask)
+            enqueue_item(item, target, enqueue)
         except LevelsetError as error:
-            _log.error("a source of %s: %s", target.view.gvk, error)
+            _log.error("source of %s: %s", target.view.gvk, error)
 
 
-def ask_for(item: Any, target: Target, ask: Asks) -> None:
-    """Asks for a ref, or what a request says; ConfigError if it is neither, or of another kind."""
-    asked: Any = item
+def enqueue_item(item: Any, target: Target, enqueue: Enqueue) -> None:
+    """Enqueues a ref or a request; ConfigError if it is neither, or of another kind."""
+    given: Any = item
     if isinstance(item, Ref):
-        ask(target.key(asked), OUTSIDE, NORMAL)
+        enqueue(target.key(given), OUTSIDE, NORMAL)
     elif isinstance(item, Request):
-        for reason in asked.reasons or (OUTSIDE,):
-            ask(target.key(asked.ref), reason, asked.priority)
+        for reason in given.reasons or (OUTSIDE,):
+            enqueue(target.key(given.ref), reason, given.priority)
     else:
-        raise ConfigError(f"a source gave {item!r}, which is neither a Ref nor a Request; give its ref")
+        raise ConfigError(f"a source yielded {item!r}, which is neither a Ref nor a Request; yield its ref")
 
 
-async def follow_ticks(relation: Every, store: Store[Any], ask: Asks) -> None:
-    """Asks for all objects at each tick."""
+async def follow_ticks(relation: Every, store: Store[Any], enqueue: Enqueue) -> None:
+    """Enqueues all objects at each tick."""
     ticks = relation.ticks
-    async for _ in _periods(ticks) if isinstance(ticks, int | float) else _opened(ticks):
-        await ask_all(store, ask)
+    async for _ in _ticks(ticks) if isinstance(ticks, int | float) else _items_of(ticks):
+        await enqueue_all(store, enqueue)
 
 
-async def ask_all(store: Store[Any], ask: Asks) -> None:
-    """Asks for all objects there are, some at a time."""
-    for number, kept in enumerate(store.state().kept, 1):
-        ask(store.view.ref(kept).key, BULK, LOW)
-        if number % _SLICE == 0:
+async def enqueue_all(store: Store[Any], enqueue: Enqueue) -> None:
+    """Enqueues all objects with low priority, yielding to the event loop between batches."""
+    for number, cached in enumerate(store.state().cached, 1):
+        enqueue(store.view.ref(cached).key, BULK, LOW)
+        if number % _BATCH == 0:
             await asyncio.sleep(0)
 
 
-async def _periods(seconds: float) -> AsyncIterator[None]:
+async def _ticks(seconds: float) -> AsyncIterator[None]:
     while True:
         await timing.sleep(seconds)
         yield None
 
 
-async def _opened(stream: Stream) -> AsyncIterator[Any]:
+async def _items_of(stream: Stream) -> AsyncIterator[Any]:
     given: Any = stream
     iterator: Any = aiter(given if hasattr(stream, "__aiter__") else given())
     async with aclosing(iterator) if hasattr(iterator, "aclose") else nullcontext():
@@ -121,6 +126,6 @@ async def _opened(stream: Stream) -> AsyncIterator[Any]:
 
 
 def can_restart(relation: Source | Every) -> bool:
-    """Whether what has failed can be begun anew: its stream comes from a function."""
+    """Whether a stream that failed can be restarted: it comes from a function."""
     stream: Any = relation.stream if isinstance(relation, Source) else relation.ticks
     return callable(stream) and not hasattr(stream, "__aiter__")

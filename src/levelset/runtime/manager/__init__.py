@@ -1,8 +1,8 @@
-"""Many controllers, one process: ordered start and stop, leader election, health, metrics, logs, and `run`."""
+"""The manager: many controllers in one process, started and stopped in order; leader election, health, metrics."""
 
-from levelset.runtime.manager.health import Check, Checks, Finding, Health
-from levelset.runtime.manager.leader_election import Elector, LeaderElection, Lease, fencing
-from levelset.runtime.manager.local_server import Local, open_local
+from levelset.runtime.manager.health import Check, CheckResult, Checks, Health
+from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease, fence_hook
+from levelset.runtime.manager.local_server import LocalSystem, open_local
 from levelset.runtime.manager.logs import JsonFormatter, PlainFormatter, set_up_logs
 from levelset.runtime.manager.manager import Manager
 from levelset.runtime.manager.metrics import Metrics
@@ -12,22 +12,22 @@ from levelset.runtime.manager.system import System
 
 __all__ = [
     "Check",
+    "CheckResult",
     "Checks",
-    "Elector",
     "Family",
-    "Finding",
     "Health",
     "JsonFormatter",
     "LeaderElection",
+    "LeaderElector",
     "Lease",
-    "Local",
+    "LocalSystem",
     "Manager",
     "Metrics",
     "PlainFormatter",
     "Registry",
     "Sample",
     "System",
-    "fencing",
+    "fence_hook",
     "open_local",
     "run",
     "set_up_logs",

@@ -1,8 +1,8 @@
-"""Definitions for a server of one's own: it serves the kinds of controllers as a cluster would, and checks as much.
+"""Installs the CRDs of a program's kinds into an API server of its own, which then validates like a cluster.
 
-The definitions are those that `levelset generate crds` writes, but for the words under attributes, since no files are
-read here. A class for which there is no structural schema is served with one that lets everything pass, and the log
-says which attribute is to blame: it may be somebody else's kind, and a laptop is no place to be stopped by that.
+The CRDs are those that `levelset generate crds` writes, but without descriptions from attribute docstrings, since no
+source files are read here. A class for which no structural schema can be made is served with a schema that accepts
+everything, and a warning names the attribute: it may be a class of another project, and local development should go on.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from levelset.client.client import Client
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
-from levelset.client.rest_mapper import Mapper
+from levelset.client.rest_mapper import RestMapper
 from levelset.codegen.crd import crd_of
 from levelset.errors import ConfigError, UnknownKind
 from levelset.objects.kind_definition import definition_of
@@ -23,17 +23,17 @@ from levelset.runtime.controller.relations import Owns, References, Watches
 from levelset.runtime.manager.system import System
 from levelset.runtime.webhook.webhook_set import Webhooks
 
-__all__ = ["DEFINITION", "definitions_for", "install_definitions", "is_established", "kinds_of", "kinds_served"]
+__all__ = ["CRD_GVK", "crds_for", "install_crds", "is_established", "kinds_of", "kinds_to_serve"]
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
 
-DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+CRD_GVK: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 def kinds_of(controllers: Iterable[Controller[Any]]) -> Sequence[View[Any]]:
-    """All kinds that these controllers look at or follow, each once, in the order in which they are named.
+    """All kinds that these controllers reconcile or watch, each once, in the order in which they are named.
 
-    Whole kinds, also of those whose metadata alone are watched.
+    They are views of whole objects, also for kinds of which only the metadata is watched.
     """
     found: dict[GroupVersionKind, View[Any]] = {}
     for controller in controllers:
@@ -46,8 +46,8 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> Sequence[View[Any]]:
     return tuple(found.values())
 
 
-def kinds_served(system: System, webhooks: Webhooks) -> Sequence[View[Any]]:
-    """All kinds that a server should know for a system: those of webhooks first, which name what is stored."""
+def kinds_to_serve(system: System, webhooks: Webhooks) -> Sequence[View[Any]]:
+    """All kinds that a server must serve for a system; those of webhooks first, which name the stored version."""
     named = [*webhooks.kinds, *system.kinds]
     found = {view.gvk: view for view in map(view_of, named)}
     return tuple({**found, **{one.gvk: one for one in kinds_of(system.controllers) if one.gvk not in found}}.values())
@@ -57,25 +57,25 @@ def _whole(kind: Kind[Any]) -> View[Any]:
     return view_of(kind.of if isinstance(kind, OnlyMetadata) else kind)
 
 
-async def install_definitions(client: Client, views: Iterable[View[Any]]) -> Sequence[str]:
-    """Has the server serve these kinds, as far as it does not yet; gives the names of what was made."""
-    asked = [view for view in views if _is_class(view)]
-    missing = [view for view in asked if not await _is_served(client, view.gvk)]
-    made = definitions_for(missing)
+async def install_crds(client: Client, views: Iterable[View[Any]]) -> Sequence[str]:
+    """Installs the CRDs of the kinds that the server does not serve yet; returns the names of the new CRDs."""
+    typed = [view for view in views if _is_class(view)]
+    missing = [view for view in typed if not await _is_served(client, view.gvk)]
+    made = crds_for(missing)
     for name, definition in made.items():
         await client.create(definition)
-        ref: Ref[Unstructured] = Ref(DEFINITION, name)
+        ref: Ref[Unstructured] = Ref(CRD_GVK, name)
         await client.wait(ref, is_established)
     for view in missing:
-        await _is_served(client, view.gvk)  # so that the client forgets that it has heard otherwise
+        await _is_served(client, view.gvk)  # refreshes the client's discovery cache
     return tuple(made)
 
 
-def definitions_for(views: Iterable[View[Any]]) -> Mapping[str, dict[str, Any]]:
+def crds_for(views: Iterable[View[Any]]) -> Mapping[str, dict[str, Any]]:
     """The CustomResourceDefinitions of the classes behind these views, by name.
 
-    Of several versions of a kind the first is stored, unless another one says `stored=True`. ConfigError if they do not
-    go together.
+    Of several versions of a kind the first is stored, unless another one has `stored=True`. ConfigError if the versions
+    do not fit together.
     """
     classes: dict[str, list[type[Object]]] = {}
     for view in views:
@@ -90,25 +90,25 @@ def _definition(name: str, classes: Sequence[type[Object]]) -> dict[str, Any]:
         return crd_of(*classes, stored=classes[0], reads_source=False)
     except ConfigError as error:
         made = crd_of(*classes, stored=classes[0], is_open=True)
-        _log.warning("%s is served without a schema, and no cluster would take it as it is: %s", name, error)
+        _log.warning("%s is served without a schema; a cluster would reject it: %s", name, error)
         return made
 
 
 def _is_class(view: View[Any]) -> bool:
-    """Whether there is a class to make a schema of: metadata, and bare kinds, have none."""
+    """Whether a view has a class to make a schema of; metadata and bare kinds have none."""
     return view.definition is not None and not view.is_metadata
 
 
 async def _is_served(client: Client, gvk: GroupVersionKind) -> bool:
     mapper = client.mapper
     try:
-        await (mapper.resource(gvk, force=True) if isinstance(mapper, Mapper) else mapper.resource(gvk))
+        await (mapper.resource(gvk, force=True) if isinstance(mapper, RestMapper) else mapper.resource(gvk))
     except UnknownKind:
         return False
     return True
 
 
 def is_established(definition: Unstructured) -> bool:
-    """Whether the server serves what a definition defines."""
+    """Whether a CRD has the condition Established."""
     status: Any = definition.tree.get("status") or {}
     return any(one["type"] == "Established" and one["status"] == "True" for one in status.get("conditions") or ())

@@ -1,11 +1,10 @@
-"""Leads, or waits to lead: keeps a Lease of this process renewed, and says at once when it is lost.
+"""Leader election by a Lease of coordination.k8s.io, with the rules and defaults of client-go.
 
-Who leads: the rules of an election by Lease, without a clock and without a server.
+A Lease names its holder, who renews it. A candidate reads it now and then: once it has not changed for a whole lease
+duration, by the candidate's own clock, the holder is considered gone. Clocks of two machines are never compared.
 
-A Lease names its holder and is renewed by it. Whoever else wants it looks at it now and then: once it has not changed
-for a whole lease, by the looker's own clock, the holder is taken to be gone. Two machines' clocks are never compared.
-
-The Lease of coordination.k8s.io: the object that an election is about.
+`ElectionState` holds the rules, pure: time is an argument. `LeaderElector` acquires, renews and releases the Lease.
+`fence` raises as soon as the Lease may be lost, and guards every write of a leader.
 """
 
 import dataclasses
@@ -19,6 +18,7 @@ from typing import Final
 
 from levelset.aio import timing
 from levelset.client.client import Client
+from levelset.client.internals import with_settings
 from levelset.client.transport.interface import Guard, Hook
 from levelset.errors import ApiError, ConfigError, Conflict, Deadline, Fenced, LeaseLost, Unreachable
 from levelset.objects.meta import ObjectMeta
@@ -28,31 +28,33 @@ from levelset.objects.resource import Resource
 from levelset.objects.timestamps import MicroTime, format_time
 
 __all__ = [
-    "Election",
-    "Elector",
+    "ElectionState",
     "LeaderElection",
+    "LeaderElectionRecord",
+    "LeaderElector",
     "Lease",
     "LeaseSpec",
-    "Record",
-    "fencing",
+    "fence_hook",
+    "lease_time",
+    "lease_time_now",
     "new_lease",
     "read_record",
-    "stamp",
-    "stamp_now",
     "with_record",
 ]
 
-_JITTER = 1.2
+_JITTER: Final = 1.2
+_READ_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElection:
-    """How several processes of one program agree on the one that works.
+    """The settings of an election among the replicas of a program.
 
-    `name` is the Lease's, the same in all of them; `namespace` is the client's unless given. Others take over `lease`
-    seconds after the last renewal; the leader gives up by itself if it could not renew for `renew` seconds; whoever
-    waits, and whoever renews, tries every `retry` seconds. With `release`, a leader that stops hands over at once.
-    The Lease is kept where the work is, unless `client` leads to another cluster; it stays open at the end.
+    `name` is the name of the Lease, the same in all replicas; `namespace` is the client's unless given. Others take
+    over `lease` seconds after the last renewal (LeaseDuration, default 15); the leader stops if it could not renew for
+    `renew` seconds (RenewDeadline, default 10); candidates and leader try every `retry` seconds (RetryPeriod, default
+    2). With `release`, a leader that stops releases the Lease at once. The Lease is in the manager's cluster unless
+    `client` is another one, which is not closed at the end.
     """
 
     name: str
@@ -68,7 +70,7 @@ class LeaderElection:
     def __post_init__(self) -> None:
         self._require(bool(self.name), "name", "the name of the Lease, the same for all candidates")
         self._require(self.namespace != "", "namespace", "a namespace, or None for the client's")
-        self._require(self.identity != "", "identity", "a name that no other candidate has, or None for a made-up one")
+        self._require(self.identity != "", "identity", "a name that no other candidate has, or None to generate one")
         self._require(isinstance(self.lease, int) and self.lease >= 1, "lease", "a whole number of seconds, at least 1")
         self._require(self.retry > 0, "retry", "a positive number of seconds")
         self._require(self.renew > self.retry * _JITTER, "renew", f"longer than {_JITTER} times retry ({self.retry} s)")
@@ -79,88 +81,17 @@ class LeaderElection:
             raise ConfigError(f"LeaderElection({name}={getattr(self, name)!r}): {name} must be {rule}")
 
     @property
-    def patience(self) -> float:
-        """How many seconds one request may take: short enough for a second one before it is too late."""
+    def request_timeout(self) -> float:
+        """The timeout of one request in seconds: short enough for a second one before the renew deadline."""
         return max(1.0, self.renew / 2)
 
-    def pause(self, chance: float) -> float:
-        """How long a candidate waits before it looks again; `chance` is from 0 to 1, so that they do not go in step."""
+    def retry_delay(self, chance: float) -> float:
+        """The seconds until a candidate tries again; `chance`, from 0 to 1, is the jitter."""
         return self.retry * (1 + _JITTER * chance)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a Lease says: who holds it, for how long after a renewal, since when, and how often it changed hands."""
-
-    holder: str = ""
-    duration: int = 0
-    acquired: str = ""
-    renewed: str = ""
-    transitions: int = 0
-
-
-class Election:
-    """One candidate's view of the election; times are seconds on its own clock."""
-
-    def __init__(self, settings: LeaderElection, identity: str) -> None:
-        self.settings = settings
-        self.identity = identity
-        self._record: Record | None = None
-        self._changed_at = 0.0
-        self._renewed_at: float | None = None
-
-    @property
-    def holder(self) -> str:
-        """Who held the Lease when it was last seen; empty if nobody."""
-        return self._record.holder if self._record is not None else ""
-
-    @property
-    def deadline(self) -> float | None:
-        """When we stop to lead unless the Lease is renewed before; None if we do not lead."""
-        return None if self._renewed_at is None else self._renewed_at + self.settings.renew
-
-    def leads(self, now: float) -> bool:
-        """Whether the Lease is surely ours: nobody else can believe that it is free."""
-        deadline = self.deadline
-        return deadline is not None and now < deadline
-
-    def see(self, record: Record | None, now: float) -> None:
-        """Takes in what the Lease says, as read at `now`; None if there is no Lease."""
-        if record != self._record:
-            self._record, self._changed_at = record, now
-        if self.holder != self.identity:
-            self._renewed_at = None
-
-    def wanted(self, now: float, stamp: str) -> Record | None:
-        """What to write in order to lead, or to go on leading; None while somebody else holds the Lease."""
-        settings, record = self.settings, self._record
-        if record is None:
-            return Record(self.identity, settings.lease, stamp, stamp)
-        if record.holder == self.identity:
-            return dataclasses.replace(record, duration=settings.lease, renewed=stamp)
-        if record.holder and now < self._changed_at + (record.duration or settings.lease):
-            return None
-        return Record(self.identity, settings.lease, stamp, stamp, record.transitions + 1)
-
-    def wrote(self, record: Record, sent: float) -> None:
-        """Takes in that the server has accepted this record, which was sent at `sent`.
-
-        The lease is counted from the sending: others see the record later, and so wait longer than we lead.
-        """
-        self._record, self._changed_at, self._renewed_at = record, sent, sent
-
-    def resign(self) -> None:
-        """Leads no longer, whatever the Lease says."""
-        self._renewed_at = None
-
-    def given_up(self, stamp: str) -> Record:
-        """What to write in order to hand over: nobody holds it, and whoever looks may take it."""
-        record = self._record or Record()
-        return dataclasses.replace(record, holder="", duration=1, acquired=stamp, renewed=stamp)
-
-
 class LeaseSpec(Spec):
-    """Who holds the lease, until when, and since when; times are texts with six digits after the second."""
+    """The spec of a Lease; times are MicroTime strings."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -170,15 +101,233 @@ class LeaseSpec(Spec):
 
 
 class Lease(Resource[LeaseSpec, None], api="coordination.k8s.io/v1"):
-    """A claim of one process to a name, which expires unless it is renewed."""
+    """A Lease of coordination.k8s.io: a claim of one process that expires unless it is renewed."""
 
     spec: LeaseSpec = LeaseSpec()
 
 
-def read_record(lease: Lease) -> Record:
-    """What a Lease says."""
+@dataclass(frozen=True, slots=True)
+class LeaderElectionRecord:
+    """The content of a Lease: holder, duration in seconds, times of acquisition and renewal, number of transitions."""
+
+    holder: str = ""
+    duration: int = 0
+    acquired: str = ""
+    renewed: str = ""
+    transitions: int = 0
+
+
+def lease_time(now: datetime) -> str:
+    """A time as a Lease writes it; informative only, never compared."""
+    return format_time(MicroTime.of(now))
+
+
+def lease_time_now() -> str:
+    """The current time as a Lease writes it."""
+    return lease_time(datetime.now(UTC))
+
+
+class LeaderElector:
+    """One candidate: `acquire`, `renew` and `release` the Lease.
+
+    `fence` raises Fenced as soon as the Lease may be lost; call it before every write that only the leader may do. It
+    reads the clock itself, so that it also works after the whole process was suspended.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: LeaderElection,
+        *,
+        random: Callable[[], float] = stdlib_random.random,
+        stamp: Callable[[], str] = lease_time_now,
+    ) -> None:
+        identity = settings.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
+        namespace = settings.namespace or client.namespace
+        self.election = ElectionState(settings, identity)
+        self.ref: Ref[Lease] = Ref(Lease, settings.name, namespace)
+        self.last_error: Exception | None = None
+        self._client = with_settings(client, timeout=settings.request_timeout)
+        self._new_lease = new_lease(settings.name, namespace, dict(settings.labels))
+        self._lease: Lease | None = None
+        self._may_hold = False
+        self._random = random
+        self._stamp = stamp
+
+    @property
+    def identity(self) -> str:
+        """The identity of this candidate in the Lease."""
+        return self.election.identity
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this candidate certainly holds the Lease."""
+        return self.election.leads(timing.now())
+
+    def fence(self) -> None:
+        """Returns if this candidate leads; raises Fenced if not."""
+        if not self.is_leader:
+            raise Fenced(f"{self.identity} does not hold {self.ref} and must not write; this process must stop")
+
+    async def acquire(self) -> None:
+        """Returns when this candidate leads; retries until then, whatever fails."""
+        while not await self._attempt():
+            await timing.sleep(self.election.settings.retry_delay(self._random()))
+
+    async def renew(self) -> None:
+        """Renews the Lease until it is lost, by the renew deadline or to another candidate; then raises LeaseLost."""
+        retry = self.election.settings.retry
+        while (deadline := self.election.deadline) is not None:
+            await timing.sleep_until(min(timing.now() + retry, deadline))
+            if not self.is_leader:
+                break
+            await self._attempt(until=deadline)
+        self.election.resign()
+        raise LeaseLost(f"{self.identity} has lost {self.ref}: {self._why()}") from self.last_error
+
+    async def release(self, *, within: float | None = None) -> None:
+        """Releases the Lease if it is held, so that another candidate may lead at once; errors are ignored."""
+        self.election.resign()
+        if not (self._may_hold and self.election.settings.release):
+            return
+        try:
+            async with timing.within(self.election.settings.request_timeout if within is None else within):
+                while not await self._release_lease():
+                    pass
+        except (ApiError, Unreachable, TimeoutError) as error:
+            self.last_error = error
+
+    async def _attempt(self, *, until: float | None = None) -> bool:
+        """Tries to acquire or renew the Lease; returns whether it is held now."""
+        limit = timing.now() + self.election.settings.request_timeout
+        try:
+            async with timing.until(limit if until is None else min(limit, until)):
+                return await self._claim()
+        except (ApiError, Unreachable) as error:
+            self.last_error = error
+        except TimeoutError:
+            self.last_error = Deadline("the server did not respond in time")
+        # It may have been written all the same: the next attempt reads it first.
+        self._lease = None
+        return self.is_leader
+
+    async def _claim(self) -> bool:
+        if self._lease is not None and self.is_leader and await self._write(self._lease):
+            return True
+        lease = await self._read_lease()
+        return await self._write(lease)
+
+    async def _read_lease(self) -> Lease | None:
+        lease = await self._client.find(self.ref)
+        self.election.observe(None if lease is None else read_record(lease), timing.now())
+        return lease
+
+    async def _write(self, lease: Lease | None) -> bool:
+        sent = timing.now()
+        record = self.election.desired_record(sent, self._stamp())
+        if record is None:
+            return False
+        self._may_hold = True
+        try:
+            self._lease = await self._put(lease, record)
+        except Conflict as error:
+            self.last_error, self._lease = error, None
+            return False
+        self.election.record_written(record, sent)
+        self.last_error = None
+        return True
+
+    async def _put(self, lease: Lease | None, record: LeaderElectionRecord) -> Lease:
+        if lease is None:
+            return await self._client.create(with_record(self._new_lease, record))
+        return await self._client.update(with_record(lease, record))
+
+    async def _release_lease(self) -> bool:
+        lease = await self._client.find(self.ref)
+        if lease is None or read_record(lease).holder != self.identity:
+            return True
+        self.election.observe(read_record(lease), timing.now())
+        try:
+            await self._client.update(with_record(lease, self.election.released_record(self._stamp())))
+        except Conflict:
+            return False
+        return True
+
+    def _why(self) -> str:
+        if self.election.holder not in {"", self.identity}:
+            return f"{self.election.holder} holds it"
+        return f"it could not be renewed within {self.election.settings.renew:g} s ({self.last_error or 'no attempt'})"
+
+
+class ElectionState:
+    """One candidate's view of the election; pure. Times are seconds on its own monotonic clock."""
+
+    def __init__(self, settings: LeaderElection, identity: str) -> None:
+        self.settings = settings
+        self.identity = identity
+        self._record: LeaderElectionRecord | None = None
+        self._changed_at = 0.0
+        self._renewed_at: float | None = None
+
+    @property
+    def holder(self) -> str:
+        """The holder of the Lease when it was last read; empty if it is free."""
+        return self._record.holder if self._record is not None else ""
+
+    @property
+    def deadline(self) -> float | None:
+        """When this candidate stops leading unless it renews before; None if it does not lead."""
+        return None if self._renewed_at is None else self._renewed_at + self.settings.renew
+
+    def leads(self, now: float) -> bool:
+        """Whether this candidate certainly holds the Lease: no other candidate can consider it free."""
+        deadline = self.deadline
+        return deadline is not None and now < deadline
+
+    def observe(self, record: LeaderElectionRecord | None, now: float) -> None:
+        """Takes in the Lease as it was read at `now`; None if there is none."""
+        if record != self._record:
+            self._record, self._changed_at = record, now
+        if self.holder != self.identity:
+            self._renewed_at = None
+
+    def desired_record(self, now: float, stamp: str) -> LeaderElectionRecord | None:
+        """The record to write in order to acquire or renew the Lease; None while another candidate holds it."""
+        settings, record = self.settings, self._record
+        if record is None:
+            return LeaderElectionRecord(self.identity, settings.lease, stamp, stamp)
+        if record.holder == self.identity:
+            return dataclasses.replace(record, duration=settings.lease, renewed=stamp)
+        if record.holder and now < self._changed_at + (record.duration or settings.lease):
+            return None
+        return LeaderElectionRecord(self.identity, settings.lease, stamp, stamp, record.transitions + 1)
+
+    def record_written(self, record: LeaderElectionRecord, sent: float) -> None:
+        """Takes in that the server accepted a record that was sent at `sent`.
+
+        The lease counts from the sending: others see the record later, and so wait longer than this candidate leads.
+        """
+        self._record, self._changed_at, self._renewed_at = record, sent, sent
+
+    def resign(self) -> None:
+        """Stops leading, whatever the Lease says."""
+        self._renewed_at = None
+
+    def released_record(self, stamp: str) -> LeaderElectionRecord:
+        """The record to write in order to release the Lease: no holder, so that any candidate may acquire it."""
+        record = self._record or LeaderElectionRecord()
+        return dataclasses.replace(record, holder="", duration=1, acquired=stamp, renewed=stamp)
+
+
+def fence_hook(fence: Callable[[], object]) -> Hook:
+    """A client hook that calls `fence` before every write."""
+    return Guard(lambda call: call.method in _READ_METHODS or fence())
+
+
+def read_record(lease: Lease) -> LeaderElectionRecord:
+    """The record in a Lease."""
     spec = lease.spec
-    return Record(
+    return LeaderElectionRecord(
         spec.holder_identity or "",
         spec.lease_duration_seconds or 0,
         spec.acquire_time or "",
@@ -187,8 +336,8 @@ def read_record(lease: Lease) -> Record:
     )
 
 
-def with_record(lease: Lease, record: Record) -> Lease:
-    """The Lease as it says this; what else is in it stays."""
+def with_record(lease: Lease, record: LeaderElectionRecord) -> Lease:
+    """A copy of the Lease with this record; everything else in it stays."""
     spec = replace(
         lease.spec,
         holder_identity=record.holder,
@@ -201,155 +350,5 @@ def with_record(lease: Lease, record: Record) -> Lease:
 
 
 def new_lease(name: str, namespace: str, labels: dict[str, str]) -> Lease:
-    """A Lease that no server has seen yet."""
+    """A Lease to create."""
     return Lease(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels))
-
-
-def stamp(now: datetime) -> str:
-    """A time of day as a Lease writes it; for people, never compared."""
-    return format_time(MicroTime.of(now))
-
-
-def stamp_now() -> str:
-    """The time of this moment as a Lease writes it."""
-    return stamp(datetime.now(UTC))
-
-
-_READING: Final = frozenset({"GET", "HEAD"})
-
-
-class Elector:
-    """One candidate in an election: `acquire` it, `keep` it, `release` it.
-
-    `fence` raises Fenced as soon as the Lease is not surely ours; to be called before anything that only the leader may
-    do. It looks at the clock itself, so that it also holds after the whole process was stopped for a while.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        settings: LeaderElection,
-        *,
-        random: Callable[[], float] = stdlib_random.random,
-        stamp: Callable[[], str] = stamp_now,
-    ) -> None:
-        identity = settings.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
-        namespace = settings.namespace or client.namespace
-        self.election = Election(settings, identity)
-        self.ref: Ref[Lease] = Ref(Lease, settings.name, namespace)
-        self.trouble: Exception | None = None
-        self._client = client.using(timeout=settings.patience)
-        self._draft = new_lease(settings.name, namespace, dict(settings.labels))
-        self._lease: Lease | None = None
-        self._may_hold = False
-        self._random = random
-        self._stamp = stamp
-
-    @property
-    def identity(self) -> str:
-        """What the Lease calls us."""
-        return self.election.identity
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether the Lease is surely ours."""
-        return self.election.leads(timing.now())
-
-    def fence(self) -> None:
-        """Returns if we lead; Fenced if not."""
-        if not self.is_leader:
-            raise Fenced(f"{self.identity} does not hold {self.ref}: only its holder may write; this process must stop")
-
-    async def acquire(self) -> None:
-        """Returns when we lead; tries until then, whatever goes wrong."""
-        while not await self._attempt():
-            await timing.sleep(self.election.settings.pause(self._random()))
-
-    async def keep(self) -> None:
-        """Renews the Lease; LeaseLost when it could not be renewed in time, or somebody else has it."""
-        retry = self.election.settings.retry
-        while (deadline := self.election.deadline) is not None:
-            await timing.sleep_until(min(timing.now() + retry, deadline))
-            if not self.is_leader:
-                break
-            await self._attempt(until=deadline)
-        self.election.resign()
-        raise LeaseLost(f"{self.identity} has lost {self.ref}: {self._why()}") from self.trouble
-
-    async def release(self, *, within: float | None = None) -> None:
-        """Gives the Lease up if it is ours, so that somebody else may lead at once; what goes wrong is left at that."""
-        self.election.resign()
-        if not (self._may_hold and self.election.settings.release):
-            return
-        try:
-            async with timing.within(self.election.settings.patience if within is None else within):
-                while not await self._hand_over():
-                    pass
-        except (ApiError, Unreachable, TimeoutError) as error:
-            self.trouble = error
-
-    async def _attempt(self, *, until: float | None = None) -> bool:
-        """Writes the Lease if it is, or can be, ours; whether it is ours now."""
-        limit = timing.now() + self.election.settings.patience
-        try:
-            async with timing.until(limit if until is None else min(limit, until)):
-                return await self._claim()
-        except (ApiError, Unreachable) as error:
-            self.trouble = error
-        except TimeoutError:
-            self.trouble = Deadline("the server did not answer in time")
-        # It may have been written all the same: the next attempt begins with a look.
-        self._lease = None
-        return self.is_leader
-
-    async def _claim(self) -> bool:
-        if self._lease is not None and self.is_leader and await self._write(self._lease):
-            return True
-        lease = await self._look()
-        return await self._write(lease)
-
-    async def _look(self) -> Lease | None:
-        lease = await self._client.find(self.ref)
-        self.election.see(None if lease is None else read_record(lease), timing.now())
-        return lease
-
-    async def _write(self, lease: Lease | None) -> bool:
-        sent = timing.now()
-        record = self.election.wanted(sent, self._stamp())
-        if record is None:
-            return False
-        self._may_hold = True
-        try:
-            self._lease = await self._put(lease, record)
-        except Conflict as error:
-            self.trouble, self._lease = error, None
-            return False
-        self.election.wrote(record, sent)
-        self.trouble = None
-        return True
-
-    async def _put(self, lease: Lease | None, record: Record) -> Lease:
-        if lease is None:
-            return await self._client.create(with_record(self._draft, record))
-        return await self._client.update(with_record(lease, record))
-
-    async def _hand_over(self) -> bool:
-        lease = await self._client.find(self.ref)
-        if lease is None or read_record(lease).holder != self.identity:
-            return True
-        self.election.see(read_record(lease), timing.now())
-        try:
-            await self._client.update(with_record(lease, self.election.given_up(self._stamp())))
-        except Conflict:
-            return False
-        return True
-
-    def _why(self) -> str:
-        if self.election.holder not in {"", self.identity}:
-            return f"{self.election.holder} holds it"
-        return f"it could not be renewed within {self.election.settings.renew:g} s ({self.trouble or 'no time to try'})"
-
-
-def fencing(fence: Callable[[], object]) -> Hook:
-    """A hook for a client whose writes only a leader may send: `fence` is asked before each of them."""
-    return Guard(lambda call: call.method in _READING or fence())

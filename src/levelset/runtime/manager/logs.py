@@ -1,4 +1,4 @@
-"""Logs for people and for machines: one line each, with the fields that were given as `extra`.
+"""Log formats: one line per record, plain for people or JSON for machines, with the fields that were passed as `extra`.
 
 ```python
 logging.getLogger("shop").info("sold", extra={"ref": ref, "price": 10})
@@ -25,10 +25,10 @@ _QUOTED: Final = frozenset(' "=\n\t')
 
 
 class PlainFormatter(logging.Formatter):
-    """A line for people: time, level, who, what, and the fields; a traceback follows on lines of its own."""
+    """A line for people: time, level, logger, message and fields; a traceback follows on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The formatted line."""
         moment = datetime.fromtimestamp(record.created).astimezone()
         head = f"{moment:%H:%M:%S}.{record.msecs:03.0f} {record.levelname:<7} {record.name}: {record.getMessage()}"
         fields = "".join(f" {name}={_shown(value)}" for name, value in sorted(_fields(record).items()))
@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The formatted line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -61,7 +61,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def style_of(text: str | None) -> LogStyle:
-    """The style that a setting names, plain if there is none; ConfigError for another word."""
+    """The style that a setting names, plain if it is empty; ConfigError for an unknown one."""
     match text:
         case None | "" | "plain":
             return "plain"
@@ -74,9 +74,9 @@ def style_of(text: str | None) -> LogStyle:
 def set_up_logs(
     style: LogStyle | None = None, *, level: int | str = logging.INFO, to: TextIO | None = None
 ) -> logging.Handler:
-    """Writes all logs of this process to stderr (or `to`) in one style; without one, LEVELSET_LOG says which.
+    """Sends all logs of this process to stderr (or `to`) in one style; the default is from LEVELSET_LOG.
 
-    Replaces what an earlier call has set up, and leaves the handlers of others alone. Returns the handler.
+    Replaces the handler of an earlier call, and leaves other handlers alone. Returns the handler.
     """
     chosen = style_of(os.environ.get("LEVELSET_LOG")) if style is None else style
     handler = _Handler(sys.stderr if to is None else to)
@@ -90,7 +90,7 @@ def set_up_logs(
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Known by its class, so that it can be found again."""
+    """A class of its own, so that `set_up_logs` can find and replace it."""
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Many controllers in one process: what starts before what, who leads, and how it all ends.
+"""`Manager`: runs many controllers in one process, with ordered start and stop, leader election, health and metrics.
 
 ```python
 async with Manager(client, leader=LeaderElection(name="shop"), health=8081) as manager:
@@ -6,9 +6,7 @@ async with Manager(client, leader=LeaderElection(name="shop"), health=8081) as m
     await manager.wait_stopped()
 ```
 
-Where controllers work: the clusters of a manager, by name, opened with it and closed with it.
-
-A controller as a member of a manager: started with its cluster, drained when the manager stops.
+`HostedController` and `ManagedCluster` are the runnables (`lifecycle.py`) of its controllers and clusters.
 """
 
 import asyncio
@@ -20,7 +18,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from levelset.client.client import Client, Where
+from levelset.client.client import Client, ServerLocation
+from levelset.client.internals import with_hook
 from levelset.errors import ConfigError, NotReady
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.cluster import Cluster
@@ -28,187 +27,54 @@ from levelset.runtime.controller.context_dependencies import wall_clock
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.hot_loops import HotLoop
 from levelset.runtime.controller.observers import NullObserver, Observer, Observers
-from levelset.runtime.controller.reconcile_history import Counts
+from levelset.runtime.controller.reconcile_history import CountReconciles
 from levelset.runtime.controller.request import OUTSIDE, Reason
 from levelset.runtime.controller.running_controller import RunningController, running
-from levelset.runtime.manager.admin import Admin, Inside
-from levelset.runtime.manager.health import Check, Finding, Health, watch_findings
-from levelset.runtime.manager.http_endpoints import Address, Pages
-from levelset.runtime.manager.leader_election import Elector, LeaderElection, fencing, stamp
-from levelset.runtime.manager.lifecycle import Life, Member, Phase, Work
+from levelset.runtime.manager.admin import AdminServer, ManagerView
+from levelset.runtime.manager.health import Check, CheckResult, Health, watch_check_results
+from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
+from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, fence_hook, lease_time
+from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.webhook_hosting import WebhookHosting
-from levelset.runtime.webhook.webhook_set import Several, Webhooks
+from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
-__all__ = ["MAIN", "Hosted", "LifeHook", "Manager", "Place"]
+__all__ = ["MAIN_CLUSTER", "HostedController", "LifecycleHook", "ManagedCluster", "Manager"]
 
-MAIN = ""
-"""The name of the cluster that a manager was made with."""
+MAIN_CLUSTER: Final = ""
+"""The name of the cluster that a manager was created with."""
 
-
-class Place(Member):
-    """Holds a cluster open; one that was open before stays so after."""
-
-    def __init__(self, name: str, cluster: Cluster, *, ended: Callable[[Member, Exception], None]) -> None:
-        super().__init__(f"cluster {name}".strip(), self._hold, ended=ended)
-        self.cluster = cluster
-        self._opened = asyncio.Event()
-
-    async def wait_open(self) -> None:
-        """Returns when controllers can be given this cluster."""
-        await self._opened.wait()
-
-    async def _hold(self) -> None:
-        is_ours = await _open(self.cluster)
-        self._opened.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            if is_ours:
-                await self.cluster.aclose()
-
-
-async def _open(cluster: Cluster) -> bool:
-    """Opens a cluster; False if somebody has done so already."""
-    try:
-        await cluster.__aenter__()
-    except NotReady:
-        return False
-    return True
-
-
-class Hosted(Member):
-    """Runs one controller; `running` is what runs, from the moment it does.
-
-    One that is `held` fills its caches and its queue, and looks at nothing before `release`. With a `fence`, whatever
-    it writes, by a context or by the context's client, is refused as soon as that raises.
-    """
-
-    def __init__(
-        self,
-        controller: Controller[Any],
-        place: Callable[[], Place],
-        *,
-        observer: Observer,
-        count: Callable[[], Counts],
-        now: Callable[[], datetime] = wall_clock,
-        on_hot_loop: Callable[[HotLoop], object],
-        ended: Callable[[Member, Exception], None],
-    ) -> None:
-        super().__init__(controller.name, self._host, ended=ended)
-        self.controller = controller
-        self.running: RunningController[Any] | None = None
-        self.held = False
-        self.fence: Callable[[], object] | None = None
-        self._place = place
-        self._observer = observer
-        self._count = count
-        self._now = now
-        self._on_hot_loop = on_hot_loop
-        self._is_up = asyncio.Event()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it has nothing to do now."""
-        return self.running is not None and self.running.is_idle
-
-    async def wait_running(self) -> RunningController[Any]:
-        """What runs, as soon as it does."""
-        await self._is_up.wait()
-        assert self.running is not None, "it is up"
-        return self.running
-
-    async def wait_idle(self) -> None:
-        """Returns once it runs and has nothing to do now; looks may be planned for later."""
-        await (await self.wait_running()).wait_idle()
-
-    def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE) -> None:
-        """Asks for a look at an object; NotReady before it runs."""
-        if self.running is None:
-            raise NotReady(f"{self.name} does not run yet: await wait_running() first")
-        self.running.enqueue(ref, reason)
-
-    def release(self) -> None:
-        """Lets it look at its objects."""
-        self.held = False
-        if self.running is not None:
-            self.running.release()
-
-    def depth(self) -> int:
-        """How many requests wait, those for a later time left out."""
-        return 0 if self.running is None else self.running.stats().ready
-
-    def asked(self) -> int:
-        """How many new requests there were so far."""
-        return 0 if self.running is None else self.running.stats().asked
-
-    def ages(self) -> list[float]:
-        """For how many seconds each look that is under way has gone on."""
-        return [] if self.running is None else self.running.ages()
-
-    def settle(self) -> None:
-        """Has everything counted that came of its looks so far."""
-        if self.running is not None:
-            self.running.history.settle()
-
-    async def ask_to_stop(self, within: float | None) -> None:
-        """Lets the looks that are under way come to their end."""
-        if self.running is not None:
-            await self.running.stop(math.inf if within is None else within)
-
-    async def _host(self) -> None:
-        place = self._place()
-        await place.wait_open()
-        client = place.cluster.client
-        made = running(
-            self.controller,
-            place.cluster,
-            observer=self._observer,
-            fence=self.fence,
-            held=self.held,
-            client=client if self.fence is None else client.hooked(fencing(self.fence)),
-            count=self._count(),
-            on_hot_loop=self._on_hot_loop,
-            now=self._now,
-        )
-        async with made as self.running:
-            self._is_up.set()
-            if not self.held:  # released while it was being put together
-                self.running.release()
-            await asyncio.Event().wait()
-
-
-_log: Final = logging.getLogger("levelset.runtime.manager")
-
-_HOST: Final = "apiserver"
+LifecycleHook = Callable[[], Awaitable[object] | None]
+"""Is called at a moment of a manager's life; may be a coroutine function."""
 
 Moment = Literal["elected", "start", "stop"]
 
-LifeHook = Callable[[], Awaitable[object] | None]
-"""Is called at a moment of a manager's life; may be a coroutine function."""
+_HOST: Final = "apiserver"
+
+_log: Final = logging.getLogger("levelset.runtime.manager")
 
 
 class Manager:
-    """Runs controllers and tasks together, from the beginning to the end of an `async with`.
+    """Runs controllers and tasks together for the length of an `async with`.
 
-    At the start: servers for health and metrics, clusters and what is declared in them, what every replica does, the
-    election, and at last what only the leader does. At the end the other way round: reconciles that run may finish
-    within `grace` seconds (None: whenever they are done), and the Lease is given up when all else has ended. The first
-    that fails stops everything: the block is interrupted, and a Crashed group is raised with every error.
+    It starts servers for health and metrics, clusters and their informers, what runs in every replica, the election,
+    and last what only the leader runs. It stops in reverse order: running reconciles may finish within `grace` seconds
+    (None: as long as they take), and the Lease is released when everything else has ended. The first failure stops
+    everything: the block is interrupted, and a Crashed group is raised with all errors.
 
-    Works with the cluster, or with the client, the server in this process or the Config that it is given; without any,
-    KUBECONFIG, the cluster that this process runs in, and `~/.kube/config` are looked at. All controllers share the
-    informers of a cluster. What is declared there before the start must have synced within `sync_within` seconds. With
-    `admin`, `levelset status`, `why` and `trigger` find it, on this machine and for this user only.
+    `where` is a Cluster, a Client, an in-process server or a Config; without it, KUBECONFIG, the in-cluster config and
+    `~/.kube/config` are tried. All controllers share the informers of a cluster. Informers that were declared before
+    the start must sync within `sync_within` seconds. With `admin`, `levelset status`, `why` and `trigger` find the
+    manager, on this machine and for this user only.
 
-    `webhooks` are asked by a server in this process without any connection; for any other they are served over HTTPS
-    and registered in the cluster before anything is read from it (see `levelset.runtime.webhook.Webhooks`).
-    `now` is the time of day as conditions, events and Leases say it.
+    An in-process server calls `webhooks` directly; for any other server they are served over HTTPS and registered in
+    the cluster before anything is read from it (see `levelset.runtime.webhook.Webhooks`). `now` is the wall clock of
+    conditions, events and Leases.
     """
 
     def __init__(
         self,
-        where: Cluster | Client | Where = None,
+        where: Cluster | Client | ServerLocation = None,
         *,
         leader: LeaderElection | None = None,
         health: Address | None = None,
@@ -217,13 +83,13 @@ class Manager:
         grace: float | None = 30.0,
         sync_within: float | None = 120.0,
         observers: Sequence[Observer] = (),
-        webhooks: Webhooks | Several = (),
+        webhooks: Webhooks | NestedWebhooks = (),
         now: Callable[[], datetime] = wall_clock,
     ) -> None:
         self.health = Health()
         self.metrics = Metrics()
-        self._pages = Pages(self.health, self.metrics.registry, {"health": health, "metrics": metrics})
-        self._admin = Admin(self._inside()) if admin else None
+        self._endpoints = HttpEndpoints(self.health, self.metrics.registry, {"health": health, "metrics": metrics})
+        self._admin = AdminServer(self._view()) if admin else None
         self._where = where
         self._leader = leader
         hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
@@ -232,289 +98,288 @@ class Manager:
         self._sync_within = sync_within
         self._now = now
         self._observer: Observer = Observers(observers) if observers else NullObserver()
-        self._life = Life(grace=grace)
-        self._places: dict[str, Place] = {}
-        self._hooks: dict[Moment, list[LifeHook]] = {"start": [], "elected": [], "stop": []}
-        self._elector: Elector | None = None
+        self._lifecycle = Lifecycle(grace=grace)
+        self._clusters: dict[str, ManagedCluster] = {}
+        self._hooks: dict[Moment, list[LifecycleHook]] = {"start": [], "elected": [], "stop": []}
+        self._elector: LeaderElector | None = None
         self._started, self._elected = asyncio.Event(), asyncio.Event()
         self._is_used = False
         self.health.ready.add("manager", self._check_started)
-        self.health.ready.add_source(self._find_watches)
+        self.health.ready.add_source(self._check_watches)
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that it works with; NotReady before the start."""
-        return self._place(MAIN).cluster
+        """The main cluster; NotReady before the start."""
+        return self._managed_cluster(MAIN_CLUSTER).cluster
 
     @property
     def client(self) -> Client:
-        """The client of that cluster."""
+        """The client of the main cluster."""
         return self.cluster.client
 
     @property
     def controllers(self) -> Mapping[str, RunningController[Any]]:
-        """The controllers that run, by name."""
-        hosted = [one for one in self._life.members.values() if isinstance(one, Hosted)]
+        """The running controllers by name."""
+        hosted = [one for one in self._lifecycle.runnables.values() if isinstance(one, HostedController)]
         return {one.name: one.running for one in hosted if one.running is not None}
 
     @property
     def urls(self) -> Mapping[str, str]:
-        """Where it is reached: `health`, `metrics` and `webhooks`, as far as they are served."""
-        return {**self._pages.urls, **self._hosting.urls}
+        """The URLs of `health`, `metrics` and `webhooks`, of those that are served."""
+        return {**self._endpoints.urls, **self._hosting.urls}
 
     @property
     def is_leader(self) -> bool:
-        """Whether what only a leader does may happen here; always so without an election, once it has started."""
+        """Whether this replica leads; without an election always, once it has started."""
         return self._elected.is_set() if self._elector is None else self._elector.is_leader
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it has begun to stop."""
-        return self._life.stop_wanted.is_set()
+        """Whether it is stopping or has stopped."""
+        return self._lifecycle.stop_wanted.is_set()
 
-    def add(self, controller: Controller[Any], *, cluster: str = MAIN) -> Hosted:
-        """Runs this controller too: at once if the time for it has come, otherwise when it comes.
+    def add(self, controller: Controller[Any], *, cluster: str = MAIN_CLUSTER) -> "HostedController":
+        """Adds a controller; it starts at once if its phase has begun, otherwise with its phase.
 
-        What is returned knows whether it runs, and lets one ask for objects. ConfigError if there is one of that name,
-        if there is no such cluster, and while the manager stops.
+        ConfigError if the name is taken, if there is no such cluster, and while the manager stops.
         """
-        if cluster != MAIN and cluster not in self._places:
-            raise ConfigError(f"{controller.name}: there is no cluster {cluster!r} in this manager; add_cluster first")
-        hosted = Hosted(
+        if cluster != MAIN_CLUSTER and cluster not in self._clusters:
+            raise ConfigError(f"{controller.name}: no cluster {cluster!r} in this manager; call add_cluster first")
+        hosted = HostedController(
             controller,
-            lambda: self._place(cluster),
+            lambda: self._managed_cluster(cluster),
             observer=self._observer,
             count=lambda: self.metrics.counter(controller.name),
             now=self._now,
             on_hot_loop=lambda found: self._note_hot_loop(controller.name, found),
-            ended=self._life.note_failure,
+            ended=self._lifecycle.record_failure,
         )
         phase = Phase.WARM_UP if controller.leader_only else Phase.OTHERS
-        self._join(hosted, phase)
+        self._add(hosted, phase)
         self.metrics.add_controller(
             controller.name,
             concurrency=controller.concurrency,
             depth=hosted.depth,
-            asked=hosted.asked,
+            enqueued=hosted.enqueued,
             ages=hosted.ages,
-            settle=hosted.settle,
+            flush=hosted.flush,
         )
         return hosted
 
     def add_task(self, name: str, work: Work, *, leader_only: bool = True) -> None:
-        """Runs a coroutine function beside the controllers; it may end by itself, and is cancelled at the end.
+        """Runs a coroutine function beside the controllers, by default only in the leader.
 
-        Only in the replica that leads unless told otherwise.
+        It may return early; it is cancelled when the manager stops.
         """
-        member = Member(name, work, ended=self._life.note_failure)
-        self._join(member, Phase.LEADERS if leader_only else Phase.OTHERS)
+        runnable = Runnable(name, work, ended=self._lifecycle.record_failure)
+        self._add(runnable, Phase.LEADERS if leader_only else Phase.OTHERS)
 
     def add_cluster(self, name: str, cluster: Cluster) -> None:
-        """Has controllers work with another cluster too: `add(controller, cluster=name)`.
+        """Adds another cluster for controllers: `add(controller, cluster=name)`.
 
         It is opened and closed with the manager, unless it was open before.
         """
-        place = Place(name, cluster, ended=self._life.note_failure)
-        self._join(place, Phase.CACHES)
-        self._places[name] = place
+        managed = ManagedCluster(name, cluster, ended=self._lifecycle.record_failure)
+        self._add(managed, Phase.CACHES)
+        self._clusters[name] = managed
         self.metrics.add_cluster(name, cluster.stats)
 
-    def add_webhooks(self, *webhooks: Webhooks | Several) -> None:
-        """Has these asked and converted with, too; ConfigError once it has started."""
+    def add_webhooks(self, *webhooks: Webhooks | NestedWebhooks) -> None:
+        """Adds webhooks; ConfigError once the manager has started."""
         if self._is_used:
-            raise ConfigError("webhooks are added before a manager starts: the server may need them for the first list")
+            raise ConfigError("add webhooks before the manager starts: the API server may need them for the first list")
         self._hosting.webhooks = self._hosting.webhooks.with_more(*webhooks)
 
     async def remove(self, what: Controller[Any] | str) -> None:
-        """Stops a controller or a task and forgets it; what it does now may end within the grace."""
+        """Stops and removes a controller or a task; running reconciles may finish within the grace period."""
         name = what if isinstance(what, str) else what.name
-        member = self._life.members.get(name)
-        if member is None or isinstance(member, Place):
-            raise ConfigError(f"there is no controller and no task {name!r} in this manager")
+        runnable = self._lifecycle.runnables.get(name)
+        if runnable is None or isinstance(runnable, ManagedCluster):
+            raise ConfigError(f"this manager has no controller or task {name!r}")
         try:
-            await member.stop(self._life.grace)
+            await runnable.stop(self._lifecycle.grace)
         finally:
-            self._life.leave(name)
+            self._lifecycle.remove(name)
             self.metrics.remove_controller(name)
 
     def add_check(self, name: str, check: Check, *, live: bool = False) -> None:
-        """Asks this for `/readyz` too, or with `live` for `/healthz`: a function that raises what is wrong."""
+        """Adds a check to `/readyz`, or with `live` to `/healthz`: a function that raises if it fails."""
         (self.health.live if live else self.health.ready).add(name, check)
 
-    def on_start(self, hook: LifeHook) -> None:
-        """Has a function called once the caches have synced, before anything works with them."""
+    def on_start(self, hook: LifecycleHook) -> None:
+        """Calls a function once the caches have synced, before any controller starts."""
         self._hooks["start"].append(hook)
 
-    def on_elected(self, hook: LifeHook) -> None:
-        """Has a function called once this replica leads, before anything that only a leader does."""
+    def on_elected(self, hook: LifecycleHook) -> None:
+        """Calls a function once this replica leads, before any leader-only controller reconciles."""
         self._hooks["elected"].append(hook)
 
-    def on_stop(self, hook: LifeHook) -> None:
-        """Has a function called when all controllers and tasks have ended, before the caches are closed."""
+    def on_stop(self, hook: LifecycleHook) -> None:
+        """Calls a function when all controllers and tasks have ended, before the caches are closed."""
         self._hooks["stop"].append(hook)
 
     async def wait_started(self) -> None:
-        """Returns once everything runs that does not wait for the election; NotReady if it stops before."""
+        """Returns once everything runs that does not wait for the election; NotReady if the manager stops before."""
         await self._wait(self._started)
 
     async def wait_elected(self) -> None:
-        """Returns once this replica leads and what only a leader does has been started; NotReady if it stops before."""
+        """Returns once this replica leads and leader-only work has started; NotReady if the manager stops before."""
         await self._wait(self._elected)
 
     async def wait_idle(self) -> None:
-        """Returns once no controller has anything to do now; looks may be planned for later."""
+        """Returns once all controllers are idle; there may be delayed requests."""
         await self.wait_started()
         while True:
-            hosted = [one for one in self._life.members.values() if isinstance(one, Hosted)]
+            hosted = [one for one in self._lifecycle.runnables.values() if isinstance(one, HostedController)]
             for one in hosted:
                 await one.wait_idle()
             if all(one.is_idle for one in hosted):
                 return
 
     async def wait_stopped(self) -> None:
-        """Returns when it has stopped, because somebody called `stop`; a failure interrupts the whole block."""
-        await self._life.stop_wanted.wait()
+        """Returns when the manager has stopped on request; a failure interrupts the block instead."""
+        await self._lifecycle.stop_wanted.wait()
         await self.stop()
 
     async def stop(self) -> None:
-        """Stops everything in order, and returns when it has ended. A second call waits for the same."""
-        self._life.begin_stop()
-        await self._life.wait_over()
+        """Stops everything in order and returns when it has ended. A second call waits for the same."""
+        self._lifecycle.begin_stop()
+        await self._lifecycle.wait_stopped()
 
     def request_stop(self) -> None:
-        """Begins to stop, and does not wait for the end: for a signal, or for what runs inside."""
-        self._life.begin_stop()
+        """Starts to stop and returns at once; for signal handlers and for tasks of the manager itself."""
+        self._lifecycle.begin_stop()
 
-    def hurry(self) -> None:
-        """Stops without grace: whatever still runs is cancelled at once."""
-        self._life.hurry()
+    def stop_now(self) -> None:
+        """Stops without grace: cancels everything that still runs."""
+        self._lifecycle.stop_now()
 
     async def __aenter__(self) -> Self:
         if self._is_used:
-            raise RuntimeError("a manager is for one `async with`; make another one")
+            raise RuntimeError("a manager can be entered only once; create another one")
         self._is_used = True
         try:
             await self._open()
         except BaseException:
-            self._life.begin_stop()
-            await self._life.wait_over()
+            self._lifecycle.begin_stop()
+            await self._lifecycle.wait_stopped()
             raise
-        self._life.enter()
+        self._lifecycle.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        await self._life.finish(error)
-        return self._life.is_forgiven
+        await self._lifecycle.finish(error)
+        return self._lifecycle.suppresses_cancellation
 
     async def _open(self) -> None:
-        life = self._life
-        life.begin(Phase.SERVERS)
-        await self._pages.start()
-        life.at_last.append(self._pages.stop)
+        lifecycle = self._lifecycle
+        lifecycle.begin(Phase.SERVERS)
+        await self._endpoints.start()
+        lifecycle.final_steps.append(self._endpoints.stop)
         if self._admin is not None:
             await self._admin.start()
-            life.at_last.append(self._admin.stop)
-        life.begin(Phase.WEBHOOKS)
+            lifecycle.final_steps.append(self._admin.stop)
+        lifecycle.begin(Phase.WEBHOOKS)
         cluster = await self._connect()
-        life.at_last.insert(0, self._hosting.close)
+        lifecycle.final_steps.insert(0, self._hosting.close)
         await self._hosting.open(cluster.client)
-        self.add_cluster(MAIN, cluster)
-        for place in life.begin(Phase.CACHES):
-            place.start()
-        for place in self._places.values():
-            await place.wait_open()
+        self.add_cluster(MAIN_CLUSTER, cluster)
+        for managed in lifecycle.begin(Phase.CACHES):
+            managed.start()
+        for managed in self._clusters.values():
+            await managed.wait_open()
         if self._leader is not None:
             client = self._leader.client or self.client
-            self._elector = Elector(client, self._leader, stamp=lambda: stamp(self._now()))
+            self._elector = LeaderElector(client, self._leader, stamp=lambda: lease_time(self._now()))
             self.metrics.add_election(self._leader.name, lambda: self.is_leader)
-            # After the servers, before the client that it needs.
-            life.at_last.insert(life.at_last.index(self._pages.stop) + 1, self._elector.release)
-        life.before_caches.append(lambda: self._tell("stop"))
-        life.help("start-up", self._come_up)
+            # Released after the endpoints have stopped, before the client that it needs is closed.
+            lifecycle.final_steps.insert(lifecycle.final_steps.index(self._endpoints.stop) + 1, self._elector.release)
+        lifecycle.steps_before_caches.append(lambda: self._run_hooks("stop"))
+        lifecycle.start_helper("start-up", self._start_up)
 
     async def _connect(self) -> Cluster:
         where = self._where
         if isinstance(where, Cluster):
             return where
         if isinstance(where, Client):
-            return Cluster(where.hooked(self.metrics.counting(_HOST)))
+            return Cluster(with_hook(where, self.metrics.counting(_HOST)))
         client = await Client.connect(where, wire_hooks=[self.metrics.counting(_HOST)])
-        self._life.at_last.append(client.aclose)
+        self._lifecycle.final_steps.append(client.aclose)
         return Cluster(client)
 
-    async def _come_up(self) -> None:
-        life = self._life
-        for place in tuple(self._places.values()):
-            await place.cluster.wait_ready(self._sync_within)
-        await self._tell("start")
+    async def _start_up(self) -> None:
+        lifecycle = self._lifecycle
+        for managed in tuple(self._clusters.values()):
+            await managed.cluster.wait_ready(self._sync_within)
+        await self._run_hooks("start")
         for phase in (Phase.OTHERS, Phase.WARM_UP):
-            for member in life.begin(phase):
-                self._start(member)
-            await asyncio.sleep(0)  # they begin before those of the next phase
+            for runnable in lifecycle.begin(phase):
+                self._start(runnable)
+            await asyncio.sleep(0)  # so that they start before those of the next phase
         if self._admin is not None:
             await self._admin.announce()
         self._started.set()
         if self._elector is None:
-            await self._lead()
+            await self._start_leading()
         else:
-            life.help("election", self._campaign)
+            lifecycle.start_helper("election", self._run_election)
 
-    async def _campaign(self) -> None:
+    async def _run_election(self) -> None:
         elector = self._elector
-        assert elector is not None, "a campaign without an election"
-        _log.info("waits to lead", extra={"lease": str(elector.ref), "identity": elector.identity})
+        assert elector is not None, "there is an election"
+        _log.info("waiting to become the leader", extra={"lease": str(elector.ref), "identity": elector.identity})
         await elector.acquire()
-        _log.info("leads", extra={"lease": str(elector.ref), "identity": elector.identity})
-        self._life.help("leading", self._lead)
-        await elector.keep()
+        _log.info("became the leader", extra={"lease": str(elector.ref), "identity": elector.identity})
+        self._lifecycle.start_helper("leading", self._start_leading)
+        await elector.renew()
 
-    async def _lead(self) -> None:
-        await self._tell("elected")
-        for member in self._life.begin(Phase.LEADERS):
-            self._start(member)
-        for member in tuple(self._life.members.values()):
-            if isinstance(member, Hosted):
-                member.release()
+    async def _start_leading(self) -> None:
+        await self._run_hooks("elected")
+        for runnable in self._lifecycle.begin(Phase.LEADERS):
+            self._start(runnable)
+        for runnable in tuple(self._lifecycle.runnables.values()):
+            if isinstance(runnable, HostedController):
+                runnable.release()
         self._elected.set()
 
-    def _start(self, member: Member) -> None:
-        if isinstance(member, Hosted) and member.controller.leader_only:
-            member.held = self._life.reached is not Phase.LEADERS
-            member.fence = None if self._elector is None else self._elector.fence
-        member.start()
+    def _start(self, runnable: Runnable) -> None:
+        if isinstance(runnable, HostedController) and runnable.controller.leader_only:
+            runnable.held = self._lifecycle.reached is not Phase.LEADERS
+            runnable.fence = None if self._elector is None else self._elector.fence
+        runnable.start()
 
-    def _join(self, member: Member, phase: Phase) -> None:
-        if self._life.join(member, phase):
-            self._start(member)
+    def _add(self, runnable: Runnable, phase: Phase) -> None:
+        if self._lifecycle.add(runnable, phase):
+            self._start(runnable)
 
-    async def _tell(self, moment: Moment) -> None:
+    async def _run_hooks(self, moment: Moment) -> None:
         for hook in self._hooks[moment]:
-            said = hook()
-            if inspect.isawaitable(said):
-                await said
+            result = hook()
+            if inspect.isawaitable(result):
+                await result
 
     async def _wait(self, event: asyncio.Event) -> None:
-        wanted = [asyncio.ensure_future(one.wait()) for one in (event, self._life.stop_wanted)]
+        wanted = [asyncio.ensure_future(one.wait()) for one in (event, self._lifecycle.stop_wanted)]
         try:
             await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in wanted:
                 one.cancel()
         if not event.is_set():
-            raise NotReady("the manager stops, and what was waited for will not happen")
+            raise NotReady("the manager is stopping; this will not happen any more")
 
-    def _place(self, name: str) -> Place:
-        place = self._places.get(name)
-        if place is None:
-            raise NotReady("the manager has not been started: use it in `async with`")
-        return place
+    def _managed_cluster(self, name: str) -> "ManagedCluster":
+        managed = self._clusters.get(name)
+        if managed is None:
+            raise NotReady("the manager is not started: use it in `async with`")
+        return managed
 
-    def _inside(self) -> Inside:
-        return Inside(
+    def _view(self) -> ManagerView:
+        return ManagerView(
             controllers=lambda: self.controllers,
-            watches=lambda: [one for place in self._places.values() for one in place.cluster.stats()],
+            watches=lambda: [one for managed in self._clusters.values() for one in managed.cluster.stats()],
             is_leader=lambda: self.is_leader,
         )
 
@@ -524,12 +389,144 @@ class Manager:
 
     def _check_started(self) -> str:
         if self.is_stopping:
-            raise NotReady("it stops")
+            raise NotReady("stopping")
         if not self._started.is_set():
-            raise NotReady("it has not come up yet")
-        return "leads" if self.is_leader else "waits to lead"
+            raise NotReady("starting")
+        return "leader" if self.is_leader else "waiting to become the leader"
 
-    def _find_watches(self) -> Iterator[Finding]:
-        for name, place in self._places.items():
+    def _check_watches(self) -> Iterator[CheckResult]:
+        for name, managed in self._clusters.items():
             prefix = f"watch/{name}" if name else "watch"
-            yield from watch_findings(place.cluster.stats(), prefix=prefix)
+            yield from watch_check_results(managed.cluster.stats(), prefix=prefix)
+
+
+class ManagedCluster(Runnable):
+    """Keeps a cluster open while the manager runs; one that was open before stays open."""
+
+    def __init__(self, name: str, cluster: Cluster, *, ended: Callable[[Runnable, Exception], None]) -> None:
+        super().__init__(f"cluster {name}".strip(), self._keep_open, ended=ended)
+        self.cluster = cluster
+        self._opened = asyncio.Event()
+
+    async def wait_open(self) -> None:
+        """Returns when the cluster is open."""
+        await self._opened.wait()
+
+    async def _keep_open(self) -> None:
+        is_ours = await _open(self.cluster)
+        self._opened.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if is_ours:
+                await self.cluster.aclose()
+
+
+class HostedController(Runnable):
+    """One controller in a manager; `running` is the running controller, once it runs.
+
+    A `held` controller fills its caches and its queue, but reconciles nothing before `release`. With a `fence`, all its
+    writes, by a context or by the context's client, fail as soon as the fence raises.
+    """
+
+    def __init__(
+        self,
+        controller: Controller[Any],
+        managed: Callable[[], ManagedCluster],
+        *,
+        observer: Observer,
+        count: Callable[[], CountReconciles],
+        now: Callable[[], datetime] = wall_clock,
+        on_hot_loop: Callable[[HotLoop], object],
+        ended: Callable[[Runnable, Exception], None],
+    ) -> None:
+        super().__init__(controller.name, self._host, ended=ended)
+        self.controller = controller
+        self.running: RunningController[Any] | None = None
+        self.held = False
+        self.fence: Callable[[], object] | None = None
+        self._managed_cluster = managed
+        self._observer = observer
+        self._count = count
+        self._now = now
+        self._on_hot_loop = on_hot_loop
+        self._is_up = asyncio.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs, and no request is due and no reconcile runs."""
+        return self.running is not None and self.running.is_idle
+
+    async def wait_running(self) -> RunningController[Any]:
+        """The running controller, as soon as it runs."""
+        await self._is_up.wait()
+        assert self.running is not None, "set before the event"
+        return self.running
+
+    async def wait_idle(self) -> None:
+        """Returns once it is idle; there may be delayed requests."""
+        await (await self.wait_running()).wait_idle()
+
+    def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE) -> None:
+        """Enqueues an object; NotReady before it runs."""
+        if self.running is None:
+            raise NotReady(f"controller {self.name} is not running yet: await wait_running() first")
+        self.running.enqueue(ref, reason)
+
+    def release(self) -> None:
+        """Starts the reconciles of a held controller."""
+        self.held = False
+        if self.running is not None:
+            self.running.release()
+
+    def depth(self) -> int:
+        """How many requests are due; delayed ones are not counted."""
+        return 0 if self.running is None else self.running.stats().ready
+
+    def enqueued(self) -> int:
+        """How many new requests were enqueued so far."""
+        return 0 if self.running is None else self.running.stats().enqueued
+
+    def ages(self) -> list[float]:
+        """The seconds that each running reconcile has taken so far."""
+        return [] if self.running is None else self.running.ages()
+
+    def flush(self) -> None:
+        """Has all finished reconciles counted by the metrics."""
+        if self.running is not None:
+            self.running.history.flush()
+
+    async def stop_gracefully(self, within: float | None) -> None:
+        """Waits for the running reconciles, at most so many seconds."""
+        if self.running is not None:
+            await self.running.stop(math.inf if within is None else within)
+
+    async def _host(self) -> None:
+        managed = self._managed_cluster()
+        await managed.wait_open()
+        client = managed.cluster.client
+        made = running(
+            self.controller,
+            managed.cluster,
+            observer=self._observer,
+            fence=self.fence,
+            held=self.held,
+            client=client if self.fence is None else with_hook(client, fence_hook(self.fence)),
+            count=self._count(),
+            on_hot_loop=self._on_hot_loop,
+            now=self._now,
+        )
+        async with made as self.running:
+            self._is_up.set()
+            if not self.held:  # released while it was starting
+                self.running.release()
+            await asyncio.Event().wait()
+
+
+async def _open(cluster: Cluster) -> bool:
+    """Opens a cluster; False if it was open already."""
+    try:
+        await cluster.__aenter__()
+    except NotReady:
+        return False
+    return True

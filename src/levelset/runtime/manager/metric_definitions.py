@@ -1,9 +1,6 @@
-"""The names, labels and help texts of all metrics: how counted numbers are shown.
+"""The counters of a controller, and the names, labels and help texts of all metrics.
 
-What is counted of one controller: plain attributes, because counting happens far more often than looking.
-
-What came of a reconcile is only kept at first, and counted with a thousand others: a loop over many costs a third of as
-many calls.
+Finished reconciles are counted in batches of about a thousand: one loop over many costs a third of as many calls.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,12 +16,12 @@ from levelset.runtime.controller.request import Reason
 from levelset.runtime.manager.prometheus_text import Family, Sample, histogram_samples
 
 __all__ = [
+    "BATCH_SIZE",
     "BOUNDS",
-    "MANY",
     "QUEUE_BOUNDS",
     "RECONCILE_BOUNDS",
     "RESULTS",
-    "Numbers",
+    "ControllerMetrics",
     "cache_families",
     "controller_families",
     "fold",
@@ -43,14 +40,14 @@ QUEUE_BOUNDS: Final = (1e-08, 1e-07, 1e-06, 1e-05, 0.0001, 0.001, 0.01, 0.1, 1.0
 """The buckets of the workqueue histograms."""
 
 BOUNDS: Final = tuple(sorted({*RECONCILE_BOUNDS, *QUEUE_BOUNDS}))
-"""Both together: each time is put into one of these, and folded into theirs when somebody looks."""
+"""The union of both: durations are counted in these buckets, and folded into either set by a scrape."""
 
 RESULTS: Final = ("success", "error", "requeue", "requeue_after")
 
-MANY: Final = 1024
-"""So many outcomes are kept before they are counted."""
+BATCH_SIZE: Final = 1024
+"""So many outcomes are buffered before they are counted."""
 
-_WORDS: Final = {
+_RESULT_LABELS: Final = {
     "done": "success",
     "gone": "success",
     "requeued": "requeue_after",
@@ -60,29 +57,29 @@ _WORDS: Final = {
     "timed_out": "error",
     "gave_up": "error",
 }
-_MOST_REASONS: Final = 25
+_MAX_REASONS: Final = 25
 _OTHER: Final = "other"
 
 
-class Numbers:
-    """The counters of one controller."""
+class ControllerMetrics:
+    """The counters of one controller, as plain attributes; `read_...` functions replace counters where given."""
 
     __slots__ = (
         "adds",
-        "ask_adds",
-        "ask_ages",
-        "ask_depth",
         "concurrency",
         "depth",
         "ended",
         "errors",
+        "flush_history",
         "hot_loops",
         "panics",
+        "read_ages",
+        "read_depth",
+        "read_enqueued",
         "reasons",
         "results",
         "retries",
         "running",
-        "settle",
         "terminal",
         "timeouts",
         "waited",
@@ -95,10 +92,10 @@ class Numbers:
         self.adds = self.retries = self.depth = self.hot_loops = 0
         self.errors = self.terminal = self.panics = self.timeouts = 0
         self.concurrency = 1
-        self.ask_depth: Callable[[], int] | None = None
-        self.ask_adds: Callable[[], int] | None = None
-        self.ask_ages: Callable[[], list[float]] | None = None
-        self.settle: Callable[[], None] | None = None
+        self.read_depth: Callable[[], int] | None = None
+        self.read_enqueued: Callable[[], int] | None = None
+        self.read_ages: Callable[[], list[float]] | None = None
+        self.flush_history: Callable[[], None] | None = None
         self.results: dict[str, int] = dict.fromkeys(RESULTS, 0)
         self.reasons: dict[str, int] = {}
         self.running: dict[int, float] = {}
@@ -108,26 +105,26 @@ class Numbers:
         self.worked_counts = [0] * (len(BOUNDS) + 1)
 
     def ages(self, now: float) -> list[float]:
-        """For how many seconds each reconcile that runs has done so."""
-        return [now - began for began in self.running.values()] if self.ask_ages is None else self.ask_ages()
+        """The seconds that each running reconcile has taken so far."""
+        return [now - began for began in self.running.values()] if self.read_ages is None else self.read_ages()
 
-    def take_in(self) -> None:
-        """Counts what has been kept."""
-        if self.settle is not None:
-            self.settle()
+    def flush(self) -> None:
+        """Counts what is still buffered, here and in the controller's history."""
+        if self.flush_history is not None:
+            self.flush_history()
         ended, self.ended = self.ended, []
         if ended:
             self.count([part for one in ended for part in (one, one.seconds, one.reasons, one.waited)])
 
-    def count(self, laid: Sequence[Any]) -> None:
-        """Counts some looks, at least one, as a `History` lays them down.
+    def count(self, entries: Sequence[Any]) -> None:
+        """Counts a batch of at least one reconcile, given as entries of `ReconcileHistory.pending`.
 
-        Nearly always all went well, and for the same reasons as the first: that is seen without a step for each.
+        Nearly always all succeeded for the same reasons; that case needs no Python code per entry.
         """
-        ended: Sequence[Any] = laid[::4]
-        reasons: Sequence[tuple[Reason, ...]] = laid[2::4]
-        self.worked += _count_times(laid[1::4], self.worked_counts)
-        self.waited += _count_times(laid[3::4], self.waited_counts)
+        ended: Sequence[Any] = entries[::4]
+        reasons: Sequence[tuple[Reason, ...]] = entries[2::4]
+        self.worked += _count_times(entries[1::4], self.worked_counts)
+        self.waited += _count_times(entries[3::4], self.waited_counts)
         usual = reasons[0]
         if len(set(map(id, reasons))) == 1:
             self._count_reasons(Counter([reason.kind for reason in usual]), len(reasons))
@@ -141,19 +138,19 @@ class Numbers:
             self._count_result(one)
 
     def _count_reasons(self, counted: Counter[str], times: int) -> None:
-        """Adds to the reasons; those of users, who write their own words, become `other` if there are many."""
+        """Adds to the reasons; beyond a limit, further ones become `other`, since users may define their own."""
         for kind, number in counted.items():
-            known = kind if kind in self.reasons or len(self.reasons) < _MOST_REASONS else _OTHER
+            known = kind if kind in self.reasons or len(self.reasons) < _MAX_REASONS else _OTHER
             self.reasons[known] = self.reasons.get(known, 0) + number * times
 
     def _count_result(self, outcome: Outcome[Any]) -> None:
         result, error = outcome.result, outcome.error
-        word = _WORDS.get(result, "error")
+        label = _RESULT_LABELS.get(result, "error")
         if result == "requeued" and not outcome.action.after:
-            word = "requeue"
-        self.results[word] += 1
+            label = "requeue"
+        self.results[label] += 1
         self.retries += result in {"failed", "timed_out", "conflict", "retry"}
-        if word == "error":
+        if label == "error":
             self.errors += 1
             self.terminal += result == "gave_up"
             self.timeouts += result == "timed_out"
@@ -161,9 +158,9 @@ class Numbers:
 
 
 def _count_times(times: Sequence[float], counts: list[int]) -> float:
-    """Counts the times up to each bound, and gives their sum.
+    """Adds durations to the buckets, and returns their sum.
 
-    They are sorted first: with those of each bound side by side, none is asked about by itself.
+    They are sorted first, so that one bisection per bucket is enough.
     """
     ordered, before = sorted(times), 0
     for place in range(bisect_left(BOUNDS, ordered[0]), bisect_left(BOUNDS, ordered[-1])):
@@ -175,7 +172,7 @@ def _count_times(times: Sequence[float], counts: list[int]) -> float:
 
 
 def fold(bounds: tuple[float, ...], counts: list[int]) -> list[int]:
-    """The counts by `BOUNDS` as counts by some of them."""
+    """The counts by `BOUNDS` folded into the buckets of a subset of them."""
     folded = [0] * (len(bounds) + 1)
     place = 0
     for bound, count in zip(BOUNDS, counts, strict=False):
@@ -189,26 +186,26 @@ def fold(bounds: tuple[float, ...], counts: list[int]) -> list[int]:
 _Kind = Literal["counter", "gauge", "histogram"]
 
 
-def controller_families(all_numbers: Mapping[str, Numbers], now: float) -> Iterator[Family]:
-    """What is known of each controller."""
-    runtime, queue = partial(_family, all_numbers, _runtime), partial(_family, all_numbers, _queue)
-    yield _results(all_numbers)
+def controller_families(controllers: Mapping[str, ControllerMetrics], now: float) -> Iterator[Family]:
+    """The metric families of all controllers."""
+    runtime, queue = partial(_family, controllers, _runtime), partial(_family, controllers, _queue)
+    yield _results(controllers)
     yield from (runtime(*row) for row in _RUNTIME)
     yield from (queue(*row) for row in _QUEUE)
-    ages = {name: [0.0, *one.ages(now)] for name, one in all_numbers.items()}
+    ages = {name: [0.0, *one.ages(now)] for name, one in controllers.items()}
     for name, text, total in _AGES:
-        yield Family(name, "gauge", text, [Sample(total(ages[one]), _queue(one)) for one in all_numbers])
+        yield Family(name, "gauge", text, [Sample(total(ages[one]), _queue(one)) for one in controllers])
     for name, text, bounds, labels, pick in _TIMES:
         samples: list[Sample] = []
-        for controller, one in all_numbers.items():
+        for controller, one in controllers.items():
             counts, total = pick(one)
             samples += histogram_samples(bounds, fold(bounds, counts), total, labels(controller))
         yield Family(name, "histogram", text, samples)
-    yield _reasons(all_numbers)
+    yield _reasons(controllers)
 
 
 def cache_families(cluster: str, stats: Iterable[Stats]) -> Iterator[Family]:
-    """What is known of each watch of a cluster."""
+    """The metric families of the watches of a cluster."""
     found = tuple(stats)
     for name, kind, text, pick in _CACHE:
         samples = [
@@ -218,13 +215,13 @@ def cache_families(cluster: str, stats: Iterable[Stats]) -> Iterator[Family]:
 
 
 def master_family(name: str, *, is_leader: bool) -> Family:
-    """Whether this process leads."""
-    text = "Whether this process leads: 1 if it does, 0 if it waits."
+    """The family that says whether this process leads."""
+    text = "Whether this process is the leader: 1 if it is, 0 if it waits."
     return Family("leader_election_master_status", "gauge", text, [Sample(int(is_leader), {"name": name})])
 
 
 def request_family(requests: Mapping[tuple[int | None, str, str], int]) -> Family:
-    """How many requests were sent, and how they were answered; without a status, not at all."""
+    """The family of sent requests by status code; None is a request without a response."""
     samples = [
         Sample(count, {"code": "<error>" if status is None else str(status), "method": method, "host": host})
         for (status, method, host), count in requests.items()
@@ -241,38 +238,38 @@ def _queue(controller: str) -> dict[str, str]:
 
 
 def _family(
-    all_numbers: Mapping[str, Numbers],
+    controllers: Mapping[str, ControllerMetrics],
     labels: Callable[[str], dict[str, str]],
     *row: Any,
 ) -> Family:
     name, kind, text, pick = row
-    return Family(name, kind, text, [Sample(pick(one), labels(controller)) for controller, one in all_numbers.items()])
+    return Family(name, kind, text, [Sample(pick(one), labels(controller)) for controller, one in controllers.items()])
 
 
-def _results(all_numbers: Mapping[str, Numbers]) -> Family:
+def _results(controllers: Mapping[str, ControllerMetrics]) -> Family:
     samples = [
         Sample(count, {"controller": controller, "result": result})
-        for controller, one in all_numbers.items()
+        for controller, one in controllers.items()
         for result, count in one.results.items()
     ]
     return Family("controller_runtime_reconcile_total", "counter", "Reconciles by their result.", samples)
 
 
-def _reasons(all_numbers: Mapping[str, Numbers]) -> Family:
+def _reasons(controllers: Mapping[str, ControllerMetrics]) -> Family:
     samples = [
         Sample(count, {"controller": controller, "reason": reason})
-        for controller, one in all_numbers.items()
+        for controller, one in controllers.items()
         for reason, count in one.reasons.items()
     ]
     return Family("levelset_reconcile_reasons_total", "counter", "Why objects were reconciled.", samples)
 
 
-def _adds(one: Numbers) -> int:
-    return one.adds if one.ask_adds is None else one.ask_adds()
+def _adds(one: ControllerMetrics) -> int:
+    return one.adds if one.read_enqueued is None else one.read_enqueued()
 
 
-def _depth(one: Numbers) -> int:
-    return one.depth if one.ask_depth is None else one.ask_depth()
+def _depth(one: ControllerMetrics) -> int:
+    return one.depth if one.read_depth is None else one.read_depth()
 
 
 _AGES: Sequence[tuple[str, str, Callable[[list[float]], float]]] = (
@@ -288,11 +285,11 @@ _AGES: Sequence[tuple[str, str, Callable[[list[float]], float]]] = (
     ),
 )
 
-_RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
+_RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[ControllerMetrics], float]]] = (
     (
         "controller_runtime_reconcile_errors_total",
         "counter",
-        "Reconciles that failed, whether or not they are tried again.",
+        "Reconciles that failed, whether or not they are retried.",
         lambda one: one.errors,
     ),
     (
@@ -304,13 +301,13 @@ _RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
     (
         "controller_runtime_reconcile_panics_total",
         "counter",
-        "Reconciles that failed with an error that nobody raised on purpose.",
+        "Reconciles that failed with an unexpected exception.",
         lambda one: one.panics,
     ),
     (
         "controller_runtime_reconcile_timeouts_total",
         "counter",
-        "Reconciles that took longer than they may.",
+        "Reconciles that exceeded their timeout.",
         lambda one: one.timeouts,
     ),
     (
@@ -333,18 +330,20 @@ _RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
     ),
 )
 
-_QUEUE: Sequence[tuple[str, _Kind, str, Callable[[Numbers], float]]] = (
-    ("workqueue_depth", "gauge", "Requests that wait.", _depth),
-    ("workqueue_adds_total", "counter", "Requests that were queued.", _adds),
+_QUEUE: Sequence[tuple[str, _Kind, str, Callable[[ControllerMetrics], float]]] = (
+    ("workqueue_depth", "gauge", "Requests that are due.", _depth),
+    ("workqueue_adds_total", "counter", "Requests that were enqueued.", _adds),
     (
         "workqueue_retries_total",
         "counter",
-        "Requests that were queued because a try has failed.",
+        "Requests that were enqueued because a reconcile failed.",
         lambda one: one.retries,
     ),
 )
 
-_TIMES: Sequence[tuple[str, str, tuple[float, ...], Callable[[str], dict[str, str]], Callable[[Numbers], Any]]] = (
+_TIMES: Sequence[
+    tuple[str, str, tuple[float, ...], Callable[[str], dict[str, str]], Callable[[ControllerMetrics], Any]]
+] = (
     (
         "controller_runtime_reconcile_time_seconds",
         "How long reconciles take.",
@@ -354,7 +353,7 @@ _TIMES: Sequence[tuple[str, str, tuple[float, ...], Callable[[str], dict[str, st
     ),
     (
         "workqueue_work_duration_seconds",
-        "How long a request is worked on.",
+        "How long processing a request takes.",
         QUEUE_BOUNDS,
         _queue,
         lambda one: (one.worked_counts, one.worked),
@@ -369,18 +368,23 @@ _TIMES: Sequence[tuple[str, str, tuple[float, ...], Callable[[str], dict[str, st
 )
 
 _CACHE: Sequence[tuple[str, _Kind, str, Callable[[Stats], float | None]]] = (
-    ("levelset_cache_synced", "gauge", "Whether a watch has its objects.", lambda one: int(one.is_ready)),
+    ("levelset_cache_synced", "gauge", "Whether a watch has synced.", lambda one: int(one.is_ready)),
     ("levelset_cache_objects", "gauge", "Objects in the cache.", lambda one: one.objects),
     ("levelset_cache_bytes", "gauge", "Bytes of the objects in the cache, as JSON.", lambda one: one.bytes),
-    ("levelset_cache_lag_seconds", "gauge", "Seconds since the server last sent something.", lambda one: one.lag),
-    ("levelset_cache_events_total", "counter", "Changes that were seen.", lambda one: one.events),
-    ("levelset_cache_relists_total", "counter", "Complete lists after the first.", lambda one: one.relists),
+    ("levelset_cache_lag_seconds", "gauge", "Seconds since the last event of the API server.", lambda one: one.lag),
+    ("levelset_cache_events_total", "counter", "Events that were received.", lambda one: one.events),
+    ("levelset_cache_relists_total", "counter", "Lists after the first one.", lambda one: one.relists),
     (
         "levelset_cache_reconnects_total",
         "counter",
-        "Watches that were opened after the first.",
+        "Watch connections after the first one.",
         lambda one: one.reconnects,
     ),
-    ("levelset_cache_errors_total", "counter", "Troubles of a watch.", lambda one: one.errors),
-    ("levelset_cache_waiting", "gauge", "Changes that the slowest reader has yet to read.", lambda one: one.waiting),
+    ("levelset_cache_errors_total", "counter", "Errors of a watch.", lambda one: one.errors),
+    (
+        "levelset_cache_waiting",
+        "gauge",
+        "Changes that the slowest subscriber has not read.",
+        lambda one: one.waiting,
+    ),
 )

@@ -1,9 +1,7 @@
-"""What the controllers of one manager do, in numbers: the names and labels of controller-runtime, and some of our own.
+"""The metrics of a manager: names and labels of controller-runtime, plus some of our own.
 
-A dashboard or an alert that was made for controller-runtime works here. Counting costs little (it happens a hundred
-thousand times a second); putting it into words happens when somebody scrapes.
-
-What webhooks do, in numbers: requests, how long they took, and how many are under way, by the path they came to.
+Dashboards and alerts for controller-runtime work unchanged. Counting is cheap, as it happens for every reconcile; names
+and labels are only produced by a scrape (`metric_definitions.py`, `prometheus_text.py`).
 """
 
 import inspect
@@ -13,16 +11,16 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, Final
 
-from levelset.client.transport.interface import Hook, Tallied, Tally
+from levelset.client.transport.interface import CallCounter, CallCounts, Hook
 from levelset.http import Handler, Request, Response
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
-from levelset.runtime.controller.reconcile_history import Counts
+from levelset.runtime.controller.reconcile_history import CountReconciles
 from levelset.runtime.controller.request import Reason
 from levelset.runtime.manager.metric_definitions import (
-    MANY,
-    Numbers,
+    BATCH_SIZE,
+    ControllerMetrics,
     cache_families,
     controller_families,
     master_family,
@@ -30,19 +28,19 @@ from levelset.runtime.manager.metric_definitions import (
 )
 from levelset.runtime.manager.prometheus_text import Family, Registry, Sample, histogram_samples
 
-__all__ = ["Metrics", "WebhookNumbers"]
+__all__ = ["Metrics", "WebhookMetrics"]
 
 
 class Metrics:
-    """Counts what controllers do: an Observer, with a registry of its own that others may add to.
+    """The metrics of all controllers; an Observer, with a registry that users may add collectors to.
 
-    An unexpected error, one that nobody raised on purpose (it is no LevelsetError), counts as a panic.
+    An exception that is not a LevelsetError counts as a panic.
     """
 
     def __init__(self) -> None:
         self.registry = Registry()
-        self._numbers: dict[str, Numbers] = {}
-        self._requests: Tallied = defaultdict(int)
+        self._by_controller: dict[str, ControllerMetrics] = {}
+        self._requests: CallCounts = defaultdict(int)
         self.registry.add(self._controllers)
         self.registry.add(lambda: [request_family(self._requests)])
 
@@ -52,117 +50,117 @@ class Metrics:
         *,
         concurrency: int = 1,
         depth: Callable[[], int] | None = None,
-        asked: Callable[[], int] | None = None,
+        enqueued: Callable[[], int] | None = None,
         ages: Callable[[], list[float]] | None = None,
-        settle: Callable[[], None] | None = None,
+        flush: Callable[[], None] | None = None,
     ) -> None:
-        """Shows this controller from now on, with zeros.
+        """Exports this controller from now on, starting with zeros.
 
-        When somebody looks, `depth` is asked how many requests wait, `asked` how many there were, and `ages` for how
-        many seconds each look that is under way has gone on; what is not given is counted as it is told. `settle` has
-        everything counted before.
+        At a scrape, `depth` returns how many requests are due, `enqueued` how many there were so far, and `ages` the
+        seconds of each running reconcile; what is not given is counted from the observer's calls. `flush` is called
+        before, to have finished reconciles counted.
         """
-        numbers = self._of(name)
-        numbers.concurrency, numbers.ask_depth = concurrency, depth
-        numbers.ask_adds, numbers.ask_ages, numbers.settle = asked, ages, settle
+        counted = self._of(name)
+        counted.concurrency, counted.read_depth = concurrency, depth
+        counted.read_enqueued, counted.read_ages, counted.flush_history = enqueued, ages, flush
 
-    def counter(self, name: str) -> Counts:
-        """What counts the looks of one controller, given some at a time; the rest is left to be asked for."""
+    def counter(self, name: str) -> CountReconciles:
+        """The function that counts finished reconciles of one controller, in batches."""
         return self._of(name).count
 
     def remove_controller(self, name: str) -> None:
-        """Shows it no longer."""
-        self._numbers.pop(name, None)
+        """Stops exporting a controller."""
+        self._by_controller.pop(name, None)
 
     def add_cluster(self, name: str, stats: Callable[[], Iterable[Stats]]) -> Callable[[], None]:
-        """Shows the watches of a cluster; what is returned ends that."""
+        """Exports the watches of a cluster; returns a function that stops it."""
         return self.registry.add(lambda: cache_families(name, stats()))
 
     def add_election(self, name: str, is_leader: Callable[[], bool]) -> None:
-        """Shows whether this process leads."""
+        """Exports whether this process leads."""
         self.registry.add(lambda: [master_family(name, is_leader=is_leader())])
 
     def count_hot_loop(self, name: str) -> None:
-        """Counts one more object that a controller keeps reconciling because of its own writes."""
+        """Counts one more hot loop of a controller."""
         self._of(name).hot_loops += 1
 
     def counting(self, host: str) -> Hook:
         """A wire hook that counts the requests of a client to `host`."""
-        return Tally(self._requests, host)
+        return CallCounter(self._requests, host)
 
     def queued(self, name: str, depth: int, /) -> None:
-        """Counts a request that waits."""
-        numbers = self._numbers.get(name) or self._of(name)
-        numbers.adds += 1
-        numbers.depth = depth
+        """Counts a queued request."""
+        counted = self._by_controller.get(name) or self._of(name)
+        counted.adds += 1
+        counted.depth = depth
 
     def started(self, name: str, ref: Ref[Any], _: tuple[Reason, ...], /) -> None:
-        """Notes when a request is taken up."""
-        numbers = self._numbers.get(name) or self._of(name)
-        # By identity: the same ref comes back in `finished`, and to hash it would take as long as all the rest.
-        numbers.running[id(ref)] = perf_counter()
+        """Notes the start of a reconcile."""
+        counted = self._by_controller.get(name) or self._of(name)
+        # By identity, since `finished` gets the same ref object: hashing it would cost as much as all the rest.
+        counted.running[id(ref)] = perf_counter()
 
     def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], _: float, /) -> None:
-        """Keeps what came of it, to be counted together with others."""
-        numbers = self._numbers.get(name) or self._of(name)
-        numbers.running.pop(id(ref), None)
-        ended = numbers.ended
+        """Buffers the outcome; outcomes are counted in batches."""
+        counted = self._by_controller.get(name) or self._of(name)
+        counted.running.pop(id(ref), None)
+        ended = counted.ended
         ended.append(outcome)
-        if len(ended) >= MANY:
-            numbers.take_in()
+        if len(ended) >= BATCH_SIZE:
+            counted.flush()
 
     def _controllers(self) -> Iterable[Family]:
-        for numbers in list(self._numbers.values()):
-            numbers.take_in()
-        return controller_families(self._numbers, perf_counter())
+        for counted in list(self._by_controller.values()):
+            counted.flush()
+        return controller_families(self._by_controller, perf_counter())
 
-    def _of(self, name: str) -> Numbers:
-        return self._numbers.setdefault(name, Numbers())
+    def _of(self, name: str) -> ControllerMetrics:
+        return self._by_controller.setdefault(name, ControllerMetrics())
 
 
 _BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _PREFIX: Final = "controller_runtime_webhook"
 
 
-class WebhookNumbers:
-    """Counts what goes through a handler; only the paths that it is told of, since anybody may ask for any other."""
+class WebhookMetrics:
+    """Counts the requests of webhooks by path; only known paths, since clients may request any other."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, int], int] = {}
         self._times: dict[str, tuple[list[int], list[float]]] = {}
-        self._under_way: dict[str, int] = {}
+        self._in_flight: dict[str, int] = {}
 
     def add(self, paths: Iterable[str]) -> None:
-        """Shows these paths from now on, with zeros."""
+        """Exports these paths from now on, starting with zeros."""
         for path in paths:
-            self._under_way.setdefault(path, 0)
+            self._in_flight.setdefault(path, 0)
             self._codes.setdefault((path, 200), 0)
             self._times.setdefault(path, ([0] * (len(_BOUNDS) + 1), [0.0]))
 
     def around(self, handler: Handler) -> Handler:
-        """The same handler, counted."""
+        """Wraps a handler so that its requests are counted."""
 
         async def handle(request: Request) -> Response:
             path, began, code = request.path, perf_counter(), 500
-            if path not in self._under_way:
-                return await _answered(handler, request)
-            self._under_way[path] += 1
+            if path not in self._in_flight:
+                return await _respond(handler, request)
+            self._in_flight[path] += 1
             try:
-                response = await _answered(handler, request)
+                response = await _respond(handler, request)
                 code = response.status
                 return response
             finally:
-                self._under_way[path] -= 1
+                self._in_flight[path] -= 1
                 self._count(path, code, perf_counter() - began)
 
         return handle
 
     def families(self) -> Iterable[Family]:
-        """All of it, as it is scraped."""
+        """The metric families for a scrape."""
         codes = [Sample(count, {"code": str(code), "webhook": path}) for (path, code), count in self._codes.items()]
         yield Family(f"{_PREFIX}_requests_total", "counter", "Reviews by path and status code.", codes)
-        now = [Sample(count, {"webhook": path}) for path, count in self._under_way.items()]
-        yield Family(f"{_PREFIX}_requests_in_flight", "gauge", "Reviews that are being answered.", now)
+        now = [Sample(count, {"webhook": path}) for path, count in self._in_flight.items()]
+        yield Family(f"{_PREFIX}_requests_in_flight", "gauge", "Reviews in flight.", now)
         times: list[Sample] = []
         for path, (counts, total) in self._times.items():
             times += histogram_samples(_BOUNDS, counts, total[0], {"webhook": path})
@@ -175,6 +173,6 @@ class WebhookNumbers:
         total[0] += seconds
 
 
-async def _answered(handler: Handler, request: Request) -> Response:
+async def _respond(handler: Handler, request: Request) -> Response:
     made = handler(request)
     return await made if inspect.isawaitable(made) else made

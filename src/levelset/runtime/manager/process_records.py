@@ -1,7 +1,7 @@
-"""Where running managers can be found: a private file for each, in a private folder of the user's.
+"""The files by which running managers are found: one for each process, in a private folder of the user.
 
-`levelset status`, `why` and `trigger` look here. A file names the process, where its pages are and the token that opens
-them; it is removed when the manager stops, and those of processes that died are swept away by whoever looks next.
+`levelset status`, `why` and `trigger` read them. A file has the process id, the URL of the admin API and its token. It
+is removed when the manager stops; files of processes that died are removed by the next reader.
 """
 
 import json
@@ -15,14 +15,14 @@ from typing import Final
 from levelset.errors import ConfigError
 from levelset.http.private_files import write_private
 
-__all__ = ["FOLDER_VARIABLE", "Record", "find_records", "records_folder", "remove_record", "write_record"]
+__all__ = ["FOLDER_VARIABLE", "ProcessRecord", "find_records", "records_folder", "remove_record", "write_record"]
 
 FOLDER_VARIABLE: Final = "LEVELSET_RUNTIME_DIR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One running manager."""
+class ProcessRecord:
+    """The record of one running manager."""
 
     pid: int
     url: str
@@ -34,7 +34,7 @@ class Record:
 
 
 def records_folder() -> Path:
-    """The folder: LEVELSET_RUNTIME_DIR, or one of the user's in the runtime or the temporary directory."""
+    """The folder: LEVELSET_RUNTIME_DIR, or a folder of the user in the runtime or the temporary directory."""
     given = os.environ.get(FOLDER_VARIABLE)
     if given:
         return Path(given)
@@ -44,8 +44,8 @@ def records_folder() -> Path:
     return Path(tempfile.gettempdir(), f"levelset-{os.getuid()}")
 
 
-def write_record(record: Record) -> Path:
-    """Writes the file of a manager; ConfigError if the folder belongs to somebody else."""
+def write_record(record: ProcessRecord) -> Path:
+    """Writes the file of a manager; ConfigError if other users could read or write the folder."""
     folder = _private_folder()
     path = folder / f"{record.pid}-{record.url.rpartition(':')[2]}.json"
     write_private(path, json.dumps(asdict(record)).encode())
@@ -57,12 +57,12 @@ def remove_record(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def find_records() -> Sequence[Record]:
-    """The managers of this user that run on this machine, the newest process last; nobody else's word is taken."""
+def find_records() -> Sequence[ProcessRecord]:
+    """The running managers of this user on this machine, by process id; a folder that is not private is ignored."""
     folder = records_folder()
     if not _is_private(folder):
         return ()
-    found: list[Record] = []
+    found: list[ProcessRecord] = []
     for path in folder.glob("*.json"):
         record = _read(path)
         if record is None or not _is_alive(record.pid):
@@ -77,7 +77,7 @@ def _private_folder() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_private(folder):
         hint = f"remove it, or set {FOLDER_VARIABLE} to a folder of your own"
-        raise ConfigError(f"{folder} is not yours alone, and tokens are not written there; {hint}")
+        raise ConfigError(f"{folder} is not a private folder of this user, so no token is written there; {hint}")
     return folder
 
 
@@ -89,11 +89,11 @@ def _is_private(folder: Path) -> bool:
     return folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
-def _read(path: Path) -> Record | None:
+def _read(path: Path) -> ProcessRecord | None:
     try:
-        return Record(**json.loads(path.read_bytes()))
+        return ProcessRecord(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
-        return None  # written by another version, or half of one
+        return None  # written by another version, or incomplete
 
 
 def _is_alive(pid: int) -> bool:
@@ -102,5 +102,5 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # somebody else's process by now, perhaps; it will not know the token
+        pass  # perhaps another user's process by now; it does not accept the token
     return True

@@ -1,7 +1,7 @@
-"""Numbers as Prometheus reads them: families of samples, and the text that shows them.
+"""The Prometheus text format: metric families, their samples, and a registry of collectors.
 
-Written by hand because it is forty lines, needs no dependency and no lock, and leaves it to each collector how it
-counts: a controller counts in plain attributes, and only a scrape pays for the names and labels.
+Our own code, because it is forty lines without a dependency or a lock, and leaves it to each collector how it counts:
+controllers count in plain attributes, and only a scrape pays for names and labels.
 """
 
 import math
@@ -19,7 +19,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number of a family: its labels, and for a histogram the suffix of its name."""
+    """One sample of a family: value, labels, and for a histogram the suffix of the name."""
 
     value: float
     labels: Labels
@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All numbers of one name."""
+    """All samples of one metric name."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -37,22 +37,22 @@ class Family:
 
 
 Collector = Callable[[], Iterable[Family]]
-"""Gives its families as they are now; is asked at each scrape."""
+"""Returns its current families; is called at each scrape."""
 
 
 class Registry:
-    """The collectors of one manager; there is no global one."""
+    """The collectors of one manager; there is no global registry."""
 
     def __init__(self) -> None:
         self._collectors: list[Collector] = []
 
     def add(self, collector: Collector) -> Callable[[], None]:
-        """Asks this collector at each scrape; what is returned ends that."""
+        """Adds a collector; returns a function that removes it."""
         self._collectors.append(collector)
         return lambda: self._collectors.remove(collector) if collector in self._collectors else None
 
     def families(self) -> Sequence[Family]:
-        """All families as they are now, by name; those of one name from several collectors are one."""
+        """The current families of all collectors, sorted by name; samples of the same name are merged."""
         found: dict[str, Family] = {}
         for collector in tuple(self._collectors):
             for family in collector():
@@ -62,12 +62,12 @@ class Registry:
         return [found[name] for name in sorted(found)]
 
     def render(self) -> str:
-        """The page of a scrape."""
+        """The text of a scrape."""
         return render(self.families())
 
 
 def render(families: Iterable[Family]) -> str:
-    """The families in Prometheus' text format."""
+    """The families in the Prometheus text format."""
     lines: list[str] = []
     for family in families:
         lines.append(f"# HELP {family.name} {_escaped(family.help)}")
@@ -77,7 +77,7 @@ def render(families: Iterable[Family]) -> str:
 
 
 def histogram_samples(bounds: Sequence[float], counts: Sequence[int], total: float, labels: Labels) -> list[Sample]:
-    """The samples of a histogram: `counts` are those up to each bound, and last those above all of them."""
+    """The samples of a histogram; `counts` are per bucket, the last for values above all bounds."""
     sums = list(accumulate(counts))
     names = [*map(_number, bounds), "+Inf"]
     samples = [Sample(below, {**labels, "le": name}, "_bucket") for name, below in zip(names, sums, strict=True)]

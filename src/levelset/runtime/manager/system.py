@@ -1,4 +1,4 @@
-"""A system: controllers and what they need beside them, started together by `run` and `levelset up`.
+"""`System`: controllers and what they need beside them, started together by `run` and `levelset up`.
 
 ```python
 omnia = System(
@@ -40,13 +40,13 @@ __all__ = ["Part", "System", "join", "open_parts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Controllers that belong together, with all they bring along.
+    """Controllers that belong together, with their webhooks, kinds and setup.
 
-    `kinds` are those that no controller is for, and that a server of one's own should serve as well. `logs` says who
-    answers the `log` subresource of a kind, and `service_addresses` where Services get their addresses from; both mean
-    something to such a server only. `setup` is called with the manager before it starts. `around` is entered before
-    anything else and left after everything; the system that it gives, if it gives one, is part of this one. `hints` are
-    lines to type next, and `urls` what else is said at the start: what it serves, and where.
+    `kinds` are further kinds that an in-process API server should serve. `logs` are the sources of the `log`
+    subresource by kind, and `service_addresses` the address range of Services; both are for such a server only. `setup`
+    is called with the manager before it starts. `around` is entered before everything else and left last; the System
+    that it yields, if any, is added to this one. `hints` are commands to type next, and `urls` further addresses by
+    name; both are printed at the start.
     """
 
     name: str
@@ -60,18 +60,18 @@ class System:
     hints: Sequence[str] = ()
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
     needs_own_server: bool = False
-    """Whether it plays a part of a cluster itself, and must not meet another that has it already."""
+    """Whether it replaces parts of a cluster, and so must not run against a cluster that has them."""
 
 
 Part = Controller[Any] | System
 
 
 def join(*systems: System) -> System:
-    """One system that is all of these; ConfigError if they do not go together."""
+    """One system that combines all of these; ConfigError if they need different Service addresses."""
     ranges = {one.name: one.service_addresses for one in systems if one.service_addresses}
     if len(set(ranges.values())) > 1:
         raise ConfigError(
-            f"systems {', '.join(ranges)}: each wants other addresses for services; leave all but one out"
+            f"systems {', '.join(ranges)}: each needs a different address range for Services; run only one of them"
         )
     setups = [one.setup for one in systems if one.setup is not None]
 
@@ -95,7 +95,7 @@ def join(*systems: System) -> System:
 
 @asynccontextmanager
 async def open_parts(*parts: Part) -> AsyncGenerator[System, None]:
-    """Everything that these parts are, opened for the length of a block: controllers first, in the order given."""
+    """Opens all parts for the length of a block and combines them: controllers first, in the order given."""
     async with AsyncExitStack() as stack:
         plain = [one for one in parts if isinstance(one, Controller)]
         systems: list[System] = [System(name="controllers", controllers=plain)] if plain else []

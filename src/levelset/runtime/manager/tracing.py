@@ -1,18 +1,18 @@
-"""Spans for OpenTelemetry: one for each reconcile, and inside it one for each request, if the client is hooked.
+"""OpenTelemetry tracing: a span for each reconcile, and inside it one for each request, if the client has the hook.
 
 ```python
 tracing = Tracing()
 manager = Manager(client.hooked(tracing.hook), observers=[tracing])
 ```
 
-Needs the extra `otel`. What a reconciler traces itself becomes a child of its reconcile.
+Needs the extra `otel`. Spans that a reconcile function starts itself become children of its reconcile.
 """
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from levelset.client.transport.interface import Answer, Call, Send
+from levelset.client.transport.interface import Call, Response, Send
 from levelset.errors import ConfigError
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Outcome
@@ -22,7 +22,7 @@ __all__ = ["Tracing"]
 
 
 class Tracing:
-    """An Observer, and a hook for clients, that write spans with this tracer, or with that of the program."""
+    """An Observer and a client hook that start spans with this tracer, by default the global one."""
 
     def __init__(self, tracer: Any = None) -> None:
         try:
@@ -34,14 +34,14 @@ class Tracing:
         self._open: dict[int, Callable[[Outcome[Any] | None], None]] = {}
 
     def queued(self, name: str, depth: int, /) -> None:
-        """Nothing: what waits has no span."""
+        """Does nothing: a queued request has no span."""
 
     def started(self, name: str, ref: Ref[Any], reasons: tuple[Reason, ...], /) -> None:
-        """Begins the span of a reconcile, and makes it the current one."""
+        """Starts the span of a reconcile, and makes it the current one."""
         if (abandoned := self._open.pop(id(ref), None)) is not None:
-            abandoned(None)  # it was cancelled, and nobody says so
+            abandoned(None)  # it was cancelled, which is not reported
         attributes = {
-            "levelset.runtime.controller": name,
+            "levelset.controller": name,
             "levelset.ref": str(ref),
             "levelset.reasons": [str(reason) for reason in reasons],
         }
@@ -54,17 +54,17 @@ class Tracing:
                 span.set_attribute("levelset.result", outcome.result)
                 span.set_attribute("levelset.attempt", outcome.attempt)
                 if outcome.error is not None and outcome.is_error:
-                    self._blame(span, outcome.error)
+                    self._record_error(span, outcome.error)
             span.end()
 
         self._open[id(ref)] = end
 
     def finished(self, name: str, ref: Ref[Any], outcome: Outcome[Any], seconds: float, /) -> None:  # noqa: ARG002
-        """Ends the span, with what came of it."""
+        """Ends the span, with the result as attributes."""
         if (end := self._open.pop(id(ref), None)) is not None:
             end(outcome)
 
-    async def hook(self, call: Call, send: Send) -> Answer:
+    async def hook(self, call: Call, send: Send) -> Response:
         """A span for one request of a client."""
         attributes = {"http.request.method": call.method, "url.path": call.path, "levelset.verb": call.verb}
         with self._tracer.start_as_current_span(call.words or call.method, attributes=attributes) as span:
@@ -72,6 +72,6 @@ class Tracing:
             span.set_attribute("http.response.status_code", answer.status)
             return answer
 
-    def _blame(self, span: Any, error: Exception) -> None:
+    def _record_error(self, span: Any, error: Exception) -> None:
         span.record_exception(error)
         span.set_status(self._trace.StatusCode.ERROR, str(error))

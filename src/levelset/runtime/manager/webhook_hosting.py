@@ -1,4 +1,4 @@
-"""The webhooks of a manager, from its start to its end: asked in this process, or served to the cluster over HTTPS."""
+"""Runs the webhooks of a manager: attached to an in-process API server, or served over HTTPS and registered."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -7,12 +7,12 @@ from typing import Final
 from levelset.client.client import Client
 from levelset.errors import LevelsetError
 from levelset.runtime.manager.health import Health
-from levelset.runtime.manager.metrics import WebhookNumbers
+from levelset.runtime.manager.metrics import WebhookMetrics
 from levelset.runtime.manager.prometheus_text import Registry
 from levelset.runtime.webhook.client_config import Url
 from levelset.runtime.webhook.endpoint import Endpoint
 from levelset.runtime.webhook.registration import register, unregister
-from levelset.runtime.webhook.webhook_set import Admits, Webhooks
+from levelset.runtime.webhook.webhook_set import InProcessServer, Webhooks
 
 __all__ = ["WebhookHosting"]
 
@@ -20,7 +20,7 @@ _log: Final = logging.getLogger("levelset.runtime.manager")
 
 
 class WebhookHosting:
-    """Has the server of a client ask these webhooks between `open` and `close`."""
+    """Makes the API server of a client call these webhooks between `open` and `close`."""
 
     def __init__(self, webhooks: Webhooks, health: Health, registry: Registry) -> None:
         self.webhooks = webhooks
@@ -31,45 +31,45 @@ class WebhookHosting:
 
     @property
     def urls(self) -> Mapping[str, str]:
-        """Where they are served, if they are."""
+        """The URL of the endpoint, if there is one."""
         return {} if self._endpoint is None else {"webhooks": self._endpoint.url}
 
     async def open(self, client: Client) -> None:
-        """Returns when the server asks them, or has been told to; ConfigError if it cannot be told where they are."""
+        """Returns when the webhooks are attached or registered; ConfigError if their address is not known."""
         if not self.webhooks:
             return
-        server = client.inside
-        if isinstance(server, Admits):
+        server = client.in_process_server
+        if isinstance(server, InProcessServer):
             self._detach = self.webhooks.attach(server, client=client)
             return
 
-        async def announce(ca: bytes | None) -> None:
+        async def register_all(ca: bytes | None) -> None:
             applied = await register(client, self.webhooks, ca=ca)
             _log.info("registered webhooks", extra={"applied": ", ".join(applied)})
 
         registers = self.webhooks.registers
-        numbers, trust = WebhookNumbers(), announce if registers else None
-        self._endpoint = endpoint = Endpoint(self.webhooks, client=client, on_trust=trust, around=numbers.around)
-        numbers.add(endpoint.paths)
-        self._registry.add(numbers.families)
-        # It answers before the server is told of it: from then on every write would wait for it.
+        metrics, on_trust = WebhookMetrics(), register_all if registers else None
+        self._endpoint = endpoint = Endpoint(self.webhooks, client=client, on_trust=on_trust, around=metrics.around)
+        metrics.add(endpoint.paths)
+        self._registry.add(metrics.families)
+        # It serves before it is registered: from then on every write in the cluster waits for it.
         await endpoint.start()
         self._health.ready.add("webhooks", endpoint.check)
         if registers:
             self._client = client
-            await announce(endpoint.ca)
+            await register_all(endpoint.ca)
 
     async def close(self) -> None:
-        """Has them asked no longer.
+        """Detaches or stops the webhooks.
 
-        What was registered for a Service stays: other replicas answer, and nothing may slip by while none is there. A
-        single process outside of the cluster is gone when it ends, and every write would wait for it in vain.
+        A registration for a Service stays: other replicas answer, and writes must not bypass admission while there is
+        none. A registration for a URL is removed: it was this single process, and every write would time out.
         """
         if self._detach is not None:
             self._detach()
         if self._endpoint is None:
             return
-        if self._client is not None and isinstance(self.webhooks.reach, Url):
+        if self._client is not None and isinstance(self.webhooks.client_config, Url):
             try:
                 await unregister(self._client, self.webhooks)
             except LevelsetError as error:

@@ -1,7 +1,7 @@
-"""The timeline with a clock and a wake-up: anybody may ask for a key, and workers wait until one is due.
+"""`Scheduler`: the work queue with a clock; callers enqueue keys, workers wait until one is due.
 
-A worker that waits is given a *turn* when there is something for it, and takes the key when it runs next. The key stays
-in the timeline until then: a worker that is cancelled between the two loses nothing, and its turn goes to the next.
+A waiting worker is *promised* a key when one is ready, and takes it when its task runs next. The key stays in the queue
+until then: a worker that is cancelled in between loses nothing, and its promise goes to the next waiter.
 """
 
 import asyncio
@@ -20,27 +20,27 @@ R = TypeVar("R")
 
 
 class Scheduler(Generic[K, R]):
-    """Hands due keys to workers: never one key to two of them, and never a key that nobody asked for.
+    """Hands due keys to workers, never one key to two workers at once.
 
-    Made inside the event loop whose clock it uses; not for threads. `rate` limits how often a key is handed out, all
-    keys together. The other options are those of WorkQueue. A worker loops over `take` and `done`; neither gives way to
-    other tasks while something is ready, which is left to the work in between.
+    Create it inside the event loop whose clock it uses; not thread-safe. `rate` limits how often keys are handed out,
+    all keys together, and `held` starts it on `hold`. The other options are those of `WorkQueue`. A worker loops over
+    `take` and `done`; neither suspends while a key is ready, so the work in between must let other tasks run.
     """
 
     __slots__ = (
         "_clock",
         "_closed",
         "_draining",
-        "_given",
         "_held",
-        "_idlers",
-        "_is_free",
-        "_line",
+        "_idle_waiters",
+        "_is_unrestricted",
         "_loop",
+        "_promised",
+        "_queue",
         "_rate",
-        "_timeline",
         "_timer",
-        "asked",
+        "_waiters",
+        "adds",
         "name",
     )
 
@@ -54,26 +54,26 @@ class Scheduler(Generic[K, R]):
         name: str = "scheduler",
     ) -> None:
         self.name = name
-        self.asked = 0
-        """How many new requests came by `ask` and `ask_all`; what was merged into another is none."""
-        self._timeline: WorkQueue[K, R] = WorkQueue(debounce=debounce, age=age)
+        self.adds = 0
+        """The number of new requests by `enqueue` and `enqueue_all`; merged ones do not count."""
+        self._queue: WorkQueue[K, R] = WorkQueue(debounce=debounce, age=age)
         self._loop = asyncio.get_running_loop()
         self._clock = timing.clock_of(self._loop)
         self._rate = rate
         self._held = held
         self._closed: bool = False
         self._draining: bool = False
-        self._line: deque[asyncio.Future[bool]] = deque()
-        self._given = 0  # turns given to workers that have not run since
+        self._waiters: deque[asyncio.Future[bool]] = deque()
+        self._promised = 0  # keys promised to workers that have not run since
         self._timer: asyncio.TimerHandle | None = None
-        self._idlers: list[asyncio.Future[None]] = []
-        # Whether nobody else has a say in who is handed out next. It is put out before anybody gets one, and worked out
-        # anew when somebody has none any more: to be out in vain only means that more is asked.
-        self._is_free: bool = not held and rate is None
+        self._idle_waiters: list[asyncio.Future[None]] = []
+        # The fast path of `take_after`: no waiters, hold, drain, idle waiters or rate limit to consider. Cleared
+        # conservatively: a false negative only costs the slower path.
+        self._is_unrestricted: bool = not held and rate is None
 
     def __len__(self) -> int:
-        """How many requests wait: ready, delayed, or held for a running key."""
-        return len(self._timeline)
+        """The number of queued requests: ready, delayed, or held for a running key."""
+        return len(self._queue)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "held" if self._held else "open"
@@ -81,289 +81,289 @@ class Scheduler(Generic[K, R]):
 
     @property
     def ready(self) -> int:
-        """How many requests are due and could be taken now."""
-        self._timeline.next_at(self._clock())
-        return self._timeline.ready
+        """The number of requests that are due and can be taken now."""
+        self._queue.next_at(self._clock())
+        return self._queue.ready
 
     @property
     def delayed(self) -> int:
-        """How many requests wait for their time."""
-        self._timeline.next_at(self._clock())
-        return self._timeline.delayed
+        """The number of requests whose time has not come."""
+        self._queue.next_at(self._clock())
+        return self._queue.delayed
 
     @property
     def running(self) -> int:
-        """How many keys were taken and are not done."""
-        return self._timeline.running
+        """The number of keys that were taken and are not done."""
+        return self._queue.running
 
     @property
     def is_closed(self) -> bool:
-        """Whether requests are ignored by now; there may still be keys to take."""
+        """Whether it is closed and ignores requests; while it drains there may still be keys to take."""
         return self._closed
 
     def add(
         self, key: K, *, after: float = 0.0, at: float | None = None, priority: int = NORMAL, reason: R | None = None
     ) -> bool:
-        """Asks for a key: now, `after` so many seconds, or `at` a time on the loop's clock. Never waits.
+        """Enqueues a key: now, `after` so many seconds, or `at` a time on the loop's clock. Never waits.
 
-        Whether it is a new request; one that is merged into another is not, nor is one that comes after `close`.
+        Returns whether it is a new request: False if it was merged into another, or ignored after `close`.
         """
         if self._closed:
             return False
         now = self._clock()
-        new = self._timeline.add(key, at=now + after if at is None else at, now=now, priority=priority, reason=reason)
-        if self._line:
-            self._admit()
+        new = self._queue.add(key, at=now + after if at is None else at, now=now, priority=priority, reason=reason)
+        if self._waiters:
+            self._wake_waiters()
         return new
 
-    def ask(self, key: K, reason: R | None, priority: int, /) -> bool:
-        """Asks for a key now, as `add` does, and counts what is new."""
+    def enqueue(self, key: K, reason: R | None, priority: int, /) -> bool:
+        """Enqueues a key now, as `add` does, and counts a new request in `adds`."""
         if self._closed:
             return False
-        new = self._timeline.ask(key, self._clock(), priority, reason)
+        new = self._queue.enqueue(key, self._clock(), priority, reason)
         if new:
-            self.asked += 1
-        if self._line:
-            self._admit()
+            self.adds += 1
+        if self._waiters:
+            self._wake_waiters()
         return new
 
-    def ask_all(self, keys: Collection[K], reason: R | None, priority: int, /) -> int:
-        """Asks for each of these keys now, in their order, with one look at the clock and one for the workers in line.
+    def enqueue_all(self, keys: Collection[K], reason: R | None, priority: int, /) -> int:
+        """Enqueues each of these keys now, in order; reads the clock and wakes workers only once.
 
-        How many of the requests are new.
+        Returns the number of new requests.
         """
         if self._closed or not keys:
             return 0
-        new = self._timeline.ask_all(keys, self._clock(), priority, reason)
-        self.asked += new
-        if self._line:
-            self._admit()
+        new = self._queue.enqueue_all(keys, self._clock(), priority, reason)
+        self.adds += new
+        if self._waiters:
+            self._wake_waiters()
         return new
 
     async def take(self) -> Due[K, R]:
-        """Waits for a key that is due; it runs until `done`. Workers are served in the order in which they came.
+        """Waits for a due key; it counts as running until `done`. Waiting workers are served in FIFO order.
 
-        Raises Closed when nothing more will come. Whoever is cancelled has taken nothing.
+        Raises Closed when no more keys will come. A cancelled call has taken no key.
         """
         due = self.take_nowait()
         has_waited = False
         while due is None:
             if self._is_over():
-                raise Closed(f"{self.name} is closed; nothing more will be due")
-            if await self._wait_turn(first=has_waited):
+                raise Closed(f"{self.name} is closed; no more keys will be due")
+            if await self._wait_for_key(first=has_waited):
                 due = self._take_promised()
             has_waited = True
         return due
 
     def take_nowait(self, now: float | None = None) -> Due[K, R] | None:
-        """Takes a key that is due and not promised to a worker in line; None if there is none, or while it is held.
+        """Takes a due key that is not promised to a waiting worker; None if there is none, or on `hold`.
 
-        Whoever knows what time it is on the loop's clock may say so.
+        `now` is the time on the loop's clock, if the caller has read it already.
         """
-        if self._held or self._line:
+        if self._held or self._waiters:
             return None
         if now is None:
             now = self._clock()
-        if self._rate is None and (self._given == 0 or self._timeline.ready > self._given):
-            return self._timeline.take(now)
+        if self._rate is None and (self._promised == 0 or self._queue.ready > self._promised):
+            return self._queue.take(now)
         return self._hand_out(now) if self._unpromised(now) > 0 else None
 
     def done(self, key: K) -> None:
-        """Ends the run of a key; what was asked for meanwhile becomes due. ValueError if it does not run."""
-        timeline = self._timeline
-        # The time matters only to a request that is held; to ask for it costs as much as all the rest.
-        timeline.done(key, self._clock() if timeline.held else 0.0)
+        """Marks a key as done; a request made while it ran becomes due. ValueError if the key is not running."""
+        queue = self._queue
+        # Only a held request needs the time, and reading the clock costs as much as the rest of this method.
+        queue.done(key, self._clock() if queue.held else 0.0)
         if self._draining:
-            timeline.drop_delayed()
-        if self._line:
-            self._admit()
-        if self._idlers and not timeline.running and not timeline.ready:
-            self._wake_idlers()
+            queue.drop_delayed()
+        if self._waiters:
+            self._wake_waiters()
+        if self._idle_waiters and not queue.running and not queue.ready:
+            self._wake_idle_waiters()
 
     def take_after(self, key: K, now: float, /) -> Due[K, R] | None:
-        """Ends the run of a key and takes the next that is due at once: `done` and `take_nowait` together."""
-        # Not if all that is ready is promised, as far as is known.
-        if self._is_free and (not self._given or self._timeline.ready > self._given):
-            return self._timeline.take(now, key)
-        return self._take_with_care(key, now)
+        """Marks a key as done and takes the next due one: `done` and `take_nowait` in one call."""
+        # The fast path only if there are more ready keys than promised ones.
+        if self._is_unrestricted and (not self._promised or self._queue.ready > self._promised):
+            return self._queue.take(now, key)
+        return self._take_after_slow(key, now)
 
     def cancel(self, key: K) -> bool:
-        """Takes back the request for a key; whether there was one. A running key runs on."""
-        cancelled = self._timeline.cancel(key)
-        self._settle()
+        """Removes the request for a key; returns whether there was one. A running key keeps running."""
+        cancelled = self._queue.cancel(key)
+        self._wake_all()
         return cancelled
 
     def is_superseded(self, key: K) -> bool:
-        """Whether the key runs, and will run again soon because of a newer request."""
-        return self._timeline.is_superseded(key, self._clock())
+        """Whether the key is running, and will run again soon because of a newer request."""
+        return self._queue.is_superseded(key, self._clock())
 
     def keys(self) -> list[K]:
-        """The keys for which a request waits."""
-        return self._timeline.keys()
+        """The keys with a queued request."""
+        return self._queue.keys()
 
     def running_keys(self) -> list[K]:
         """The keys that were taken and are not done."""
-        return self._timeline.running_keys()
+        return self._queue.running_keys()
 
     def depths(self) -> dict[int, int]:
-        """How many requests are ready, by priority; counted anew each time."""
-        self._timeline.next_at(self._clock())
-        return self._timeline.depths()
+        """The number of ready requests by priority; computed at each call."""
+        self._queue.next_at(self._clock())
+        return self._queue.depths()
 
     def next_at(self) -> float | None:
-        """When something can be taken, on the loop's clock: now if something is ready; None if nothing waits."""
-        return self._timeline.next_at(self._clock())
+        """When a key can be taken, on the loop's clock: now if one is ready; None if the queue is empty."""
+        return self._queue.next_at(self._clock())
 
     def hold(self) -> None:
-        """Hands nothing out until `release`; requests are still taken in and merged."""
+        """Hands out no keys until `release`; requests are still queued and merged."""
         self._held = True
-        self._is_free = False
+        self._is_unrestricted = False
 
     def release(self) -> None:
-        """Ends a `hold`; what is due goes to the workers that wait."""
+        """Ends a `hold` and wakes waiting workers for due keys."""
         self._held = False
-        self._admit()
-        self._reckon()
+        self._wake_waiters()
+        self._update_unrestricted()
 
     def close(self, *, drain: bool) -> None:
-        """Ends it: requests are ignored from now on, and what waits for its time is dropped.
+        """Closes it: requests are ignored from now on, and delayed ones are dropped.
 
-        With `drain`, keys that are due, or were asked for while they ran, can still be taken; then workers get Closed.
-        Otherwise, or while it is held, workers get Closed at once; this also ends a drain. May be repeated.
+        With `drain`, keys that are due or were enqueued while they ran can still be taken; then workers get Closed.
+        Otherwise, or on `hold`, workers get Closed at once; this also ends a drain. May be called again.
         """
         drain = drain and not self._held and (self._draining or not self._closed)
-        self._closed, self._draining, self._is_free = True, drain, False
-        self._timeline.next_at(self._clock())
-        self._timeline.drop_delayed()
+        self._closed, self._draining, self._is_unrestricted = True, drain, False
+        self._queue.next_at(self._clock())
+        self._queue.drop_delayed()
         if not drain:
-            self._timeline.clear()
+            self._queue.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._settle()
+        self._wake_all()
 
     async def wait_idle(self, *, with_delayed: bool = False) -> None:
-        """Returns when nothing is ready and nothing runs; `with_delayed`, when nothing waits for its time either."""
-        while not self._is_idle() or (with_delayed and self._timeline.delayed):
-            idler: asyncio.Future[None] = self._loop.create_future()
-            self._idlers.append(idler)
-            self._is_free = False
+        """Returns when no key is ready or running; `with_delayed`, when none is delayed either."""
+        while not self._is_idle() or (with_delayed and self._queue.delayed):
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._idle_waiters.append(waiter)
+            self._is_unrestricted = False
             try:
-                await idler
+                await waiter
             finally:
-                if idler in self._idlers:
-                    self._idlers.remove(idler)
-                self._reckon()
+                if waiter in self._idle_waiters:
+                    self._idle_waiters.remove(waiter)
+                self._update_unrestricted()
 
-    async def _wait_turn(self, *, first: bool) -> bool:
-        """Waits in line, or at its head; whether it is this worker's turn, and not the end."""
+    async def _wait_for_key(self, *, first: bool) -> bool:
+        """Waits as the last waiter, or the `first`; returns whether a key was promised, False at the end."""
         waiter: asyncio.Future[bool] = self._loop.create_future()
-        self._is_free = False
+        self._is_unrestricted = False
         if first:
-            self._line.appendleft(waiter)
+            self._waiters.appendleft(waiter)
         else:
-            self._line.append(waiter)
-        self._admit()
+            self._waiters.append(waiter)
+        self._wake_waiters()
         try:
-            had_turn = await waiter
+            has_key = await waiter
         except BaseException:
             if waiter.done() and not waiter.cancelled():
-                self._given -= waiter.result()
-            elif waiter in self._line:
-                self._line.remove(waiter)
-            self._admit()
-            self._reckon()
+                self._promised -= waiter.result()
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            self._wake_waiters()
+            self._update_unrestricted()
             raise
-        self._given -= had_turn
-        return had_turn
+        self._promised -= has_key
+        return has_key
 
     def _take_promised(self) -> Due[K, R] | None:
-        """Takes a turn up; None if the key was cancelled, or everything held, since the turn was given."""
+        """Takes the promised key; None if it was cancelled, or `hold` was called, since the promise."""
         due = None if self._held else self._hand_out(self._clock())
-        if self._line:
-            self._admit()
+        if self._waiters:
+            self._wake_waiters()
         return due
 
-    def _take_with_care(self, ended: K, now: float) -> Due[K, R] | None:
-        """Ends the run of a key, tells whoever waits for that, and takes the next unless that is promised."""
-        timeline = self._timeline
-        timeline.done(ended, now)
+    def _take_after_slow(self, ended: K, now: float) -> Due[K, R] | None:
+        """The general case of `take_after`: also wakes waiters, and leaves promised keys to them."""
+        queue = self._queue
+        queue.done(ended, now)
         if self._draining:
-            timeline.drop_delayed()
-        if self._line:
-            self._admit()
-        if not timeline.ready and self._idlers and not timeline.running:
-            self._wake_idlers()
+            queue.drop_delayed()
+        if self._waiters:
+            self._wake_waiters()
+        if not queue.ready and self._idle_waiters and not queue.running:
+            self._wake_idle_waiters()
         return self.take_nowait(now)
 
     def _hand_out(self, now: float) -> Due[K, R] | None:
-        due = self._timeline.take(now)
+        due = self._queue.take(now)
         if due is not None and self._rate is not None:
             self._rate.take(now)
         return due
 
     def _unpromised(self, now: float) -> int:
-        """How many keys could be handed out beyond those for which turns were given."""
-        self._timeline.next_at(now)
-        ready = self._timeline.ready
+        """The number of keys that could be handed out beyond those that are promised."""
+        self._queue.next_at(now)
+        ready = self._queue.ready
         if ready and self._rate is not None:
             ready = min(ready, self._rate.available(now))
-        return ready - self._given
+        return ready - self._promised
 
-    def _admit(self) -> None:
-        """Gives turns, as far as there are keys for them, or sends everybody home if there will be none."""
-        if not self._line or (self._held and not self._is_over()):
+    def _wake_waiters(self) -> None:
+        """Promises ready keys to waiting workers, or ends their wait if there will be no more keys."""
+        if not self._waiters or (self._held and not self._is_over()):
             return
         now = self._clock()
-        turns = self._unpromised(now)
+        available = self._unpromised(now)
         is_over = self._is_over()
-        while self._line and (is_over or turns > 0):
-            waiter = self._line.popleft()
-            if not waiter.done():  # cancelled, and about to leave the line
+        while self._waiters and (is_over or available > 0):
+            waiter = self._waiters.popleft()
+            if not waiter.done():  # done: cancelled, and its task has not run yet
                 waiter.set_result(not is_over)
-                self._given += not is_over
-                turns -= 1
-        if not self._line:
-            self._reckon()
-        elif not self._given:  # whoever has a turn comes back here when it takes it up, hence no timer before
+                self._promised += not is_over
+                available -= 1
+        if not self._waiters:
+            self._update_unrestricted()
+        elif not self._promised:  # a worker with a promise calls this again when it takes its key: no timer before
             self._set_timer(now)
 
     def _set_timer(self, now: float) -> None:
-        at = self._timeline.next_at(now)
+        at = self._queue.next_at(now)
         if at is not None and at <= now and self._rate is not None:
             at = now + self._rate.wait(now)
         if at is None or (self._timer is not None and self._timer.when() <= at):
-            return  # a timer that is too early does no harm: it ends up here again
+            return  # a timer that fires too early is harmless: it ends up here again
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._ring)
+        self._timer = self._loop.call_at(at, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._admit()
+        self._wake_waiters()
 
     def _is_over(self) -> bool:
-        return self._closed and not self._timeline.ready and not self._timeline.held
+        return self._closed and not self._queue.ready and not self._queue.held
 
     def _is_idle(self) -> bool:
-        if self._timeline.running:
+        if self._queue.running:
             return False
-        self._timeline.next_at(self._clock())
-        return not self._timeline.ready
+        self._queue.next_at(self._clock())
+        return not self._queue.ready
 
-    def _reckon(self) -> None:
-        """Finds out whether anybody has a say in who is handed out next."""
-        self._is_free = not (self._line or self._held or self._draining or self._idlers) and self._rate is None
+    def _update_unrestricted(self) -> None:
+        is_restricted = self._waiters or self._held or self._draining or self._idle_waiters
+        self._is_unrestricted = not is_restricted and self._rate is None
 
-    def _settle(self) -> None:
-        """Tells everybody who waits that something has gone."""
-        self._admit()
-        if self._idlers:
-            self._wake_idlers()
+    def _wake_all(self) -> None:
+        """Wakes workers and idle waiters after requests were removed."""
+        self._wake_waiters()
+        if self._idle_waiters:
+            self._wake_idle_waiters()
 
-    def _wake_idlers(self) -> None:
+    def _wake_idle_waiters(self) -> None:
         if self._is_idle():
-            idlers, self._idlers = self._idlers, []
-            for idler in idlers:
-                if not idler.done():
-                    idler.set_result(None)
+            waiters, self._idle_waiters = self._idle_waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)

@@ -1,11 +1,20 @@
-"""What a controller remembers between two looks, and the slow work it has done outside of them.
+"""The in-memory state of a controller between two reconciles, and slow work outside of the reconciler.
 
-`StateMap` holds a frozen state for each object, found by its ref or by a key of the real world; what others have to say
-to it waits as a deferred change. `WorkQueue` does the slow work.
+`StateMap` holds a frozen state for each object, found by its ref or by an external key; other tasks change it with
+deferred changes. `BackgroundWork` runs slow work for objects.
 """
 
-from levelset.runtime.state.background_work import Handle, Progress, WorkFailed, WorkQueue
-from levelset.runtime.state.deferred_changes import Mishap, MishapKind
+from levelset.runtime.state.background_work import BackgroundWork, WorkFailed, WorkHandle, WorkProgress
+from levelset.runtime.state.deferred_changes import DeferFailure, DeferFailureKind
 from levelset.runtime.state.object_state_map import StateMap, Unchanged
 
-__all__ = ["Handle", "Mishap", "MishapKind", "Progress", "StateMap", "Unchanged", "WorkFailed", "WorkQueue"]
+__all__ = [
+    "BackgroundWork",
+    "DeferFailure",
+    "DeferFailureKind",
+    "StateMap",
+    "Unchanged",
+    "WorkFailed",
+    "WorkHandle",
+    "WorkProgress",
+]

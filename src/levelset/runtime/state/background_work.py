@@ -1,4 +1,4 @@
-"""Slow work outside of the reconciler: bounded, owned, named after its object, and cancelled with it."""
+"""Slow work outside of the reconciler: bounded, owned by an object, named, and cancelled with it."""
 
 import asyncio
 import functools
@@ -15,15 +15,15 @@ from typing import Any, Self
 from levelset.aio import Closed, Supervisor, WouldBlock
 from levelset.objects import Ref
 
-__all__ = ["Handle", "Progress", "WorkFailed", "WorkQueue", "log_failure"]
+__all__ = ["BackgroundWork", "WorkFailed", "WorkHandle", "WorkProgress", "log_failure"]
 
 Work = Coroutine[Any, Any, object]
 
 log = logging.getLogger(__name__)
 
 
-class Progress(Enum):
-    """How far a piece of work has come."""
+class WorkProgress(Enum):
+    """The state of a piece of work."""
 
     QUEUED = auto()
     RUNNING = auto()
@@ -34,7 +34,7 @@ class Progress(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkFailed:
-    """A piece of work has raised: for which object, which work, and what."""
+    """The failure of a piece of work: the object, the name of the work, and the error."""
 
     ref: Ref[Any]
     name: str
@@ -42,22 +42,22 @@ class WorkFailed:
 
 
 def log_failure(failed: WorkFailed) -> None:
-    """Writes a failure into the log: what happens unless somebody else wants to know."""
+    """Logs a failure: the default `on_error`."""
     log.error("%s of %s failed: %r", failed.name, failed.ref, failed.error, exc_info=failed.error)
 
 
-class Handle(ABC):
-    """One piece of work: see how far it is, wait for its end, cancel it."""
+class WorkHandle(ABC):
+    """One piece of work: inspect it, wait for its end, cancel it."""
 
     __slots__ = ("_ended", "error", "name", "progress", "ref")
 
     def __init__(self, ref: Ref[Any], name: str) -> None:
         self.ref = ref
         self.name = name
-        self.progress = Progress.QUEUED
-        """How far it has come; CANCELLED only when it has ended its cleaning up."""
+        self.progress = WorkProgress.QUEUED
+        """The state of the work; CANCELLED only after its cleanup has finished."""
         self.error: Exception | None = None
-        """What it raised, once it has FAILED."""
+        """The error, once it has FAILED."""
         self._ended = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -65,62 +65,64 @@ class Handle(ABC):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is over, in whichever way."""
+        """Whether it is done, failed or cancelled."""
         return self._ended.is_set()
 
-    async def wait(self) -> Progress:
-        """Returns when it has ended, in whichever way; raises nothing of what it raised."""
+    async def wait(self) -> WorkProgress:
+        """Returns when it is done, failed or cancelled; never raises the error of the work."""
         await self._ended.wait()
         return self.progress
 
     @abstractmethod
     def cancel(self) -> bool:
-        """Takes it from the queue, or cancels it where it is; whether there was anything to cancel."""
+        """Removes it from the queue, or cancels its task; returns whether there was anything to cancel."""
 
 
-class WorkQueue:
-    """Does slow work for objects, at most `limit` pieces at once, in the order in which they were started.
+class BackgroundWork:
+    """Runs slow work for objects, at most `limit` pieces at once, in FIFO order.
 
-    For the length of an `async with`. An object has one piece of work of a name at a time: to start it again while it
-    waits or runs gives the one that is there, so that a reconciler may start it at each look. What it finds out goes
-    back as a deferred change of its object's state; so should its failure, from `on_error`.
+    Used in an `async with`. An object has one piece of work of a name at a time: starting it again while it is queued
+    or running returns the existing handle, so a reconciler may start it at every reconcile. Report results back as a
+    deferred change of the object's state, and failures too, from `on_error`.
 
-    At the end what waits is dropped, what runs is cancelled, and has `grace` seconds to clean up.
+    At the end queued work is dropped, and running work is cancelled and has `grace` seconds to clean up. At most
+    `max_queued` pieces are queued.
     """
 
     def __init__(
         self,
         *,
         limit: int = 8,
-        most: int = 10_000,
+        max_queued: int = 10_000,
         grace: float = 10.0,
         on_error: Callable[[WorkFailed], object] = log_failure,
         name: str = "work",
     ) -> None:
-        if not (limit > 0 and most > 0):
-            raise ValueError(f"{name}: {limit=} and {most=} must be above 0")
+        if not (limit > 0 and max_queued > 0):
+            raise ValueError(f"{name}: {limit=} and {max_queued=} must be above 0")
         self.limit = limit
-        self.most = most
+        self.max_queued = max_queued
         self.name = name
         self.running = 0
-        """How many pieces of work run."""
+        """The number of running pieces of work."""
         self._on_error = on_error
-        self._tasks = Supervisor(name=name, grace=0.0, firm=grace)
+        self._tasks = Supervisor(name=name, grace=0.0, cancel_within=grace)
         self._numbers = count(1)
         self._queue: deque[_Job] = deque()
-        self._blocked: dict[tuple[Ref[Any], str], _Job] = {}  # by the same work, which is being cancelled
+        # Jobs that wait until an earlier job of the same object and name has finished its cancellation.
+        self._blocked: dict[tuple[Ref[Any], str], _Job] = {}
         self._jobs: dict[Ref[Any], list[_Job]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
 
     def __len__(self) -> int:
-        """How many pieces of work wait or run."""
+        """The number of queued and running pieces of work."""
         return self.queued + self.running
 
     @property
     def queued(self) -> int:
-        """How many pieces of work wait."""
+        """The number of queued pieces of work."""
         return len(self._queue) + len(self._blocked)
 
     async def __aenter__(self) -> Self:
@@ -142,11 +144,11 @@ class WorkQueue:
         name: str | None = None,
         beside: bool = False,
         on_error: Callable[[WorkFailed], object] | None = None,
-    ) -> Handle:
-        """Starts work for an object as soon as there is room for it. Never waits.
+    ) -> WorkHandle:
+        """Starts work for an object as soon as fewer than `limit` pieces run. Never waits.
 
-        Its name is that of the function, unless given. `beside` starts it although the same is waiting or running. One
-        that is being cancelled is waited for. Raises WouldBlock if too much is waiting, and Closed at the end.
+        The default name is that of the function. `beside` starts it even if work of that name is queued or running; it
+        starts after one that is being cancelled. Raises WouldBlock if the queue is full, and Closed at the end.
         """
         name = name or _name_of(work)
         there = [job for job in self._jobs.get(ref, ()) if job.name == name]
@@ -168,16 +170,16 @@ class WorkQueue:
             self._start_more()
         return job
 
-    def handles(self, ref: Ref[Any]) -> list[Handle]:
-        """The work for an object that waits or runs, the oldest first."""
+    def handles(self, ref: Ref[Any]) -> list[WorkHandle]:
+        """The queued and running work of an object, the oldest first."""
         return list(self._jobs.get(ref, ()))
 
     def cancel(self, ref: Ref[Any], name: str | None = None) -> int:
-        """Cancels the work for an object, or that of a name; how many pieces there were to cancel."""
+        """Cancels the work of an object, or that of one name; returns how many pieces were cancelled."""
         return sum(job.cancel() for job in list(self._jobs.get(ref, ())) if name in (None, job.name))
 
     async def close(self) -> None:
-        """Drops what waits, cancels what runs, and waits for it, as the end of the block does."""
+        """Drops queued work, cancels running work and waits for it, as the end of the `async with` does."""
         self._drop_queued()
         try:
             await self._tasks.stop()
@@ -185,21 +187,21 @@ class WorkQueue:
             self._finish_unbegun()
 
     async def wait_idle(self) -> None:
-        """Returns when nothing waits or runs."""
+        """Returns when no work is queued or running."""
         await self._idle.wait()
 
     def _problem(self, ref: Ref[Any], name: str) -> Exception | None:
         if self._closed:
-            return Closed(f"{self.name}: cannot start {name} of {ref}, it is closed")
-        if self.queued >= self.most:
-            return WouldBlock(f"{self.name}: cannot start {name} of {ref}, {self.queued} others wait; try again later")
+            return Closed(f"{self.name}: cannot start {name} of {ref}: it is closed")
+        if self.queued >= self.max_queued:
+            return WouldBlock(f"{self.name}: cannot start {name} of {ref}: {self.queued} are queued; try again later")
         return None
 
     def _start_more(self) -> None:
         while self._queue and self.running < self.limit and not self._closed:
             job = self._queue.popleft()
             self.running += 1
-            job.progress = Progress.RUNNING
+            job.progress = WorkProgress.RUNNING
             self._tasks.start(f"{job.name} of {job.ref} #{next(self._numbers)}", functools.partial(self._run, job))
 
     async def _run(self, job: "_Job") -> None:
@@ -211,7 +213,7 @@ class WorkQueue:
             self._start_more()
 
     def _drop(self, job: "_Job") -> None:
-        """Takes a piece of work back that has not begun."""
+        """Removes a job that has not started."""
         if self._blocked.get((job.ref, job.name)) is job:
             del self._blocked[job.ref, job.name]
         else:
@@ -224,7 +226,7 @@ class WorkQueue:
             job.cancel()
 
     def _finish_unbegun(self) -> None:
-        """Ends those whose tasks were cancelled before their first step: nothing of them has run, not even `_run`."""
+        """Finishes jobs whose tasks were cancelled before their first step: not even `_run` has run for them."""
         for job in [job for jobs in self._jobs.values() for job in jobs if not job.has_begun]:
             self.running -= 1
             self._finish(job)
@@ -251,8 +253,8 @@ class WorkQueue:
             self._queue.appendleft(blocked)
 
 
-class _Job(Handle):
-    """What the queue knows of a piece of work besides: the work itself, and the task that does it."""
+class _Job(WorkHandle):
+    """A handle with the work itself and the task that runs it."""
 
     __slots__ = ("_drop", "_on_error", "_task", "_work", "has_begun", "is_cancelled")
 
@@ -278,12 +280,12 @@ class _Job(Handle):
         self.is_cancelled = True
         if self._task is not None:
             self._task.cancel()
-        elif self.progress is Progress.QUEUED:
+        elif self.progress is WorkProgress.QUEUED:
             self._drop(self)
-        return True  # else its task has yet to make its first step, and will see it
+        return True  # in the remaining case the task has not taken its first step yet, and checks `is_cancelled`
 
     async def run(self) -> None:
-        """Does the work, and keeps the error for `finish`."""
+        """Runs the work and stores its error for `finish`."""
         self.has_begun = True
         if self.is_cancelled or self._work is None:
             return
@@ -295,26 +297,30 @@ class _Job(Handle):
             if not self.is_cancelled:
                 self.is_cancelled = True
                 raise
-        except Exception as error:  # noqa: BLE001 -- whoever asked for the errors is told, in finish
+        except Exception as error:  # noqa: BLE001 -- reported to `on_error` by `finish`
             self.error = error
         else:
-            self.is_cancelled = False  # too late: it had nothing left to give up
+            self.is_cancelled = False  # the cancellation came too late: the work is done
 
     def finish(self) -> None:
-        """Says that it is over, and how."""
+        """Sets the final state, wakes waiters and reports an error."""
         if self.has_ended:
             return
         _discard(self._work)
         is_cancelled = self.is_cancelled or self._work is not None
         self._work = self._task = None
         self.progress = (
-            Progress.FAILED if self.error is not None else Progress.CANCELLED if is_cancelled else Progress.DONE
+            WorkProgress.FAILED
+            if self.error is not None
+            else WorkProgress.CANCELLED
+            if is_cancelled
+            else WorkProgress.DONE
         )
         self._ended.set()
         if self.error is not None:
-            self._tell(WorkFailed(self.ref, self.name, self.error))
+            self._report(WorkFailed(self.ref, self.name, self.error))
 
-    def _tell(self, failed: WorkFailed) -> None:
+    def _report(self, failed: WorkFailed) -> None:
         try:
             self._on_error(failed)
         except Exception:

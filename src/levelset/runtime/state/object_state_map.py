@@ -1,8 +1,8 @@
-"""What a controller remembers of each object between two looks, found by the object or by a key of the real world.
+"""`StateMap`: the in-memory state of each object between two reconciles, found by ref or by an external key.
 
-Only the reconciler changes what is remembered: it borrows a state, and keeps the next one. Everybody else (a process
-that ends, a worker, a probe) *defers* a change, which wakes the controller and is applied when it begins to look next
-time. States are frozen values, so that what was borrowed never changes behind the borrower's back.
+Only the reconciler changes states: it gets one and puts the next one. Other code (a process exit, background work, a
+probe) *defers* a change, which wakes the controller and is applied at the start of the next reconcile. States are
+frozen values, so a state never changes while a reconcile uses it.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -12,7 +12,14 @@ from typing import Any, Final, Generic, TypeVar, cast
 from levelset.aio import timing
 from levelset.errors import ConfigError, KeyTaken
 from levelset.objects import Ref
-from levelset.runtime.state.deferred_changes import ANY_KEY, Change, Deferred, Mishap, MishapKind, log_mishap
+from levelset.runtime.state.deferred_changes import (
+    ANY_KEY,
+    DeferFailure,
+    DeferFailureKind,
+    DeferredChange,
+    DeferredChanges,
+    log_defer_failure,
+)
 
 __all__ = ["StateMap", "Unchanged"]
 
@@ -24,7 +31,7 @@ _MUTABLE: Final = (dict, list, set, bytearray)
 
 
 class Unchanged(Enum):
-    """Stands for the key that an object has already."""
+    """The type of the default `key`: the object keeps the key that it has."""
 
     UNCHANGED = "unchanged"
 
@@ -33,11 +40,12 @@ _UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 class StateMap(Generic[Kind, Key, State]):
-    """The states of a controller's objects, each under its ref and, if it has one, its real-world key.
+    """The states of a controller's objects, each under its ref and, optionally, an external key.
 
-    A key identifies the thing that an object stands for (a process, a container); one key has one object. Changes are
-    deferred by ref: a process may end before its pid was ever kept. `most` changes wait for an object, and `patience`
-    seconds for one without a state; what cannot be applied goes to `report`, otherwise to the log.
+    An external key identifies the thing that an object represents (a process, a container); a key has at most one
+    object. Changes are deferred by ref, because a process may exit before its pid was stored. At most `limit` changes
+    are queued for an object; those of an object without a state are dropped after `orphan_timeout` seconds, and beyond
+    `orphan_limit` such objects. Changes that cannot be applied go to `report` (default: the log).
 
     ```python
     from dataclasses import dataclass, replace
@@ -53,10 +61,10 @@ class StateMap(Generic[Kind, Key, State]):
 
     web = Ref(GroupVersionKind("dcp.example.dev", "v1", "Executable"), "web", "default")
     runs: StateMap[object, int, Run] = StateMap(clock=lambda: 0.0)
-    runs.keep(web, Run("Starting"), key=4711)
+    runs.put(web, Run("Starting"), key=4711)
     runs.defer(web, lambda run: replace(run, phase="Running"))
-    assert runs.borrow(4711) == Run("Starting")
-    assert runs.apply_deferred(web) == Run("Running") == runs.borrow(web)
+    assert runs.get(4711) == Run("Starting")
+    assert runs.apply_deferred(web) == Run("Running") == runs.get(web)
     ```
 
     For one event loop; from a thread, use `call_soon_threadsafe`.
@@ -65,17 +73,17 @@ class StateMap(Generic[Kind, Key, State]):
     def __init__(
         self,
         *,
-        most: int = 1000,
-        patience: float = 300.0,
-        most_orphans: int = 10_000,
-        report: Callable[[Mishap], object] = log_mishap,
+        limit: int = 1000,
+        orphan_timeout: float = 300.0,
+        orphan_limit: int = 10_000,
+        report: Callable[[DeferFailure], object] = log_defer_failure,
         clock: Callable[[], float] = timing.now,
     ) -> None:
         self._states: dict[Ref[Kind], State] = {}
         self._keys: dict[Ref[Kind], Key] = {}
         self._owners: dict[Key, Ref[Kind]] = {}
-        self._deferred: Deferred[Kind, State] = Deferred(
-            most=most, patience=patience, most_orphans=most_orphans, report=report
+        self._deferred: DeferredChanges[Kind, State] = DeferredChanges(
+            limit=limit, orphan_timeout=orphan_timeout, orphan_limit=orphan_limit, report=report
         )
         self._listeners: list[Callable[[Ref[Kind]], object]] = []
         self._clock = clock
@@ -87,14 +95,14 @@ class StateMap(Generic[Kind, Key, State]):
         return by in self._states if isinstance(by, Ref) else by in self._owners
 
     def __iter__(self) -> Iterator[Ref[Kind]]:
-        """The refs of the objects that have a state, as they are now: the map may change meanwhile."""
+        """The refs of the objects that have a state; a copy, so the map may change during the iteration."""
         return iter(list(self._states))
 
     def items(self) -> list[tuple[Ref[Kind], State]]:
-        """Every object that has a state, with it, as they are now."""
+        """Every object that has a state, with its state; a copy."""
         return list(self._states.items())
 
-    def borrow(self, by: Ref[Kind] | Key) -> State | None:
+    def get(self, by: Ref[Kind] | Key) -> State | None:
         """The state of an object, or of the object that has this key; None if there is none."""
         ref = self._ref(by)
         return None if ref is None else self._states.get(ref)
@@ -108,11 +116,11 @@ class StateMap(Generic[Kind, Key, State]):
         """The key of an object; None if it has none."""
         return self._keys.get(ref)
 
-    def keep(self, ref: Ref[Kind], state: State, *, key: Key | Unchanged | None = _UNCHANGED) -> None:
-        """Remembers a state instead of the one before, if any. For the reconciler only; others `defer`.
+    def put(self, ref: Ref[Kind], state: State, *, key: Key | Unchanged | None = _UNCHANGED) -> None:
+        """Replaces the state of an object. For the reconciler only; other code calls `defer`.
 
-        Without `key` the object keeps the one it has; None takes it away. Raises KeyTaken if it belongs to another
-        object, and ConfigError for a state that could change in place; nothing is changed then.
+        Without `key` the object keeps its key; None removes it. Raises KeyTaken if the key belongs to another object,
+        and ConfigError for a mutable state; nothing is changed then.
         """
         _require_frozen(ref, state)
         if not isinstance(key, Unchanged):
@@ -123,7 +131,7 @@ class StateMap(Generic[Kind, Key, State]):
             self._wake(ref)
 
     def forget(self, by: Ref[Kind] | Key) -> State | None:
-        """Drops the state of an object, its key, and the changes that wait for it; gives what was remembered."""
+        """Removes an object with its key and its deferred changes; returns the last state, None if there was none."""
         ref = self._ref(by)
         if ref is None:
             return None
@@ -132,7 +140,7 @@ class StateMap(Generic[Kind, Key, State]):
         return self._states.pop(ref, None)
 
     def clear(self) -> None:
-        """Forgets every object, and every change that waits."""
+        """Removes all objects and deferred changes."""
         for ref in {*self._states, *self._deferred}:
             self.forget(ref)
 
@@ -141,18 +149,19 @@ class StateMap(Generic[Kind, Key, State]):
     ) -> None:
         """Queues a change of an object's state for its next reconcile, and wakes the controller. Never waits.
 
-        The change is given the state of that moment; None from it leaves the state as it is. `for_key` drops the change
-        if the object stands for something else by then: the end of the old process says nothing of the new one.
+        The change is called with the state at that time; if it returns None, the state stays unchanged. With `for_key`
+        the change is dropped if the object has another key by then: the exit of an old process says nothing about the
+        new one.
         """
         key = ANY_KEY if isinstance(for_key, Unchanged) else for_key
         self._deferred.add(ref, change, for_key=key, orphan=ref not in self._states, now=self._clock())
         self._wake(ref)
 
     def apply_deferred(self, ref: Ref[Kind]) -> State | None:
-        """Applies the changes that wait for an object, in order, and gives its state; None if it has none.
+        """Applies the deferred changes of an object, in order, and returns its state; None if it has none.
 
-        To be called at the start of a reconcile. Without a state they go on waiting for it. A change that raises is
-        reported, and those behind it are applied. A change may use the map; what it defers is for the next time.
+        Called at the start of a reconcile. Without a state the changes stay queued. A change that raises is reported,
+        and the later ones are applied. A change may use the map; what it defers is applied by the next reconcile.
         """
         if ref in self._states:
             for change in self._deferred.take(ref):
@@ -162,16 +171,16 @@ class StateMap(Generic[Kind, Key, State]):
         return self._states.get(ref)
 
     def has_deferred(self, ref: Ref[Kind]) -> bool:
-        """Whether changes wait for this object."""
+        """Whether this object has deferred changes."""
         return ref in self._deferred
 
     @property
     def deferred(self) -> int:
-        """How many changes wait, for whichever object."""
+        """The number of deferred changes of all objects."""
         return len(self._deferred)
 
     def listen(self, wake: Callable[[Ref[Kind]], object]) -> Callable[[], None]:
-        """Has `wake` called with the ref of each object for which there is a change to apply; gives what ends that."""
+        """Calls `wake` with the ref of each object that has a change to apply; returns a function that detaches it."""
         self._listeners.append(wake)
 
         def unlisten() -> None:
@@ -185,11 +194,11 @@ class StateMap(Generic[Kind, Key, State]):
 
     def _change_key(self, ref: Ref[Kind], key: Key | None) -> None:
         if isinstance(key, Ref):
-            raise ConfigError(f"{ref} cannot have the ref {key} as its real-world key; use a text such as str(ref)")
+            raise ConfigError(f"{ref} cannot have the ref {key} as its external key; use a string such as str(ref)")
         if key is not None:
             owner = self._owners.get(key, ref)
             if owner != ref:
-                message = f"{key!r} cannot be the key of {ref}, it is that of {owner}; forget that one first"
+                message = f"{key!r} cannot be the key of {ref}: it is the key of {owner}; forget that object first"
                 raise KeyTaken(message, key=key, owner=owner)
         old = self._keys.pop(ref, None)
         if old is not None:
@@ -198,8 +207,8 @@ class StateMap(Generic[Kind, Key, State]):
             self._keys[ref] = key
             self._owners[key] = ref
 
-    def _apply(self, ref: Ref[Kind], change: Change[State]) -> None:
-        if ref not in self._states:  # forgotten by an earlier one
+    def _apply(self, ref: Ref[Kind], change: DeferredChange[State]) -> None:
+        if ref not in self._states:  # removed by an earlier change
             return
         if change.for_key is not ANY_KEY and self._keys.get(ref) != change.for_key:
             return
@@ -209,29 +218,27 @@ class StateMap(Generic[Kind, Key, State]):
                 _require_frozen(ref, state)
                 if ref in self._states:
                     self._states[ref] = state
-        except Exception as error:  # noqa: BLE001 -- somebody else's code; the changes behind it are sound
-            self._deferred.report(Mishap(ref, MishapKind.FAILED, error))
+        except Exception as error:  # noqa: BLE001 -- a user's function; later changes must still be applied
+            self._deferred.report(DeferFailure(ref, DeferFailureKind.FAILED, error))
 
     def _wake(self, ref: Ref[Kind]) -> None:
         for wake in list(self._listeners):
             try:
                 wake(ref)
-            except Exception as error:  # noqa: BLE001 -- whoever defers must not suffer from those who listen
-                self._deferred.report(Mishap(ref, MishapKind.DEAF, error))
+            except Exception as error:  # noqa: BLE001 -- a failing listener must not affect the caller of `defer`
+                self._deferred.report(DeferFailure(ref, DeferFailureKind.LISTENER_FAILED, error))
 
 
 def _require_frozen(ref: Ref[Any], state: object) -> None:
     if state is None:
-        raise ConfigError(f"None is no state of {ref}; to remember nothing, forget it")
+        raise ConfigError(f"None is not a valid state of {ref}; call forget to remove its state")
     of: type[Any] = type(state)
-    if issubclass(of, _MUTABLE) or _is_loose(of):
+    if issubclass(of, _MUTABLE) or _is_unfrozen(of):
         shown = of.__name__
-        raise ConfigError(
-            f"the state of {ref} is a {shown}, which can change in place; use a frozen dataclass or a tuple"
-        )
+        raise ConfigError(f"the state of {ref} is a {shown}, which is mutable; use a frozen dataclass or a tuple")
 
 
-def _is_loose(of: Any) -> bool:
-    """Whether it is a dataclass, or a struct, that was not declared frozen."""
+def _is_unfrozen(of: Any) -> bool:
+    """Whether it is a dataclass or struct that is not frozen."""
     declared = getattr(of, "__dataclass_params__", None) or getattr(of, "__struct_config__", None)
     return declared is not None and not declared.frozen

@@ -1,10 +1,10 @@
-"""An endless, self-healing stream of changes to the objects of a kind."""
+"""Watches that never end: list, watch, relist and reconnect, as batches or streams of events."""
 
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply, InitDone
 from levelset.runtime.watch.predicates import Predicate, all_of, any_of, by, not_
 from levelset.runtime.watch.streams import EventStream, ObjectStream, watch
-from levelset.runtime.watch.transforms import transforming, without_fields
-from levelset.runtime.watch.watcher import Trouble, Watcher
+from levelset.runtime.watch.transforms import typed_transform, without_fields
+from levelset.runtime.watch.watcher import Watcher, WatchError
 
 __all__ = [
     "Apply",
@@ -16,13 +16,13 @@ __all__ = [
     "InitDone",
     "ObjectStream",
     "Predicate",
-    "Trouble",
+    "WatchError",
     "Watcher",
     "all_of",
     "any_of",
     "by",
     "not_",
-    "transforming",
+    "typed_transform",
     "watch",
     "without_fields",
 ]

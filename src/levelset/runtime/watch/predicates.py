@@ -1,12 +1,11 @@
-"""Which changes matter: predicates on an object before and after.
+"""Predicates: which changes of an object matter.
 
 ```python
 watch(client, Website).applied().changed(by.generation, by.labels)
 ```
 
-A predicate reduces an object to a `trace`, something small that can be compared, and passes a change if the trace has
-changed. What was not there before, and what is no longer there, passes. Predicates combine with `any_of`, `all_of` and
-`not_`.
+A predicate reduces an object to a `trace`, a small comparable value, and passes a change if the trace has changed. An
+object that is added or deleted passes. Predicates combine with `any_of`, `all_of` and `not_`.
 """
 
 from collections.abc import Callable
@@ -19,29 +18,29 @@ __all__ = ["By", "Predicate", "all_of", "any_of", "by", "not_"]
 K = TypeVar("K")
 
 Trace = Any
-"""What a predicate remembers of an object."""
+"""The small value that a predicate compares instead of the object."""
 
 
 class Predicate(Protocol):
     """Decides whether a change matters."""
 
     def trace(self, item: Item[Any], /) -> Trace:
-        """What is to be remembered of an object in order to judge its next change; small, and comparable."""
+        """The value to compare with that of the object's next version; small, and comparable."""
         ...
 
     def differs(self, old: Trace | None, new: Trace | None, /) -> bool:
-        """Whether a change from one trace to another matters; None stands for an object that is not there."""
+        """Whether a change from one trace to another matters; None stands for an object that does not exist."""
         ...
 
     def passes(self, old: Item[Any] | None, new: Item[Any] | None) -> bool:
-        """Whether a change from one object to another matters; without both there is no change."""
+        """Whether a change from one object to another matters; False if both are None."""
         if old is None and new is None:
             return False
         return self.differs(None if old is None else self.trace(old), None if new is None else self.trace(new))
 
 
 class _By(Predicate):
-    """Passes what changes the trace; traces are wrapped, so that one that is None is told from an absent object."""
+    """Passes changes of the trace; traces are wrapped in tuples, so that None always means an absent object."""
 
     def __init__(self, name: str, trace: Callable[[Item[Any]], Any]) -> None:
         self._name = name
@@ -78,44 +77,45 @@ class _Combined(Predicate):
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    """Passes what at least one of them passes; none of none."""
+    """Passes a change that at least one predicate passes; without predicates, none."""
     return _Combined("any_of", predicates, any)
 
 
 def all_of(*predicates: Predicate) -> Predicate:
-    """Passes what each of them passes; all of none."""
+    """Passes a change that every predicate passes; without predicates, all."""
     return _Combined("all_of", predicates, all)
 
 
 def not_(predicate: Predicate) -> Predicate:
-    """Passes what the other does not pass: objects that come or go, too, are then not passed."""
+    """Passes a change that the predicate does not pass; added and deleted objects are then not passed either."""
     return _Combined("not_", (predicate,), lambda passed: not passed[0])
 
 
 def _generation(item: Item[Any]) -> tuple[object, bool]:
-    head = item.kept
+    head = item.cached
     version = head.resource_version if head.generation is None else head.generation
     return version, head.deletion_timestamp is not None
 
 
 class By:
-    """The predicates of the house, by what they look at."""
+    """The built-in predicates, named after what they compare."""
 
-    resource_version: Final[Predicate] = _By("resource_version", lambda item: item.kept.resource_version)
-    """Any change at all; a list that brings the same again is none."""
+    resource_version: Final[Predicate] = _By("resource_version", lambda item: item.cached.resource_version)
+    """Any change; a relist that returns the same version is not one."""
     generation: Final[Predicate] = _By("generation", _generation)
-    """A change of the spec, or the beginning of a deletion; of kinds without a generation, any change at all."""
-    labels: Final[Predicate] = _By("labels", lambda item: item.kept.labels)
-    annotations: Final[Predicate] = _By("annotations", lambda item: item.kept.annotations)
-    finalizers: Final[Predicate] = _By("finalizers", lambda item: item.kept.finalizers)
-    deletion: Final[Predicate] = _By("deletion", lambda item: item.kept.deletion_timestamp is not None)
-    """The beginning of a deletion."""
+    """A change of the spec, or the start of a deletion; for kinds without metadata.generation, any change."""
+    labels: Final[Predicate] = _By("labels", lambda item: item.cached.labels)
+    annotations: Final[Predicate] = _By("annotations", lambda item: item.cached.annotations)
+    finalizers: Final[Predicate] = _By("finalizers", lambda item: item.cached.finalizers)
+    deletion: Final[Predicate] = _By("deletion", lambda item: item.cached.deletion_timestamp is not None)
+    """The start of a deletion."""
 
     @staticmethod
     def value(function: Callable[[Any], object]) -> Predicate:
-        """A change of what a function makes of the typed object: `by.value(lambda site: site.spec.image)`.
+        """A change of what a function returns for the typed object: `by.value(lambda site: site.spec.image)`.
 
-        An object that its class cannot read, or the function cannot take, always passes: whoever reads it then says so.
+        An object that its class cannot decode, or for which the function raises, always passes, so that the error
+        surfaces where the object is read.
         """
         return _By("value", lambda item: _value(item, function))
 
@@ -128,4 +128,4 @@ def _value(item: Item[Any], function: Callable[[Any], object]) -> object:
     try:
         return function(item.object)
     except Exception:  # noqa: BLE001 -- whatever a user's function raises
-        return object()  # equal to nothing, not even to what it was before
+        return object()  # equal to nothing, so that the change passes

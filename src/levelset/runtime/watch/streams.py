@@ -1,4 +1,4 @@
-"""Watches as streams: single events, then objects, then only those that matter, then references to them.
+"""Watches as async streams: events, objects, filtered objects, references.
 
 ```python
 sites = watch(client, Website).modify(without_fields("status")).reflect(writer).applied().changed(by.generation).refs()
@@ -7,17 +7,9 @@ async with sites:
         ...
 ```
 
-All of them are ordinary async iterables for one reader, and close as a `levelset.aio.Stream` does: each owns what it
-was made of.
-
-The stages that streams of events are made of; they hand on batches, since that is how events come.
-
-As the stages of `levelset.aio.streams`, each has `aclose` and closes the one before it; the stream around them sees to
-it that this happens exactly when the reading is over.
-
-Remembers what was last seen of each object, so that what has not changed need not be looked at again.
-
-Streams of objects: typed, filtered by what has changed, or as references.
+`watch` opens an `EventStream`; `applied` and `touched` turn it into an `ObjectStream`, and `changed` filters that by
+predicates. All of them are async iterables for one reader and close as a `levelset.aio.Stream` does: each owns its
+source. Inside, events travel in batches, as they arrive; the stages have `aclose`, which closes the stage before.
 """
 
 from abc import abstractmethod
@@ -29,32 +21,32 @@ import msgspec
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
-from levelset.aio.streams import Stream, close
-from levelset.client.client import Reading
+from levelset.aio.streams import Stream, close_source
+from levelset.client.client import Client
 from levelset.client.lists import Transform
 from levelset.client.object_types import Item, Kind, OnlyMetadata
 from levelset.errors import ConfigError, Malformed
-from levelset.objects.cached_object import keep
+from levelset.objects.cached_object import decode_cached
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply, InitDone
 from levelset.runtime.watch.predicates import Predicate, any_of, by
-from levelset.runtime.watch.transforms import composed
-from levelset.runtime.watch.watcher import Complaints, OnTrouble, Trouble, Watcher, WatchOptions
+from levelset.runtime.watch.transforms import compose_transforms
+from levelset.runtime.watch.watcher import ErrorLogger, OnError, Watcher, WatchError, WatchOptions
 
 __all__ = [
-    "Batches",
+    "EventBatches",
     "EventStream",
-    "Flat",
-    "Memory",
+    "EventWriter",
+    "FlatEvents",
+    "ObjectEvent",
+    "ObjectEvents",
     "ObjectStream",
-    "Reflected",
-    "Reflects",
-    "Single",
-    "Touch",
-    "Touches",
-    "Watched",
+    "ReflectedBatches",
+    "SeenObjects",
+    "SingleEventBatches",
+    "WatchBatches",
     "watch",
 ]
 
@@ -62,37 +54,37 @@ T = TypeVar("T")
 K = TypeVar("K")
 K_contra = TypeVar("K_contra", contravariant=True)
 
-Batches = AsyncIterator[Sequence[Event[K]]]
-"""Events as they come."""
+EventBatches = AsyncIterator[Sequence[Event[K]]]
+"""Batches of events, as they arrive."""
 
 
-class Reflects(Protocol[K_contra]):
-    """What keeps the objects that a watch tells of, such as the writer of a store."""
+class EventWriter(Protocol[K_contra]):
+    """What stores the objects of a watch, such as the `Writer` of a store."""
 
     def apply(self, events: Sequence[Event[K_contra]], /) -> object:
-        """Takes events in, in their order."""
+        """Applies the events, in order."""
         ...
 
 
-class Touch(NamedTuple):
-    """An object that is there, came, changed or went."""
+class ObjectEvent(NamedTuple):
+    """An object that exists, was added, modified or deleted."""
 
     item: Item[Any]
     is_gone: bool
 
 
-class Watched(AsyncIterator[Sequence[Event[K]]]):
-    """The batches of a watcher, which can be made anew with other options until the reading has begun."""
+class WatchBatches(AsyncIterator[Sequence[Event[K]]]):
+    """The batches of a watcher, which can be recreated with other options until the first read."""
 
-    def __init__(self, client: Reading, kind: Kind[K], options: WatchOptions) -> None:
+    def __init__(self, client: Client, kind: Kind[K], options: WatchOptions) -> None:
         self.options = options
         self.has_begun = False
         self._client, self._kind = client, kind
         self._watcher: Watcher[K] = Watcher(client, kind, **options)
 
-    def remade(self, options: WatchOptions) -> "Watched[K]":
-        """The same with other options."""
-        return Watched(self._client, self._kind, options)
+    def with_options(self, options: WatchOptions) -> "WatchBatches[K]":
+        """The same watch with other options."""
+        return WatchBatches(self._client, self._kind, options)
 
     async def __anext__(self) -> Sequence[Event[K]]:
         self.has_begun = True
@@ -103,8 +95,8 @@ class Watched(AsyncIterator[Sequence[Event[K]]]):
         await self._watcher.aclose()
 
 
-class Single(AsyncIterator[Sequence[Event[K]]]):
-    """Events from anywhere, each as a batch of its own."""
+class SingleEventBatches(AsyncIterator[Sequence[Event[K]]]):
+    """The events of another stream, each as a batch of its own."""
 
     def __init__(self, source: AsyncIterator[Event[K]]) -> None:
         self._source = source
@@ -114,13 +106,13 @@ class Single(AsyncIterator[Sequence[Event[K]]]):
 
     async def aclose(self) -> None:
         """Closes the source."""
-        await close(self._source)
+        await close_source(self._source)
 
 
-class Reflected(AsyncIterator[Sequence[Event[K]]]):
-    """Batches that a writer has taken in before they are handed on."""
+class ReflectedBatches(AsyncIterator[Sequence[Event[K]]]):
+    """Batches that are applied to a writer before they are passed on."""
 
-    def __init__(self, source: Batches[K], writer: Reflects[K]) -> None:
+    def __init__(self, source: EventBatches[K], writer: EventWriter[K]) -> None:
         self._source = source
         self._writer = writer
 
@@ -130,16 +122,16 @@ class Reflected(AsyncIterator[Sequence[Event[K]]]):
         return batch
 
     async def aclose(self) -> None:
-        """Closes the source; the writer stays the caller's."""
-        await close(self._source)
+        """Closes the source; the writer belongs to the caller."""
+        await close_source(self._source)
 
 
-class _Each(AsyncIterator[T], Generic[T, K]):
-    """What each event becomes, one by one."""
+class _Flattened(AsyncIterator[T], Generic[T, K]):
+    """The elements of batches, one by one, after `take` has converted each batch."""
 
-    def __init__(self, source: Batches[K]) -> None:
+    def __init__(self, source: EventBatches[K]) -> None:
         self.source = source
-        self._taken: list[T] = []
+        self._taken: list[T] = []  # reversed, so that the next element is popped from the end
 
     @abstractmethod
     def take(self, batch: Sequence[Event[K]]) -> list[T]: ...
@@ -153,33 +145,33 @@ class _Each(AsyncIterator[T], Generic[T, K]):
     async def aclose(self) -> None:
         """Closes the source."""
         self._taken.clear()
-        await close(self.source)
+        await close_source(self.source)
 
 
-class Flat(_Each[Event[K], K]):
-    """The events themselves."""
+class FlatEvents(_Flattened[Event[K], K]):
+    """The events one by one."""
 
     def take(self, batch: Sequence[Event[K]]) -> list[Event[K]]:
-        """All of them."""
+        """All events of the batch."""
         return list(batch)
 
 
-class Touches(_Each[Touch, K]):
-    """The objects that events are about."""
+class ObjectEvents(_Flattened[ObjectEvent, K]):
+    """The objects of the events, one by one."""
 
-    def __init__(self, source: Batches[K], *, has_deletes: bool) -> None:
+    def __init__(self, source: EventBatches[K], *, has_deletes: bool) -> None:
         super().__init__(source)
         self._has_deletes = has_deletes
 
-    def take(self, batch: Sequence[Event[K]]) -> list[Touch]:
-        """Those that are there or come, and those that go if they are wanted."""
-        found: list[Touch] = []
+    def take(self, batch: Sequence[Event[K]]) -> list[ObjectEvent]:
+        """The existing, added and modified objects, and with `has_deletes` the deleted ones."""
+        found: list[ObjectEvent] = []
         for event in batch:
             match event:
                 case InitApply(item) | Apply(item):
-                    found.append(Touch(item, is_gone=False))
+                    found.append(ObjectEvent(item, is_gone=False))
                 case Delete(item) if self._has_deletes:
-                    found.append(Touch(item, is_gone=True))
+                    found.append(ObjectEvent(item, is_gone=True))
                 case Delete() | Init() | InitDone():
                     pass
         return found
@@ -188,17 +180,17 @@ class Touches(_Each[Touch, K]):
 _Key = tuple[object, str | None, str, str]
 
 
-class Memory:
-    """Judges changes by a predicate against the last trace of the same object.
+class SeenObjects:
+    """Applies a predicate to each object and its last trace.
 
-    An object is the same if kind, namespace, name and uid are: one that was deleted and made again is another. What was
-    not seen for `limit` seconds is forgotten, so that objects whose end nobody told do not stay for ever. A watch that
-    begins again changes nothing: a list of what is known already passes nothing.
+    An object is identified by kind, namespace, name and uid: one that was deleted and recreated is another. A trace
+    expires `limit` seconds after it was last seen, so that objects whose deletion was missed do not stay for ever. A
+    relist passes nothing that has not changed.
     """
 
     def __init__(self, predicate: Predicate, limit: float) -> None:
         if not limit > 0:
-            raise ConfigError(f"memory={limit!r}: objects must be remembered for a positive number of seconds")
+            raise ConfigError(f"memory={limit!r}: must be a positive number of seconds")
         self._predicate = predicate
         self._limit = limit
         self._seen: dict[_Key, tuple[Any, float]] = {}
@@ -208,7 +200,7 @@ class Memory:
         return len(self._seen)
 
     def passes(self, item: Item[Any], now: float) -> bool:
-        """Whether this state of the object matters; it is remembered either way."""
+        """Whether this state of the object passes the predicate; its trace is stored either way."""
         self._sweep(now)
         key = _key(item)
         found = self._seen.get(key)
@@ -218,7 +210,7 @@ class Memory:
         return self._predicate.differs(before, trace)
 
     def forget(self, item: Item[Any]) -> None:
-        """The object is gone."""
+        """Removes the trace of a deleted object."""
         self._seen.pop(_key(item), None)
 
     def _sweep(self, now: float) -> None:
@@ -231,65 +223,65 @@ class Memory:
 
 
 def _key(item: Item[Any]) -> _Key:
-    head = item.kept
+    head = item.cached
     return item.view.gvk, head.namespace, head.name, head.uid
 
 
 class ObjectStream(Stream[K]):
-    """The objects that a watch tells of, one by one and decoded; one that its class cannot read is told and left out.
+    """The objects of a watch, decoded one by one; an object that its class cannot decode is reported and skipped.
 
-    `items` and `refs` decode nothing, so they leave nothing out.
+    `items` and `refs` decode nothing, so they skip nothing.
     """
 
-    def __init__(self, touches: AsyncIterator[Touch], on_trouble: OnTrouble | None = None) -> None:
-        self._touches = touches
-        self._on_trouble: OnTrouble = Complaints() if on_trouble is None else on_trouble
-        super().__init__(_Decoded(touches, self._on_trouble))
+    def __init__(self, events: AsyncIterator[ObjectEvent], on_error: OnError | None = None) -> None:
+        self._events = events
+        self._on_error: OnError = ErrorLogger() if on_error is None else on_error
+        super().__init__(_Decoded(events, self._on_error))
 
     def changed(self, *predicates: Predicate, memory: float = 3600.0) -> "ObjectStream[K]":
-        """Only what has changed by at least one of the predicates (none: by its version) since it was last seen.
+        """Only objects that changed by at least one of the predicates (default: by resourceVersion).
 
-        What goes always passes, and is forgotten; what was not seen for `memory` seconds passes as if it were new. A
-        watch that begins again does not make old objects new.
+        Deleted objects always pass. An object that was not seen for `memory` seconds passes as if it were new; a relist
+        does not make known objects new.
         """
-        judge = any_of(*(predicates or (by.resource_version,)))
-        return ObjectStream(_Changed(self._touches, Memory(judge, memory)), self._on_trouble)
+        predicate = any_of(*(predicates or (by.resource_version,)))
+        return ObjectStream(_Changed(self._events, SeenObjects(predicate, memory)), self._on_error)
 
     def items(self) -> Stream[Item[K]]:
-        """The same as items: the head at once, the object when it is asked for."""
-        return Stream(self._touches).map(_item)
+        """The same objects as items: the head at once, the object decoded on access."""
+        return Stream(self._events).map(_item)
 
     def refs(self) -> Stream[Ref[K]]:
         """The references to the objects."""
-        return Stream(self._touches).map(_ref)
+        return Stream(self._events).map(_ref)
 
 
-class _Changed(AsyncIterator[Touch]):
-    """What has changed since it was last seen."""
+class _Changed(AsyncIterator[ObjectEvent]):
+    """The objects that changed since they were last seen."""
 
-    def __init__(self, source: AsyncIterator[Touch], memory: Memory) -> None:
+    def __init__(self, source: AsyncIterator[ObjectEvent], seen: SeenObjects) -> None:
         self._source = source
-        self._memory = memory
+        self._seen = seen
 
-    async def __anext__(self) -> Touch:
+    async def __anext__(self) -> ObjectEvent:
         while True:
-            touch = await anext(self._source)
-            if touch.is_gone:
-                self._memory.forget(touch.item)
-                return touch
-            if self._memory.passes(touch.item, timing.now()):
-                return touch
+            event = await anext(self._source)
+            if event.is_gone:
+                self._seen.forget(event.item)
+                return event
+            if self._seen.passes(event.item, timing.now()):
+                return event
 
     async def aclose(self) -> None:
-        await close(self._source)
+        await close_source(self._source)
 
 
 class _Decoded(AsyncIterator[K]):
-    """The objects themselves."""
+    """The decoded objects; those that cannot be decoded are reported."""
 
-    def __init__(self, source: AsyncIterator[Touch], on_trouble: OnTrouble) -> None:
+    def __init__(self, source: AsyncIterator[ObjectEvent], on_error: OnError) -> None:
         self._source = source
-        self._on_trouble = on_trouble
+        self._on_error = on_error
 
     async def __anext__(self) -> K:
         while True:
@@ -297,89 +289,93 @@ class _Decoded(AsyncIterator[K]):
             try:
                 return item.object
             except Malformed as error:
-                head = item.kept
-                self._on_trouble(Trouble(error=error, gvk=item.view.gvk, namespace=head.namespace, name=head.name))
+                head = item.cached
+                self._on_error(WatchError(error=error, gvk=item.view.gvk, namespace=head.namespace, name=head.name))
 
     async def aclose(self) -> None:
-        await close(self._source)
+        await close_source(self._source)
 
 
-def _item(touch: Touch) -> Item[Any]:
-    return touch.item
+def _item(event: ObjectEvent) -> Item[Any]:
+    return event.item
 
 
-def _ref(touch: Touch) -> Ref[Any]:
-    return touch.item.ref
+def _ref(event: ObjectEvent) -> Ref[Any]:
+    return event.item.ref
 
 
 @overload
-def watch(client: Reading, kind: type[K], **options: Unpack[WatchOptions]) -> "EventStream[K]": ...
+def watch(client: Client, kind: type[K], **options: Unpack[WatchOptions]) -> "EventStream[K]": ...
 @overload
-def watch(client: Reading, kind: GroupVersionKind, **options: Unpack[WatchOptions]) -> "EventStream[Unstructured]": ...
+def watch(client: Client, kind: GroupVersionKind, **options: Unpack[WatchOptions]) -> "EventStream[Unstructured]": ...
 @overload
 def watch(
-    client: Reading, kind: OnlyMetadata, **options: Unpack[WatchOptions]
+    client: Client, kind: OnlyMetadata, **options: Unpack[WatchOptions]
 ) -> "EventStream[PartialObjectMetadata]": ...
-def watch(client: Reading, kind: Kind[Any], **options: Unpack[WatchOptions]) -> "EventStream[Any]":
-    """Everything about the objects of a kind, for ever: first what is there, then what changes.
+def watch(client: Client, kind: Kind[Any], **options: Unpack[WatchOptions]) -> "EventStream[Any]":
+    """An endless stream of the events of a kind: first the existing objects, then the changes.
 
-    The options are those of `Watcher`. Nothing is asked before somebody reads; what goes wrong heals by itself, and is
-    told to `on_trouble`.
+    The options are those of `Watcher`. No request is sent before the first read. The watch recovers from errors by
+    itself and reports them to `on_error`.
     """
-    return EventStream(Flat(Watched(client, kind, options)), on_trouble=options.get("on_trouble"))
+    return EventStream(FlatEvents(WatchBatches(client, kind, options)), on_error=options.get("on_error"))
 
 
 class EventStream(Stream[Event[K]]):
-    """Events one by one; any async iterable of events will do as a source."""
+    """Events one by one, from `watch` or any other async iterable of events."""
 
-    def __init__(self, source: AsyncIterable[Event[K]], *, on_trouble: OnTrouble | None = None) -> None:
-        flat = cast("Flat[K]", source) if isinstance(source, Flat) else Flat(Single(aiter(source)))
+    def __init__(self, source: AsyncIterable[Event[K]], *, on_error: OnError | None = None) -> None:
+        flat = (
+            cast("FlatEvents[K]", source)
+            if isinstance(source, FlatEvents)
+            else FlatEvents(SingleEventBatches(aiter(source)))
+        )
         super().__init__(flat)
-        self._batches: Batches[K] = flat.source
-        self._on_trouble = on_trouble
+        self._batches: EventBatches[K] = flat.source
+        self._on_error = on_error
 
     def backoff(self, policy: Backoff) -> "EventStream[K]":
-        """The same watch, which waits by this policy before it tries again; ConfigError except right after `watch`."""
+        """The same watch with this backoff policy for retries; ConfigError except directly after `watch`."""
         watched = self._fresh()
         if watched is None:
-            raise ConfigError("backoff(...) is about how to watch: say it right after watch(...)")
-        return self._remade(watched, {**watched.options, "backoff": policy})
+            raise ConfigError("backoff(...) configures the watch: call it directly after watch(...)")
+        return self._with_options(watched, {**watched.options, "backoff": policy})
 
     def modify(self, transform: Transform) -> "EventStream[K]":
-        """The same events, with the JSON of each object changed.
+        """The same events, with the JSON of each object transformed.
 
-        Right after `watch` this is a part of reading, so that each object is read once; several are done in their
-        order. On other streams each object is read again.
+        Directly after `watch` the transform is part of the watch, so each object is decoded once; several are applied
+        in order. On other streams each object is decoded again.
         """
         watched = self._fresh()
         if watched is None:
             return EventStream(self.map(partial(_modified, transform)))
         before = watched.options.get("transform")
-        both = composed([transform] if before is None else [before, transform])
-        return self._remade(watched, {**watched.options, "transform": both})
+        both = compose_transforms([transform] if before is None else [before, transform])
+        return self._with_options(watched, {**watched.options, "transform": both})
 
-    def reflect(self, writer: Reflects[K]) -> "EventStream[K]":
-        """The same events, each batch of them given to a writer first: who sees an event finds it in the store."""
-        return EventStream(Flat(Reflected(self._batches, writer)), on_trouble=self._on_trouble)
+    def reflect(self, writer: EventWriter[K]) -> "EventStream[K]":
+        """The same events, each batch applied to a writer first: an event is in the store before it is yielded."""
+        return EventStream(FlatEvents(ReflectedBatches(self._batches, writer)), on_error=self._on_error)
 
     def applied(self) -> ObjectStream[K]:
-        """The objects that are there, come or change; not those that go."""
-        return ObjectStream(Touches(self._batches, has_deletes=False), self._on_trouble)
+        """The existing, added and modified objects; not the deleted ones."""
+        return ObjectStream(ObjectEvents(self._batches, has_deletes=False), self._on_error)
 
     def touched(self) -> ObjectStream[K]:
-        """The objects that are there, come, change or go."""
-        return ObjectStream(Touches(self._batches, has_deletes=True), self._on_trouble)
+        """The existing, added, modified and deleted objects."""
+        return ObjectStream(ObjectEvents(self._batches, has_deletes=True), self._on_error)
 
-    def _fresh(self) -> Watched[K] | None:
-        """The watch behind the stream, if nothing has come of it yet."""
+    def _fresh(self) -> WatchBatches[K] | None:
+        """The watch behind the stream, if it has not been read yet."""
         batches: object = self._batches
-        if not isinstance(batches, Watched):
+        if not isinstance(batches, WatchBatches):
             return None
-        watched = cast("Watched[K]", batches)
+        watched = cast("WatchBatches[K]", batches)
         return None if watched.has_begun else watched
 
-    def _remade(self, watched: Watched[K], options: WatchOptions) -> "EventStream[K]":
-        return EventStream(Flat(watched.remade(options)), on_trouble=self._on_trouble)
+    def _with_options(self, watched: WatchBatches[K], options: WatchOptions) -> "EventStream[K]":
+        return EventStream(FlatEvents(watched.with_options(options)), on_error=self._on_error)
 
 
 def _modified(transform: Transform, event: Event[K]) -> Event[K]:
@@ -387,4 +383,4 @@ def _modified(transform: Transform, event: Event[K]) -> Event[K]:
         case Init() | InitDone():
             return event
         case InitApply(item) | Apply(item) | Delete(item):
-            return msgspec.structs.replace(event, item=Item(keep(transform(item.kept.raw)), item.view))
+            return msgspec.structs.replace(event, item=Item(decode_cached(transform(item.cached.raw)), item.view))

@@ -1,8 +1,8 @@
-"""Changes to objects before anybody keeps them: fields left out, or whatever a typed function does.
+"""Transforms: change the JSON of objects before they are cached, for example to drop fields.
 
-A transform takes the JSON of an object and gives other JSON. It is applied once to each object that a watch brings,
-before its head is read, so what it leaves out takes no memory anywhere. It must give the same for the same, and leave
-the name, namespace, uid and resourceVersion alone.
+A transform takes the JSON of an object and returns other JSON. It is applied once to each object of a list or watch,
+before anything is cached, so dropped fields take no memory. It must be deterministic and must not change the name,
+namespace, uid and resourceVersion.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ from levelset.client.lists import Transform
 from levelset.client.object_types import Kind, view_of
 from levelset.errors import BadObject, ConfigError
 from levelset.objects import codec
-from levelset.objects.cached_object import read_head
+from levelset.objects.cached_object import decode_head
 from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.unstructured import Unstructured
 
-__all__ = ["composed", "guarded", "transforming", "without_fields"]
+__all__ = ["compose_transforms", "guard_transform", "typed_transform", "without_fields"]
 
 K = TypeVar("K")
 
@@ -24,15 +24,15 @@ _NEEDED: Final = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 
 def without_fields(*paths: str) -> Transform:
-    """A transform that leaves fields out: `without_fields("metadata.managedFields", "data")`.
+    """A transform that drops fields: `without_fields("metadata.managedFields", "data")`.
 
-    A path goes through lists into each of their elements (`spec.containers.env`); what is not there is no matter.
+    A path goes through lists into each of their elements (`spec.containers.env`); missing fields are ignored.
     ConfigError for fields that a cache needs.
     """
     split = [path.split(".") for path in paths]
     for path in split:
         if path in (["metadata"], ["apiVersion"], ["kind"]) or (path[0] == "metadata" and path[1:2][0] in _NEEDED):
-            raise ConfigError(f"{'.'.join(path)} cannot be left out: without it an object cannot be found again")
+            raise ConfigError(f"{'.'.join(path)} cannot be dropped: a cache needs it to identify an object")
     names = [f'"{path[-1]}"'.encode() for path in split]
 
     def transform(raw: bytes) -> bytes:
@@ -46,8 +46,8 @@ def without_fields(*paths: str) -> Transform:
     return transform
 
 
-def transforming(kind: Kind[K], function: Callable[[K], K]) -> Transform:
-    """A transform out of a function on objects of a kind; what their class does not know stays as it is."""
+def typed_transform(kind: Kind[K], function: Callable[[K], K]) -> Transform:
+    """A transform from a function on typed objects; fields that their class does not know stay as they are."""
     view = view_of(kind)
 
     def transform(raw: bytes) -> bytes:
@@ -57,8 +57,8 @@ def transforming(kind: Kind[K], function: Callable[[K], K]) -> Transform:
     return transform
 
 
-def composed(transforms: Sequence[Transform]) -> Transform | None:
-    """All of them, one after the other, as one; None if there are none."""
+def compose_transforms(transforms: Sequence[Transform]) -> Transform | None:
+    """One transform that applies all of them in order; None if there are none."""
     if len(transforms) < 2:
         return transforms[0] if transforms else None
 
@@ -70,8 +70,8 @@ def composed(transforms: Sequence[Transform]) -> Transform | None:
     return transform
 
 
-def guarded(transform: Transform, told: Callable[[Exception], None]) -> Transform:
-    """A transform that cannot fail: an object that it cannot change is kept as it is, and that is told.
+def guard_transform(transform: Transform, report: Callable[[Exception], None]) -> Transform:
+    """A transform that does not raise: if it fails for an object, the object stays unchanged and `report` is called.
 
     Dropping the object instead would make the cache wrong, which is worse than too large.
     """
@@ -80,27 +80,27 @@ def guarded(transform: Transform, told: Callable[[Exception], None]) -> Transfor
         try:
             return _same(raw, transform(raw))
         except Exception as error:  # noqa: BLE001 -- whatever a user's function raises
-            problem = BadObject(f"the transform failed, so an object is kept as it came: {error!r}")
+            problem = BadObject(f"the transform failed, so the object is cached unchanged: {error!r}")
             problem.__cause__ = error
-            told(problem)
+            report(problem)
             return raw
 
     return safe
 
 
 def _same(raw: bytes, made: bytes) -> bytes:
-    """What was made of it; refuses what is no JSON of the same object, which a cache could not keep, or not find."""
+    """The transformed JSON; BadObject if it is not JSON of the same object."""
     if made is raw:
         return raw
     if not isinstance(made, bytes):  # a forgotten return
-        raise BadObject(f"it gave a {type(made).__name__} and no bytes")
+        raise BadObject(f"it returned {type(made).__name__} instead of bytes")
     if _identity(made) != _identity(raw):
         raise BadObject("it changed the name, namespace, uid or resourceVersion")
     return made
 
 
 def _identity(raw: bytes) -> tuple[object, ...]:
-    head = read_head(raw)
+    head = decode_head(raw)
     return head.name, head.namespace, head.uid, head.resource_version
 
 

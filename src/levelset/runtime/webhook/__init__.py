@@ -1,14 +1,14 @@
-"""Admission and conversion as plain functions: `defaults`, `validates`, `converts`.
+"""Admission and conversion webhooks as plain functions: `defaults`, `validates`, `converts`.
 
-The same values are asked by a server in this process without any connection (`ApiServer(admission=[...])`), by a
-manager (`run(websites, webhooks=[...])`), and by a cluster over HTTPS (`Endpoint`, `register`).
+The same values are called by an in-process server (`ApiServer(admission=[...])`), by a manager
+(`run(websites, webhooks=[...])`), and by a cluster over HTTPS (`Endpoint`, `register`).
 """
 
 from levelset.runtime.webhook.admission import (
+    AdmissionHook,
     FailurePolicy,
-    Hook,
     HookOptions,
-    Match,
+    MatchCondition,
     Operation,
     Review,
     SideEffects,
@@ -17,35 +17,35 @@ from levelset.runtime.webhook.admission import (
     defaults,
     validates,
 )
-from levelset.runtime.webhook.certificates import Certificates, FileCertificates, OwnCertificates, Papers
-from levelset.runtime.webhook.client_config import Reach, Service, Url
-from levelset.runtime.webhook.conversion import Conversions, Converts, Lossy, check_round_trip, converts
+from levelset.runtime.webhook.certificates import CertificateBundle, Certificates, FileCertificates, OwnCertificates
+from levelset.runtime.webhook.client_config import ClientConfig, Service, Url
+from levelset.runtime.webhook.conversion import Conversion, Conversions, LossyConversion, check_round_trip, converts
 from levelset.runtime.webhook.endpoint import Endpoint
 from levelset.runtime.webhook.registration import configurations, conversion_patches, permissions, register, unregister
-from levelset.runtime.webhook.review_handler import Answers
+from levelset.runtime.webhook.review_handler import ReviewHandler
 from levelset.runtime.webhook.sample_objects import make_samples
-from levelset.runtime.webhook.webhook_set import Admits, Several, Webhooks
+from levelset.runtime.webhook.webhook_set import InProcessServer, NestedWebhooks, Webhooks
 
 __all__ = [
-    "Admits",
-    "Answers",
+    "AdmissionHook",
+    "CertificateBundle",
     "Certificates",
+    "ClientConfig",
+    "Conversion",
     "Conversions",
-    "Converts",
     "Endpoint",
     "FailurePolicy",
     "FileCertificates",
-    "Hook",
     "HookOptions",
-    "Lossy",
-    "Match",
+    "InProcessServer",
+    "LossyConversion",
+    "MatchCondition",
+    "NestedWebhooks",
     "Operation",
     "OwnCertificates",
-    "Papers",
-    "Reach",
     "Review",
+    "ReviewHandler",
     "Service",
-    "Several",
     "SideEffects",
     "Url",
     "User",

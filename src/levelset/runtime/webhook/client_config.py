@@ -1,4 +1,4 @@
-"""How an API server reaches this process: through a Service of the cluster, or at a URL."""
+"""How the API server reaches the webhooks of this process: through a Service, or at a URL."""
 
 import os
 from base64 import b64encode
@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 from levelset.errors import ConfigError
 from levelset.objects.names import is_dns1123_label
 
-__all__ = ["SERVICE", "URL", "Reach", "Service", "Url", "reach_from_environment"]
+__all__ = ["SERVICE_VARIABLE", "URL_VARIABLE", "ClientConfig", "Service", "Url", "client_config_from_environment"]
 
-SERVICE: Final = "LEVELSET_WEBHOOK_SERVICE"
-"""Names the Service in the environment, as name.namespace or name.namespace:port."""
-URL: Final = "LEVELSET_WEBHOOK_URL"
-"""Names the URL in the environment, for a process outside of the cluster."""
+SERVICE_VARIABLE: Final = "LEVELSET_WEBHOOK_SERVICE"
+"""The environment variable that names the Service, as name.namespace or name.namespace:port."""
+URL_VARIABLE: Final = "LEVELSET_WEBHOOK_URL"
+"""The environment variable with the URL, for a process outside of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A Service of the cluster whose pods are this process and its replicas."""
+    """A Service whose pods are this process and its replicas."""
 
     name: str
     namespace: str
@@ -29,40 +29,40 @@ class Service:
 
     @property
     def names(self) -> Sequence[str]:
-        """The host names that a certificate must be for."""
+        """The DNS names of the certificate."""
         short = f"{self.name}.{self.namespace}"
         return (f"{short}.svc", f"{short}.svc.cluster.local", short)
 
     @property
     def addresses(self) -> Sequence[str]:
-        """The IP addresses that a certificate must be for."""
+        """The IP addresses of the certificate."""
         return ()
 
     def config(self, path: str, ca: bytes | None) -> dict[str, Any]:
-        """The `clientConfig` of what is served at a path."""
+        """The `clientConfig` of the webhook at a path."""
         service = {"name": self.name, "namespace": self.namespace, "path": path, "port": self.port}
-        return {"service": service, **_bundle(ca)}
+        return {"service": service, **_ca_bundle(ca)}
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """An address of this process that the API server can reach."""
+    """A URL of this process that the API server can reach."""
 
     base: str
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base)
         if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
-            raise ConfigError(f"url {self.base!r}: an API server calls webhooks at https://HOST[:PORT][/PATH] only")
+            raise ConfigError(f"url {self.base!r}: an API server calls webhooks only at https://HOST[:PORT][/PATH]")
 
     @property
     def names(self) -> Sequence[str]:
-        """The host names that a certificate must be for."""
+        """The DNS names of the certificate."""
         return () if self.addresses else (urlsplit(self.base).hostname or "",)
 
     @property
     def addresses(self) -> Sequence[str]:
-        """The IP addresses that a certificate must be for."""
+        """The IP addresses of the certificate."""
         host = urlsplit(self.base).hostname or ""
         try:
             return (str(ip_address(host)),)
@@ -70,19 +70,19 @@ class Url:
             return ()
 
     def config(self, path: str, ca: bytes | None) -> dict[str, Any]:
-        """The `clientConfig` of what is served at a path."""
-        return {"url": self.base.rstrip("/") + path, **_bundle(ca)}
+        """The `clientConfig` of the webhook at a path."""
+        return {"url": self.base.rstrip("/") + path, **_ca_bundle(ca)}
 
 
-Reach = Service | Url
+ClientConfig = Service | Url
 
 
-def reach_from_environment(environ: Mapping[str, str] | None = None) -> Reach | None:
-    """What the environment says; None if it says nothing, ConfigError if that makes no sense."""
+def client_config_from_environment(environ: Mapping[str, str] | None = None) -> ClientConfig | None:
+    """The client config of the environment; None if it has none, ConfigError if it is invalid."""
     found = os.environ if environ is None else environ
-    if found.get(SERVICE):
-        return _service(found[SERVICE])
-    return Url(found[URL]) if found.get(URL) else None
+    if found.get(SERVICE_VARIABLE):
+        return _service(found[SERVICE_VARIABLE])
+    return Url(found[URL_VARIABLE]) if found.get(URL_VARIABLE) else None
 
 
 def _service(text: str) -> Service:
@@ -90,9 +90,9 @@ def _service(text: str) -> Service:
     name, _, namespace = place.partition(".")
     is_port = not port or (port.isascii() and port.isdecimal() and 0 < int(port) <= 65535)
     if not is_port or not is_dns1123_label(name) or not is_dns1123_label(namespace):
-        raise ConfigError(f"{SERVICE}={text!r}: write it as name.namespace or name.namespace:port")
+        raise ConfigError(f"{SERVICE_VARIABLE}={text!r}: must be name.namespace or name.namespace:port")
     return Service(name, namespace, int(port or 443))
 
 
-def _bundle(ca: bytes | None) -> dict[str, Any]:
+def _ca_bundle(ca: bytes | None) -> dict[str, Any]:
     return {} if ca is None else {"caBundle": b64encode(ca).decode()}

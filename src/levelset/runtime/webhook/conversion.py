@@ -1,11 +1,8 @@
-"""Conversion between the versions of a kind, as values: `converts(Website, OldWebsite, to_hub=..., from_hub=...)`.
+"""Conversion between versions of a kind as values: `converts(Website, OldWebsite, to_hub=..., from_hub=...)`.
 
-One version is the hub, the one that is stored as a rule; every other one says how it becomes the hub and how the hub
-becomes it. From any version to any other the way leads through the hub, so that n versions need n - 1 pairs.
-
-From the `request` of a ConversionReview to its `response`: all objects in their order, or none and the reason.
-
-Tells whether conversions lose anything: from one version to another and back, an object must be what it was.
+One version is the hub, usually the stored one; every other version has functions to and from the hub, so that n
+versions need n - 1 pairs. `convert_all` turns the `request` of a ConversionReview into its `response`: all objects, or
+a failure. `check_round_trip` is a test helper that finds conversions that lose data:
 
 ```python
 def test_no_version_loses_anything() -> None:
@@ -30,7 +27,7 @@ from levelset.patch import diff_operations
 from levelset.runtime.webhook.admission import Webhook
 from levelset.runtime.webhook.sample_objects import make_samples
 
-__all__ = ["Conversions", "Converts", "Lossy", "check_round_trip", "convert_all", "converts"]
+__all__ = ["Conversion", "Conversions", "LossyConversion", "check_round_trip", "convert_all", "converts"]
 
 H = TypeVar("H", bound=Object)
 O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker shows
@@ -39,8 +36,8 @@ _MAY_CHANGE: Final = ("annotations", "labels")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Converts(Webhook):
-    """How one version of a kind becomes the hub, and the hub that version; made by `converts`."""
+class Conversion(Webhook):
+    """The functions from one version of a kind to the hub and back; made by `converts`."""
 
     hub: type[Object]
     other: type[Object]
@@ -56,12 +53,12 @@ class Converts(Webhook):
         return f"converts({definition_of(self.hub).gvk}, {self.gvk.version})"
 
 
-def converts(hub: type[H], other: type[O], *, to_hub: Callable[[O], H], from_hub: Callable[[H], O]) -> Converts:
-    """Has objects of one version of a kind read and written as another.
+def converts(hub: type[H], other: type[O], *, to_hub: Callable[[O], H], from_hub: Callable[[H], O]) -> Conversion:
+    """A conversion between the hub and another version of a kind.
 
-    Both functions get an object and return one of the other class, and neither may be a coroutine function: a server
-    converts at every read, and what it stores must not depend on the day. Of the metadata only labels and annotations
-    are taken over from what they return; the rest stays. `check_round_trip` tells whether anything is lost.
+    Both functions get an object and return one of the other class. They must be pure and synchronous: an API server
+    converts at every read. Of the returned metadata only labels and annotations are used; the rest stays as it was.
+    `check_round_trip` tests that nothing is lost.
     """
     mine, theirs = definition_of(hub).gvk, definition_of(other).gvk
     if (mine.group, mine.kind) != (theirs.group, theirs.kind):
@@ -75,26 +72,26 @@ def converts(hub: type[H], other: type[O], *, to_hub: Callable[[O], H], from_hub
             raise ConfigError(
                 f"converts({mine}): {word} must not be a coroutine function; a conversion is a pure function"
             )
-    return Converts(hub, other, to_hub, from_hub)
+    return Conversion(hub, other, to_hub, from_hub)
 
 
 class Conversions:
-    """All versions of all kinds that can be converted; ConfigError if two hubs are named, or one version twice."""
+    """The conversions of a program by kind; ConfigError if a kind has two hubs, or a version is given twice."""
 
-    def __init__(self, pairs: Iterable[Converts] = ()) -> None:
+    def __init__(self, pairs: Iterable[Conversion] = ()) -> None:
         self._hubs: dict[tuple[str, str], type[Object]] = {}
-        self._pairs: dict[tuple[str, str], dict[str, Converts]] = {}
+        self._pairs: dict[tuple[str, str], dict[str, Conversion]] = {}
         for pair in pairs:
             self._add(pair)
 
-    def _add(self, pair: Converts) -> None:
+    def _add(self, pair: Conversion) -> None:
         named = (pair.gvk.group, pair.gvk.kind)
         hub = self._hubs.setdefault(named, pair.hub)
         if hub is not pair.hub:
             raise ConfigError(f"{pair.gvk.kind} has two hubs, {hub.__name__} and {pair.hub.__name__}; choose one")
         known = self._pairs.setdefault(named, {})
         if pair.gvk.api_version in known:
-            raise ConfigError(f"{pair.gvk} is converted twice; give one of the two only")
+            raise ConfigError(f"{pair.gvk} has two conversions; pass only one of them")
         known[pair.gvk.api_version] = pair
 
     @property
@@ -105,16 +102,16 @@ class Conversions:
         }
 
     def convert(self, tree: Mapping[str, Any], wanted: str) -> dict[str, Any]:
-        """The object in another version, as a tree of its own; BadObject says why that cannot be."""
+        """The object in another version, as a new tree; BadObject if it cannot be converted."""
         found, kind = str(tree.get("apiVersion")), str(tree.get("kind"))
         if found == wanted:
             return dict(tree)
         group = _group(found)
         if group != _group(wanted):
-            raise BadObject(f"{kind} cannot be converted from {found} to {wanted}: that is another group")
+            raise BadObject(f"{kind} cannot be converted from {found} to {wanted}: the groups differ")
         named = (group, kind)
         if named not in self._hubs:
-            raise BadObject(f"no conversion is known for {kind} of {group or 'the core group'}")
+            raise BadObject(f"there is no conversion for {kind} of {group or 'the core group'}")
         obj = codec.from_tree(self._class(named, found), tree)
         return _merged(tree, self._through_hub(named, obj, wanted))
 
@@ -131,7 +128,7 @@ class Conversions:
         pair = self._pairs[named].get(version)
         if pair is None:
             known = ", ".join([definition_of(hub).gvk.api_version, *self._pairs[named]])
-            raise BadObject(f"{named[1]} is not known in {version}; there are {known}", field="apiVersion")
+            raise BadObject(f"{named[1]} has no version {version}; there are {known}", field="apiVersion")
         other: type[Object] = pair.other
         return other
 
@@ -143,7 +140,7 @@ def _called(function: Callable[[Any], Any], obj: Object, wanted: type[Object]) -
     except LevelsetError:
         raise
     except Exception as error:
-        # Whatever a user's function raises ends this conversion, and is told in one sentence.
+        # Whatever a user's function raises ends this conversion, with a one-line message.
         raise BadObject(f"{name} failed with {type(error).__name__}: {error}") from error
     if not isinstance(made, wanted):
         raise BadObject(f"{name} returned a {type(made).__name__}; it must return a {wanted.__name__}")
@@ -151,12 +148,12 @@ def _called(function: Callable[[Any], Any], obj: Object, wanted: type[Object]) -
 
 
 def _merged(before: Mapping[str, Any], made: Object) -> dict[str, Any]:
-    """The converted object with the metadata that it had, but for labels and annotations."""
+    """The converted object with its original metadata, except for labels and annotations."""
     tree: dict[str, Any] = codec.to_tree(made)
-    said: dict[str, Any] = tree.get("metadata") or {}
-    kept: Any = before.get("metadata")
-    metadata = {name: value for name, value in kept.items() if name not in _MAY_CHANGE} if is_map(kept) else {}
-    metadata |= {name: said[name] for name in _MAY_CHANGE if said.get(name)}
+    made_metadata: dict[str, Any] = tree.get("metadata") or {}
+    original: Any = before.get("metadata")
+    metadata = {name: value for name, value in original.items() if name not in _MAY_CHANGE} if is_map(original) else {}
+    metadata |= {name: made_metadata[name] for name in _MAY_CHANGE if made_metadata.get(name)}
     first = {"apiVersion": tree["apiVersion"], "kind": tree["kind"], "metadata": metadata}
     return {**first, **{name: value for name, value in tree.items() if name not in first}}
 
@@ -167,24 +164,24 @@ def _group(api_version: str) -> str:
 
 _log: Final = logging.getLogger("levelset.runtime.webhook")
 
-_AT_ONCE: Final = 100
+_BATCH: Final = 100
 
 
 async def convert_all(conversions: Conversions, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The response; a failure names the first object that could not be converted."""
+    """The `response` to the `request` of a ConversionReview; a failure names the first object that failed."""
     wanted = request["desiredAPIVersion"]
     made: list[dict[str, Any]] = []
     for index, tree in enumerate(request["objects"]):
-        if index % _AT_ONCE == _AT_ONCE - 1:
-            await asyncio.sleep(0)  # a long list is no reason to keep other reviews waiting
+        if index % _BATCH == _BATCH - 1:
+            await asyncio.sleep(0)  # a long list must not block other reviews
         try:
             made.append(conversions.convert(tree, wanted))
         except LevelsetError as error:
             place = _place(tree)
             _log.error(
-                "a conversion failed", exc_info=error, extra={"object": place, "wanted": wanted, "uid": request["uid"]}
+                "conversion failed", exc_info=error, extra={"object": place, "wanted": wanted, "uid": request["uid"]}
             )
-            message = f"{place} (objects[{index}]) cannot become {wanted}: {error}"
+            message = f"{place} (objects[{index}]) cannot be converted to {wanted}: {error}"
             return {"uid": request["uid"], "convertedObjects": [], "result": {"status": "Failure", "message": message}}
     return {"uid": request["uid"], "convertedObjects": made, "result": {"status": "Success"}}
 
@@ -198,23 +195,24 @@ def _place(tree: Mapping[str, Any]) -> str:
 _SHOWN = 5
 
 
-class Lossy(AssertionError):
-    """An object has come back from another version as something else, or has not come back at all."""
+class LossyConversion(AssertionError):
+    """A round trip through another version changed an object, or failed."""
 
 
 def check_round_trip(
-    converters: Converts | Iterable[Converts],
+    converters: Conversion | Iterable[Conversion],
     samples: Iterable[Object] | None = None,
     *,
     count: int = 100,
     seed: int = 0,
 ) -> int:
-    """Takes objects of every version to every other one and back; how many ways were tried. Raises Lossy.
+    """Converts objects of every version to every other one and back; returns the number of round trips.
 
-    Without `samples` it makes `count` of each version from what the classes say of their fields, the same ones each
-    time unless the `seed` differs. With a library for property tests, give what that has made as samples.
+    Raises LossyConversion if an object changes. Without `samples`, `count` objects of each version are generated from
+    the fields of the classes, always the same for a `seed`. With a property testing library, pass its objects as
+    samples.
     """
-    pairs = [converters] if isinstance(converters, Converts) else list(converters)
+    pairs = [converters] if isinstance(converters, Conversion) else list(converters)
     conversions = Conversions(pairs)
     tried = 0
     for classes in conversions.kinds.values():
@@ -225,7 +223,7 @@ def check_round_trip(
                     _check(conversions, one, definition_of(other).gvk.api_version)
                     tried += 1
     if not tried:
-        raise ValueError("there is nothing to try: give converters, and samples of their classes")
+        raise ValueError("nothing to convert: pass conversions, and samples of their classes")
     return tried
 
 
@@ -240,30 +238,32 @@ def _check(conversions: Conversions, one: Object, wanted: str) -> None:
         middle = conversions.convert(tree, wanted)
         back = codec.from_tree(type(one), conversions.convert(middle, tree["apiVersion"]))
     except LevelsetError as error:
-        raise Lossy(f"{way}: {error}\nthe object: {_shown(tree)}") from error
-    # As the class sees it: a default that was written down is the same as one that was not.
+        raise LossyConversion(f"{way}: {error}\nthe object: {_shown(tree)}") from error
+    # Compared as objects: an explicit default is the same as an absent one.
     if back != one:
         operations = diff_operations(tree, _plain(back))
-        told = [_told(tree, one) for one in operations[:_SHOWN]]
+        changes = [_describe(tree, one) for one in operations[:_SHOWN]]
         more = [f"and {len(operations) - _SHOWN} more"] if len(operations) > _SHOWN else []
-        lines = "\n  ".join([*told, *more])
-        raise Lossy(f"{way} is not what it was:\n  {lines}\nthe object: {_shown(tree)}\nin between: {_shown(middle)}")
+        lines = "\n  ".join([*changes, *more])
+        raise LossyConversion(
+            f"{way} changed the object:\n  {lines}\nthe object: {_shown(tree)}\nin between: {_shown(middle)}"
+        )
 
 
 def _plain(one: Object) -> dict[str, Any]:
-    """What the class says of the object, without anything else that it was read with."""
+    """The tree of the declared fields, without unknown fields that it was read with."""
     tree: dict[str, Any] = codec.decode_tree(codec.encode_tree(one))
     return tree
 
 
-def _told(tree: dict[str, Any], operation: dict[str, Any]) -> str:
+def _describe(tree: dict[str, Any], operation: dict[str, Any]) -> str:
     tokens = parse_pointer(operation["path"])
     path = format_path(tokens)
     match operation["op"]:
         case "add":
-            return f"{path}: nothing became {operation['value']!r}"
+            return f"{path}: absent became {operation['value']!r}"
         case "remove":
-            return f"{path}: {get_at(tree, tokens)!r} became nothing"
+            return f"{path}: {get_at(tree, tokens)!r} became absent"
         case _:
             return f"{path}: {get_at(tree, tokens)!r} became {operation['value']!r}"
 

@@ -1,4 +1,4 @@
-"""What a cluster has to know of the webhooks: configurations and conversions, as plain data, or put there at once."""
+"""Registers webhooks in a cluster: the webhook configurations and CRD conversions, as plain data or applied at once."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -8,16 +8,16 @@ from levelset.client.client import Client
 from levelset.errors import ConfigError
 from levelset.objects.kind_definition import definition_of
 from levelset.objects.ref import GroupVersionKind, Ref
-from levelset.runtime.webhook.admission import Hook
-from levelset.runtime.webhook.client_config import Reach, Service
+from levelset.runtime.webhook.admission import AdmissionHook
+from levelset.runtime.webhook.client_config import ClientConfig, Service
 from levelset.runtime.webhook.conversion import Conversions
-from levelset.runtime.webhook.review_handler import CONVERT
+from levelset.runtime.webhook.review_handler import CONVERT_PATH
 from levelset.runtime.webhook.webhook_set import Webhooks
 
 __all__ = ["MANAGER", "configurations", "conversion_patches", "permissions", "register", "unregister"]
 
 MANAGER: Final = "levelset-webhooks"
-"""Who owns the fields that are registered."""
+"""The field manager of everything that is registered."""
 
 _API: Final = "admissionregistration.k8s.io/v1"
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -25,9 +25,11 @@ _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResou
 Tree = dict[str, Any]
 
 
-def configurations(webhooks: Webhooks, *, ca: bytes | None = None, reach: Reach | None = None) -> list[Tree]:
-    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration, as far as there is something in them."""
-    where = webhooks.reach if reach is None else reach
+def configurations(
+    webhooks: Webhooks, *, ca: bytes | None = None, client_config: ClientConfig | None = None
+) -> list[Tree]:
+    """The MutatingWebhookConfiguration and ValidatingWebhookConfiguration; without those that would be empty."""
+    where = webhooks.client_config if client_config is None else client_config
     made: list[Tree] = []
     for kind, mutates in (("MutatingWebhookConfiguration", True), ("ValidatingWebhookConfiguration", False)):
         entries = [_entry(one, where, ca) for one in webhooks.hooks if one.mutates is mutates]
@@ -36,13 +38,15 @@ def configurations(webhooks: Webhooks, *, ca: bytes | None = None, reach: Reach 
     return made
 
 
-def conversion_patches(webhooks: Webhooks, *, ca: bytes | None = None, reach: Reach | None = None) -> list[Tree]:
-    """For each kind with several versions the part of its CustomResourceDefinition that says how to convert.
+def conversion_patches(
+    webhooks: Webhooks, *, ca: bytes | None = None, client_config: ClientConfig | None = None
+) -> list[Tree]:
+    """The conversion part of the CRD of each kind with several versions.
 
-    To be applied on top of the definition by a manager of its own, or merged into it.
+    Apply it with a field manager of its own, or merge it into the CRD.
     """
-    where = webhooks.reach if reach is None else reach
-    webhook = {"clientConfig": where.config(CONVERT, ca), "conversionReviewVersions": ["v1"]}
+    where = webhooks.client_config if client_config is None else client_config
+    webhook = {"clientConfig": where.config(CONVERT_PATH, ca), "conversionReviewVersions": ["v1"]}
     spec = {"conversion": {"strategy": "Webhook", "webhook": webhook}}
     return [
         {
@@ -56,13 +60,13 @@ def conversion_patches(webhooks: Webhooks, *, ca: bytes | None = None, reach: Re
 
 
 def permissions(webhooks: Webhooks, *, secret: str | None = None) -> list[Tree]:
-    """The rules that a role needs so that `register`, and an authority in a Secret, are allowed to do their work."""
+    """The RBAC rules that `register`, and an authority in a Secret, need."""
     rules: list[Tree] = []
     kinds = {"MutatingWebhookConfiguration": "mutating", "ValidatingWebhookConfiguration": "validating"}
-    for one in configurations(webhooks, reach=Service("any", "any")):
+    for one in configurations(webhooks, client_config=Service("any", "any")):
         resource, named = f"{kinds[one['kind']]}webhookconfigurations", [webhooks.name]
         rules += _rules("admissionregistration.k8s.io", resource, named, verbs=["get", "patch"])
-    patched = [one["metadata"]["name"] for one in conversion_patches(webhooks, reach=Service("any", "any"))]
+    patched = [one["metadata"]["name"] for one in conversion_patches(webhooks, client_config=Service("any", "any"))]
     if patched:
         rules += _rules(_DEFINITION.group, "customresourcedefinitions", patched, verbs=["get", "patch"], creates=False)
     if secret is not None:
@@ -71,16 +75,16 @@ def permissions(webhooks: Webhooks, *, secret: str | None = None) -> list[Tree]:
 
 
 async def register(client: Client, webhooks: Webhooks, *, ca: bytes | None = None) -> Sequence[str]:
-    """Puts the configurations into the cluster, by server-side apply; gives the names of what was applied.
+    """Applies the configurations and CRD conversions by server-side apply; returns the names of what was applied.
 
-    What is there already and says the same is not changed. ConfigError if a definition is missing that is to be told
-    how its versions are converted. Without a `ca` whoever manages the certificates puts it in.
+    ConfigError if a CRD that needs a conversion is not installed. Without a `ca`, something else (such as cert-manager)
+    must inject the CA bundle.
     """
     patches = conversion_patches(webhooks, ca=ca)
     for one in patches:
         ref: Ref[Any] = Ref(_DEFINITION, one["metadata"]["name"])
         if await client.find(ref) is None:
-            raise ConfigError(f"{ref} is not there: install the definitions before the webhooks that convert")
+            raise ConfigError(f"{ref} is not installed: install the CRDs before their conversion webhooks")
     applied: list[str] = []
     for tree in (*patches, *configurations(webhooks, ca=ca)):
         await client.apply(tree, manager=MANAGER, force=True)
@@ -89,19 +93,19 @@ async def register(client: Client, webhooks: Webhooks, *, ca: bytes | None = Non
 
 
 async def unregister(client: Client, webhooks: Webhooks) -> None:
-    """Takes the configurations out of the cluster, so that nobody is asked any more; what is not there is no error.
+    """Deletes the webhook configurations from the cluster; it is no error if they do not exist.
 
-    How versions are converted stays: objects that cannot be read are better than objects that are read wrongly.
+    The conversions in CRDs stay: objects that cannot be read are better than objects that are read wrongly.
     """
     for tree in configurations(webhooks):
         ref: Ref[Any] = Ref(GroupVersionKind.of(tree["apiVersion"], tree["kind"]), tree["metadata"]["name"])
         await client.delete(ref, missing_ok=True)
 
 
-def _entry(hook: Hook, reach: Reach, ca: bytes | None) -> Tree:
+def _entry(hook: AdmissionHook, client_config: ClientConfig, ca: bytes | None) -> Tree:
     entry: Tree = {
         "name": hook.name,
-        "clientConfig": reach.config(hook.path, ca),
+        "clientConfig": client_config.config(hook.path, ca),
         "rules": [_rule(hook)],
         "admissionReviewVersions": ["v1"],
         "sideEffects": hook.side_effects,
@@ -118,7 +122,7 @@ def _entry(hook: Hook, reach: Reach, ca: bytes | None) -> Tree:
     return {**entry, "matchConditions": conditions} if conditions else entry
 
 
-def _rule(hook: Hook) -> Tree:
+def _rule(hook: AdmissionHook) -> Tree:
     parts = hook.subresources or ("",)
     scope = "*" if hook.namespaced is None else "Namespaced" if hook.namespaced else "Cluster"
     return {
@@ -133,7 +137,7 @@ def _rule(hook: Hook) -> Tree:
 def _rules(
     group: str, resource: str, names: Sequence[str], *, verbs: Sequence[str], creates: bool = True
 ) -> Iterator[Tree]:
-    """What may be done with some objects; to create cannot be confined to names, so that it is a rule of its own."""
+    """The rules for named objects; RBAC cannot restrict create by name, so that is a rule of its own."""
     base: Tree = {"apiGroups": [group], "resources": [resource]}
     yield {**base, "resourceNames": list(names), "verbs": list(verbs)}
     if creates:

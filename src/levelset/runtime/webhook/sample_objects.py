@@ -1,4 +1,4 @@
-"""Objects to try things with, made by chance from what a class says of its fields; the same ones for the same seed."""
+"""Generates random sample objects from the fields of a class, for tests; the same ones for the same seed."""
 
 import math
 import string
@@ -24,18 +24,18 @@ O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker show
 _LETTERS: Final = string.ascii_lowercase + string.digits
 _WORDS: Final = ("", "a", "web", "Ärger", "two words", "x-1", "0", "null", "a/b:c")
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_DEEPEST: Final = 4
+_MAX_DEPTH: Final = 4
 
 
 def make_samples(kind: type[O], *, count: int = 100, seed: int = 0) -> Sequence[O]:
-    """So many objects of a class; optional fields are there half of the time.
+    """Generates `count` objects of a class; optional fields are present half of the time.
 
-    ConfigError names a field for which nothing can be made, such as a text that must match a pattern: then make objects
-    by hand, or with a library for property tests.
+    ConfigError names a field for which no value can be generated, such as a string with a pattern: then create the
+    objects yourself, or with a property testing library.
     """
     shape = inspect.type_info(kind)
     assert isinstance(shape, inspect.StructType)  # classes of objects are structs
-    return [_sample(kind, shape, Random(f"{seed}/{index}")) for index in range(count)]  # noqa: S311 - to try things with
+    return [_sample(kind, shape, Random(f"{seed}/{index}")) for index in range(count)]  # noqa: S311 - samples for tests
 
 
 def _sample(kind: type[O], shape: inspect.StructType, random: Random) -> O:
@@ -66,25 +66,25 @@ def _value(shape: inspect.Type, random: Random, at: str, *, depth: int) -> Any:
     if isinstance(shape, inspect.ListType | inspect.SetType | inspect.FrozenSetType | inspect.VarTupleType):
         low = shape.min_length or 0
         high = min(low + 3, shape.max_length if shape.max_length is not None else low + 3)
-        size = low if depth > _DEEPEST else random.randint(low, high)
+        size = low if depth > _MAX_DEPTH else random.randint(low, high)
         return [_value(shape.item_type, random, f"{at}[{index}]", depth=depth + 1) for index in range(size)]
     if isinstance(shape, inspect.TupleType):
         return [_value(one, random, f"{at}[{index}]", depth=depth + 1) for index, one in enumerate(shape.item_types)]
     plain = _PLAIN.get(type(shape))
     if plain is None:
-        raise ConfigError(f"{at}: no sample can be made for {type(shape).__name__}; give samples of your own")
+        raise ConfigError(f"{at}: cannot generate a {type(shape).__name__}; pass samples of your own")
     return plain(shape, random, at)
 
 
 def _choice(shape: inspect.UnionType, random: Random, depth: int) -> inspect.Type:
     nothing = [one for one in shape.types if isinstance(one, inspect.NoneType)]
-    return nothing[0] if nothing and depth > _DEEPEST else random.choice(shape.types)
+    return nothing[0] if nothing and depth > _MAX_DEPTH else random.choice(shape.types)
 
 
 def _members(shape: inspect.StructType, random: Random, at: str, *, depth: int) -> dict[str, Any]:
     made: dict[str, Any] = {} if shape.tag_field is None else {shape.tag_field: shape.tag}
     for field in shape.fields:
-        if field.required or (depth <= _DEEPEST and random.random() < 0.5):
+        if field.required or (depth <= _MAX_DEPTH and random.random() < 0.5):
             made[field.encode_name] = _value(field.type, random, f"{at}.{field.encode_name}", depth=depth)
     return made
 
@@ -92,14 +92,14 @@ def _members(shape: inspect.StructType, random: Random, at: str, *, depth: int) 
 def _dict(shape: inspect.DictType, random: Random, at: str, *, depth: int) -> dict[str, Any]:
     low = shape.min_length or 0
     high = min(low + 2, shape.max_length if shape.max_length is not None else low + 2)
-    size = low if depth > _DEEPEST else random.randint(low, high)
+    size = low if depth > _MAX_DEPTH else random.randint(low, high)
     keys = {str(_value(shape.key_type, random, at, depth=depth)) or "k" for _ in range(size)}
     return {key: _value(shape.value_type, random, f"{at}.{key}", depth=depth) for key in sorted(keys)}
 
 
 def _text(shape: Any, random: Random, at: str) -> str:
     if shape.pattern is not None:
-        raise ConfigError(f"{at}: no text can be made that matches {shape.pattern!r}; give samples of your own")
+        raise ConfigError(f"{at}: cannot generate a string that matches {shape.pattern!r}; pass samples of your own")
     low = shape.min_length or 0
     found = random.choice(_WORDS)
     if len(found) < low:
@@ -137,7 +137,7 @@ def _special(shape: Any, random: Random, at: str) -> Any:
         return random.choice(("500m", "1", "1Gi", "250M"))
     if shape.cls is MicroTime:
         return f"{_START + timedelta(microseconds=random.randint(0, 10**12)):%Y-%m-%dT%H:%M:%S.%fZ}"
-    raise ConfigError(f"{at}: no {shape.cls.__name__} can be made; give samples of your own")
+    raise ConfigError(f"{at}: cannot generate a {shape.cls.__name__}; pass samples of your own")
 
 
 def _free(_shape: Any, random: Random, _at: str) -> Any:

@@ -1,4 +1,4 @@
-"""Small words in which the contracts are written; they need no test framework."""
+"""Assertion helpers of the contracts, independent of a test framework."""
 
 import asyncio
 from collections.abc import Generator
@@ -22,7 +22,7 @@ class Caught(Generic[_Error]):
 
 @contextmanager
 def raises(kind: type[_Error] | tuple[type[_Error], ...]) -> Generator[Caught[_Error], None, None]:
-    """Expects the block to raise an error of the kind, or of one of them."""
+    """Expects the block to raise an error of this class, or of one of these classes."""
     caught: Caught[_Error] = Caught()
     try:
         yield caught
@@ -34,7 +34,7 @@ def raises(kind: type[_Error] | tuple[type[_Error], ...]) -> Generator[Caught[_E
 
 
 def expect(found: object, wanted: object, what: str) -> None:
-    """Compares, and says in words what was compared."""
+    """Raises AssertionError with both values if they differ; `what` names the compared value."""
     if found != wanted:
         raise AssertionError(f"{what}: found {found!r}, expected {wanted!r}")
 
@@ -51,13 +51,13 @@ async def write(storage: Storage, *keys: str) -> None:
 
 
 async def take(watch: Watch, number: int) -> list[Change]:
-    """Exactly that many changes from a watch, in however many batches."""
+    """Reads exactly that many changes from a watch, in any number of batches."""
     changes: list[Change] = []
     async with asyncio.timeout(_PATIENCE):
         while len(changes) < number:
             batch = await anext(watch)
             if not batch:
-                raise AssertionError("a watch handed out an empty batch")
+                raise AssertionError("a watch returned an empty batch")
             changes += batch
     expect(len(changes), number, "the number of changes")
     return changes

@@ -1,6 +1,6 @@
-"""The promises of `levelset.storage.Storage`, as checks that any backend's author can run.
+"""Conformance checks for implementations of `levelset.storage.Storage`.
 
-With pytest, one test per promise:
+With pytest, one test per check:
 
 ```python
 @pytest.mark.parametrize("check", STORAGE_CONTRACT, ids=lambda check: check.__name__)
@@ -9,10 +9,8 @@ async def test_the_contract(check):
         await check(storage)
 ```
 
-Without, all of them: `await check_storage(MyStorage)`. Every check wants an empty storage of its own, and raises
-`AssertionError` with a sentence where a promise is broken.
-
-The promises of a storage's watches; a part of `levelset.testing.contracts.storage`.
+Without pytest, all of them: `await check_storage(MyStorage)`. Every check needs an empty storage of its own, and raises
+`AssertionError` with a sentence if the storage violates the contract. `WATCH_CONTRACT` holds the checks of watches.
 """
 
 import asyncio
@@ -28,34 +26,34 @@ __all__ = [
     "WATCH_CONTRACT",
     "Check",
     "a_deletion_has_a_revision_of_its_own",
-    "a_prefix_takes_what_starts_with_it_and_nothing_else",
-    "a_read_at_a_revision_sees_that_moment",
-    "a_refused_write_changes_nothing_and_says_what_is_there",
+    "a_prefix_selects_exactly_the_keys_that_start_with_it",
+    "a_read_at_a_revision_returns_the_state_of_that_revision",
+    "a_read_below_the_compacted_revision_is_expired",
+    "a_refused_write_changes_nothing_and_returns_the_current_item",
     "a_revision_in_the_future_is_refused",
-    "a_stalled_watcher_delays_nobody",
+    "a_stalled_watcher_does_not_delay_others",
+    "a_watch_delivers_the_item_before_and_after_each_change",
     "a_watch_from_the_future_is_refused",
     "a_watch_sees_its_prefix_only",
-    "a_watch_tells_what_was_before_and_after",
-    "a_watcher_that_fell_behind_a_compaction_is_told",
-    "an_acknowledged_write_is_there_for_reads_and_watches",
-    "an_item_knows_when_it_was_made_and_written",
+    "a_watcher_behind_a_compaction_gets_expired",
+    "an_acknowledged_write_is_visible_to_reads_and_watches",
+    "an_item_has_its_create_and_mod_revision",
     "any_bytes_come_back_unchanged",
     "cancelling_a_reader_leaves_nothing_behind",
     "check_storage",
     "closing_a_watch_ends_its_reader",
     "closing_the_storage_ends_its_watches",
     "every_write_moves_the_revision_by_one",
-    "history_goes_over_into_live_without_gap_or_duplicate",
+    "history_continues_into_live_changes_without_gap_or_duplicate",
     "keys_come_in_the_order_of_their_bytes",
     "of_many_writers_exactly_one_wins",
     "pages_at_one_revision_do_not_see_later_writes",
-    "pages_follow_one_another",
-    "what_is_compacted_is_expired",
-    "writers_that_try_again_lose_no_update",
+    "pages_continue_after_the_last_key",
+    "writers_that_retry_lose_no_update",
 ]
 
 
-async def a_watch_tells_what_was_before_and_after(storage: Storage) -> None:
+async def a_watch_delivers_the_item_before_and_after_each_change(storage: Storage) -> None:
     start = storage.revision
     async with storage.watch("/", after=start) as watch:
         first = await storage.put("/a", b"1", expected=0)
@@ -80,7 +78,7 @@ async def a_watch_sees_its_prefix_only(storage: Storage) -> None:
         expect([change.key for change in changes], wanted, f"the changes under {prefix!r}")
 
 
-async def history_goes_over_into_live_without_gap_or_duplicate(storage: Storage) -> None:
+async def history_continues_into_live_changes_without_gap_or_duplicate(storage: Storage) -> None:
     start, total = storage.revision, 120
 
     async def write_on() -> None:
@@ -103,7 +101,7 @@ async def history_goes_over_into_live_without_gap_or_duplicate(storage: Storage)
         expect(seen, list(range(seen[0], start + total + 1)), "the revisions of a late watcher")
 
 
-async def an_acknowledged_write_is_there_for_reads_and_watches(storage: Storage) -> None:
+async def an_acknowledged_write_is_visible_to_reads_and_watches(storage: Storage) -> None:
     async with storage.watch("/", after=storage.revision) as watch:
         for number in range(10):
             item = await storage.put("/a", b"%d" % number, expected=None)
@@ -112,7 +110,7 @@ async def an_acknowledged_write_is_there_for_reads_and_watches(storage: Storage)
             expect((change.after, watch.revision), (item, item.revision), "the watch after the write")
 
 
-async def a_stalled_watcher_delays_nobody(storage: Storage) -> None:
+async def a_stalled_watcher_does_not_delay_others(storage: Storage) -> None:
     start = storage.revision
     async with storage.watch("/", after=start) as stalled, storage.watch("/", after=start) as reading:
         await storage.put("/a", b"", expected=None)
@@ -127,7 +125,7 @@ async def a_stalled_watcher_delays_nobody(storage: Storage) -> None:
         expect([change.revision for change in late], list(range(start + 2, start + 202)), "what the stalled one missed")
 
 
-async def a_watcher_that_fell_behind_a_compaction_is_told(storage: Storage) -> None:
+async def a_watcher_behind_a_compaction_gets_expired(storage: Storage) -> None:
     start = storage.revision
     async with storage.watch("/", after=start) as behind, storage.watch("/", after=start) as ahead:
         await write(storage, "/a", "/b", "/c")
@@ -157,7 +155,7 @@ async def cancelling_a_reader_leaves_nothing_behind(storage: Storage) -> None:
                 await asyncio.sleep(0)
             reader.cancel()
             await asyncio.wait([reader, write])
-            # It may have been too late to cancel: then the reader has the change, and nobody else gets it.
+            # It may have been too late to cancel: then the reader has the change, and the next read does not get it.
             changes = await take(watch, 1) if reader.cancelled() else reader.result()
             seen += [change.key for change in changes]
         expect(seen, [f"/{turns}" for turns in range(5)], "the changes around cancelled readers")
@@ -185,12 +183,12 @@ async def closing_the_storage_ends_its_watches(storage: Storage) -> None:
 
 
 WATCH_CONTRACT: tuple[Callable[[Storage], Awaitable[None]], ...] = (
-    a_watch_tells_what_was_before_and_after,
+    a_watch_delivers_the_item_before_and_after_each_change,
     a_watch_sees_its_prefix_only,
-    history_goes_over_into_live_without_gap_or_duplicate,
-    an_acknowledged_write_is_there_for_reads_and_watches,
-    a_stalled_watcher_delays_nobody,
-    a_watcher_that_fell_behind_a_compaction_is_told,
+    history_continues_into_live_changes_without_gap_or_duplicate,
+    an_acknowledged_write_is_visible_to_reads_and_watches,
+    a_stalled_watcher_does_not_delay_others,
+    a_watcher_behind_a_compaction_gets_expired,
     a_watch_from_the_future_is_refused,
     cancelling_a_reader_leaves_nothing_behind,
     closing_a_watch_ends_its_reader,
@@ -202,7 +200,7 @@ Check = Callable[[Storage], Awaitable[None]]
 
 
 async def check_storage(open_storage: Callable[[], AbstractAsyncContextManager[Storage]]) -> None:
-    """Runs every check of the contract on a storage of its own."""
+    """Runs every check of the contract, each on a new storage."""
     for check in STORAGE_CONTRACT:
         async with open_storage() as storage:
             await check(storage)
@@ -218,7 +216,7 @@ async def every_write_moves_the_revision_by_one(storage: Storage) -> None:
     expect(seen, [start + 1, start + 2, start + 3, start + 4, start + 4], "revisions")
 
 
-async def an_item_knows_when_it_was_made_and_written(storage: Storage) -> None:
+async def an_item_has_its_create_and_mod_revision(storage: Storage) -> None:
     start = storage.revision
     await storage.put("/a", b"1", expected=0)
     item = await storage.put("/a", b"2", expected=start + 1)
@@ -237,7 +235,7 @@ async def any_bytes_come_back_unchanged(storage: Storage) -> None:
         expect(item and item.value, value, "the value")
 
 
-async def a_refused_write_changes_nothing_and_says_what_is_there(storage: Storage) -> None:
+async def a_refused_write_changes_nothing_and_returns_the_current_item(storage: Storage) -> None:
     old = await storage.put("/a", b"1", expected=0)
     new = await storage.put("/a", b"2", expected=old.revision)
     for expected in (0, old.revision, new.revision + 100):
@@ -288,7 +286,7 @@ async def keys_come_in_the_order_of_their_bytes(storage: Storage) -> None:
         expect(keys_of(page), keys[2 : 2 + limit], "keys after /a-b")
 
 
-async def a_prefix_takes_what_starts_with_it_and_nothing_else(storage: Storage) -> None:
+async def a_prefix_selects_exactly_the_keys_that_start_with_it(storage: Storage) -> None:
     await write(storage, "/r/pods/a/1", "/r/pods/a/2", "/r/pods/ab/1", "/r/pods/b/1", "/r/podsets/a/1", "/r/pods")
     for prefix, number in {"/r/pods/a/": 2, "/r/pods/a": 3, "/r/pods/": 4, "/r/pods": 6, "/x": 0, "": 6}.items():
         page = await storage.list(prefix)
@@ -298,7 +296,7 @@ async def a_prefix_takes_what_starts_with_it_and_nothing_else(storage: Storage) 
         expect((page.more, page.remaining, page.revision), (False, 0, storage.revision), f"page of {prefix!r}")
 
 
-async def pages_follow_one_another(storage: Storage) -> None:
+async def pages_continue_after_the_last_key(storage: Storage) -> None:
     keys = [f"/p/{space}/{number:02}" for space in "abc" for number in range(7)]
     await write(storage, *keys)
     found: list[str] = []
@@ -333,7 +331,7 @@ async def pages_at_one_revision_do_not_see_later_writes(storage: Storage) -> Non
     expect((found, remaining), (keys, [7, 4, 1, 0]), "the keys of the first page's revision")
 
 
-async def a_read_at_a_revision_sees_that_moment(storage: Storage) -> None:
+async def a_read_at_a_revision_returns_the_state_of_that_revision(storage: Storage) -> None:
     start = storage.revision
     first = await storage.put("/a", b"1", expected=0)
     second = await storage.put("/a", b"2", expected=None)
@@ -361,7 +359,7 @@ async def a_revision_in_the_future_is_refused(storage: Storage) -> None:
         await storage.compact(later)
 
 
-async def what_is_compacted_is_expired(storage: Storage) -> None:
+async def a_read_below_the_compacted_revision_is_expired(storage: Storage) -> None:
     await write(storage, "/a", "/b", "/c", "/d")
     moment = storage.revision - 1
     await storage.compact(moment)
@@ -401,7 +399,7 @@ async def of_many_writers_exactly_one_wins(storage: Storage) -> None:
         expected = storage.revision
 
 
-async def writers_that_try_again_lose_no_update(storage: Storage) -> None:
+async def writers_that_retry_lose_no_update(storage: Storage) -> None:
     await storage.put("/a", b"0", expected=0)
 
     async def add_one() -> None:
@@ -421,18 +419,18 @@ async def writers_that_try_again_lose_no_update(storage: Storage) -> None:
 
 STORAGE_CONTRACT: tuple[Check, ...] = (
     every_write_moves_the_revision_by_one,
-    an_item_knows_when_it_was_made_and_written,
+    an_item_has_its_create_and_mod_revision,
     any_bytes_come_back_unchanged,
-    a_refused_write_changes_nothing_and_says_what_is_there,
+    a_refused_write_changes_nothing_and_returns_the_current_item,
     a_deletion_has_a_revision_of_its_own,
     keys_come_in_the_order_of_their_bytes,
-    a_prefix_takes_what_starts_with_it_and_nothing_else,
-    pages_follow_one_another,
+    a_prefix_selects_exactly_the_keys_that_start_with_it,
+    pages_continue_after_the_last_key,
     pages_at_one_revision_do_not_see_later_writes,
-    a_read_at_a_revision_sees_that_moment,
+    a_read_at_a_revision_returns_the_state_of_that_revision,
     a_revision_in_the_future_is_refused,
-    what_is_compacted_is_expired,
+    a_read_below_the_compacted_revision_is_expired,
     of_many_writers_exactly_one_wins,
-    writers_that_try_again_lose_no_update,
+    writers_that_retry_lose_no_update,
     *WATCH_CONTRACT,
 )

@@ -1,6 +1,6 @@
-"""The promises of `levelset.client.Transport`, as checks for whoever writes another one.
+"""Conformance checks for implementations of `levelset.client.Transport`.
 
-With pytest, one test per promise:
+With pytest, one test per check:
 
 ```python
 @pytest.mark.parametrize("check", TRANSPORT_CONTRACT, ids=lambda check: check.__name__)
@@ -9,10 +9,9 @@ async def test_the_contract(check):
         await check(MyTransport(target.url), target)
 ```
 
-Without, all of them: `await check_transport(lambda target: MyTransport(target.url))`. Every check wants a transport and
-a target of its own, closes the transport, and raises `AssertionError` with a sentence where a promise is broken.
-
-A small server that a transport is tried on: it says back what came, hangs, streams, and knows who has left.
+Without pytest, all of them: `await check_transport(lambda target: MyTransport(target.url))`. Every check needs a
+transport and a target of its own, closes the transport, and raises `AssertionError` with a sentence if the transport
+violates the contract. `Target` is the small server that the checks use.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from levelset.client.transport.interface import Call, Pieces, Transport
+from levelset.client.transport.interface import BodyStream, Call, Transport
 from levelset.errors import TimedOut, Unreachable
 from levelset.http import Request, Response, Server
 from levelset.testing.contracts.assertions import expect, raises
@@ -29,50 +28,51 @@ __all__ = [
     "TRANSPORT_CONTRACT",
     "Target",
     "TransportCheck",
-    "a_call_arrives_as_it_was_written",
+    "a_call_arrives_unchanged",
     "a_call_that_takes_too_long_times_out",
-    "a_cancelled_call_is_over_and_the_next_one_works",
+    "a_cancelled_call_ends_and_the_next_one_works",
     "a_refused_stream_has_a_whole_body",
     "a_stream_comes_piece_by_piece",
-    "a_stream_that_ends_is_over",
-    "an_answer_is_an_answer_whatever_its_status",
-    "any_bytes_come_and_go_unchanged",
+    "a_stream_ends_with_its_last_piece",
+    "any_bytes_are_sent_and_received_unchanged",
     "calls_do_not_wait_for_one_another",
     "check_transport",
-    "closing_a_stream_tells_the_server",
+    "closing_a_stream_closes_it_on_the_server",
     "closing_a_stream_wakes_its_reader",
     "closing_ends_streams_and_refuses_calls",
+    "every_status_is_returned_as_a_response",
     "open_target",
-    "the_time_of_a_stream_is_for_its_head_only",
+    "the_timeout_of_a_stream_applies_to_its_head_only",
 ]
 
 _PATIENCE: Final = 10.0
+"""Only a broken transport waits this long; without a limit a hanging check would not say what is broken."""
 _BYTES: Final = (("Content-Type", "application/octet-stream"),)
 _JSON: Final = (("Content-Type", "application/json"),)
 
 
 class Target:
-    """Answers by path; `seen` are the requests that came, `url` is where it listens (empty if it does not).
+    """A test server; `seen` are the received requests, `url` is its address (empty if it does not listen).
 
-    | path | answer |
+    | path | response |
     |---|---|
-    | `/echo` | 200 with the body that came |
+    | `/echo` | 200 with the body of the request |
     | `/status/409` | that status, with a small body |
-    | `/hang` | none, until it is given up |
+    | `/hang` | none, until the request is cancelled |
     | `/lines` | three lines, one after the other, as a stream |
-    | `/endless` | what `push` says, as a stream that does not end by itself |
+    | `/endless` | the pieces given to `push`, as a stream that does not end by itself |
     """
 
     def __init__(self) -> None:
         self.url = ""
         self.seen: list[Request] = []
         self.streams = 0
-        """How many endless streams are being read."""
+        """The number of endless streams that are being read."""
         self._pushed: asyncio.Queue[bytes] = asyncio.Queue()
         self._changed = asyncio.Event()
 
     def handle(self, request: Request, /) -> Response | Awaitable[Response]:
-        """Answers one request."""
+        """Handles one request."""
         self.seen.append(request)
         match request.segments:
             case ["echo"]:
@@ -89,11 +89,11 @@ class Target:
                 return Response(404, _JSON, b"{}")
 
     def push(self, piece: bytes) -> None:
-        """Sends a piece on the endless stream."""
+        """Sends a piece on an endless stream."""
         self._pushed.put_nowait(piece)
 
     async def wait_streams(self, number: int) -> None:
-        """Waits until so many endless streams are being read; AssertionError if that never is."""
+        """Waits until so many endless streams are being read; AssertionError after a timeout."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 while self.streams != number:
@@ -127,7 +127,7 @@ async def _lines() -> AsyncGenerator[bytes, None]:
 
 @asynccontextmanager
 async def open_target(*, listen: bool = True) -> AsyncGenerator[Target, None]:
-    """A target for the length of a block, on a port of its own; without `listen` it is only there to be called."""
+    """A target for the duration of the block, on its own port; without `listen` only `handle` can be called."""
     target = Target()
     if not listen:
         yield target
@@ -144,42 +144,41 @@ async def open_target(*, listen: bool = True) -> AsyncGenerator[Target, None]:
 TransportCheck = Callable[[Transport, Target], Awaitable[None]]
 
 
-"""Only a broken transport ever waits this long: a contract that hangs would not say what is broken."""
 _SHORT: Final = 0.05
 
 
 async def check_transport(make: Callable[[Target], Transport], *, listen: bool = True) -> None:
-    """Runs every check of the contract on a transport of its own; `make` is given what the transport shall reach.
+    """Runs every check of the contract; `make` returns a new transport for a target.
 
-    Without `listen`, the target is not on a port, but there to be called: for transports that need no network.
+    Without `listen`, the target has no port and only its `handle` is called: for transports without a network.
     """
     for check in TRANSPORT_CONTRACT:
         async with open_target(listen=listen) as target:
             await check(make(target), target)
 
 
-async def a_call_arrives_as_it_was_written(transport: Transport, target: Target) -> None:
+async def a_call_arrives_unchanged(transport: Transport, target: Target) -> None:
     path, query = "/echo/a%2Fb/%C3%A9", "labelSelector=a%3Db&limit=5"
     async with _closing(transport):
         headers = {"Content-Type": "application/json", "X-Own": "yes"}
         await transport.send(_call(path, method="PATCH", query=query, headers=headers, body=b'{"a":1}'))
     (seen,) = target.seen
-    expect((seen.method, seen.path, seen.query), ("PATCH", path, query), "the first line of the request")
+    expect((seen.method, seen.path, seen.query), ("PATCH", path, query), "the request line")
     expect((seen.headers.get("content-type"), seen.headers.get("x-own")), ("application/json", "yes"), "its headers")
     expect(seen.body, b'{"a":1}', "its body")
 
 
-async def an_answer_is_an_answer_whatever_its_status(transport: Transport, target: Target) -> None:
+async def every_status_is_returned_as_a_response(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         for status in (200, 201, 400, 401, 403, 404, 409, 410, 429, 500, 503):
             answer = await transport.send(_call(f"/status/{status}"))
             expect(answer.status, status, "the status of an answer")
-            expect((answer.body, answer.pieces), (b'{"code":%d}' % status, None), f"the body of a {status}")
+            expect((answer.body, answer.stream), (b'{"code":%d}' % status, None), f"the body of a {status}")
             expect(answer.headers.get("content-type"), "application/json", f"a header of a {status}")
     expect(len(target.seen), 11, "the number of requests for eleven calls")
 
 
-async def any_bytes_come_and_go_unchanged(transport: Transport, target: Target) -> None:
+async def any_bytes_are_sent_and_received_unchanged(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         for body in (b"", b"\0", bytes(range(256)), b"\r\n\r\n", b"x" * 2_000_000):
             answer = await transport.send(_call("/echo", method="POST", body=body))
@@ -191,7 +190,7 @@ async def any_bytes_come_and_go_unchanged(transport: Transport, target: Target) 
 async def calls_do_not_wait_for_one_another(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         hanging = asyncio.ensure_future(transport.send(_call("/hang")))
-        while not target.seen:  # noqa: ASYNC110 -- there is nothing to wait for but the other side
+        while not target.seen:  # noqa: ASYNC110 -- the target has no event for this
             await asyncio.sleep(0)
         answers = await asyncio.gather(*(transport.send(_call("/echo", method="POST", body=b"a")) for _ in range(8)))
         expect([one.body for one in answers], [b"a"] * 8, "calls beside one that hangs")
@@ -206,20 +205,20 @@ async def a_call_that_takes_too_long_times_out(transport: Transport, target: Tar
         with raises(TimedOut):
             await transport.send(_call("/hang", timeout=_SHORT, is_stream=True))
         expect((await transport.send(_call("/echo"))).status, 200, "the call after those that timed out")
-    expect(len(target.seen), 3, "the number of requests: what times out is not sent again")
+    expect(len(target.seen), 3, "the number of requests: a call that timed out is not sent again")
 
 
-async def a_cancelled_call_is_over_and_the_next_one_works(transport: Transport, target: Target) -> None:
+async def a_cancelled_call_ends_and_the_next_one_works(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         hanging = asyncio.ensure_future(transport.send(_call("/hang")))
-        while not target.seen:  # noqa: ASYNC110 -- there is nothing to wait for but the other side
+        while not target.seen:  # noqa: ASYNC110 -- the target has no event for this
             await asyncio.sleep(0)
         await _cancel(hanging)
         expect(hanging.cancelled(), True, "whether a call that was cancelled is cancelled")
         expect((await transport.send(_call("/echo"))).status, 200, "the call after one that was cancelled")
 
 
-async def a_stream_that_ends_is_over(transport: Transport, target: Target) -> None:
+async def a_stream_ends_with_its_last_piece(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         pieces = await _stream(transport, "/lines")
         got = b"".join([piece async for piece in pieces])
@@ -237,7 +236,7 @@ async def a_stream_comes_piece_by_piece(transport: Transport, target: Target) ->
         await pieces.aclose()
 
 
-async def the_time_of_a_stream_is_for_its_head_only(transport: Transport, target: Target) -> None:
+async def the_timeout_of_a_stream_applies_to_its_head_only(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         pieces = await _stream(transport, "/endless", target, timeout=_SHORT)
         await asyncio.sleep(2 * _SHORT)
@@ -249,12 +248,12 @@ async def the_time_of_a_stream_is_for_its_head_only(transport: Transport, target
 async def a_refused_stream_has_a_whole_body(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         answer = await transport.send(_call("/status/410", is_stream=True))
-        found = (answer.status, answer.body, answer.pieces)
+        found = (answer.status, answer.body, answer.stream)
         expect(found, (410, b'{"code":410}', None), "a stream that was refused")
     expect(len(target.seen), 1, "the number of requests for one stream")
 
 
-async def closing_a_stream_tells_the_server(transport: Transport, target: Target) -> None:
+async def closing_a_stream_closes_it_on_the_server(transport: Transport, target: Target) -> None:
     async with _closing(transport):
         pieces = await _stream(transport, "/endless", target)
         await pieces.aclose()
@@ -291,20 +290,20 @@ def _call(path: str, *, method: str = "GET", timeout: float = _PATIENCE, **more:
     return Call(method=method, path=path, timeout=timeout, words=f"{method} {path}", **more)
 
 
-async def _stream(transport: Transport, path: str, target: Target | None = None, **more: Any) -> Pieces:
-    """An open stream; with a target, once that is sure to send on it: the head may come with the first piece."""
+async def _stream(transport: Transport, path: str, target: Target | None = None, **more: Any) -> BodyStream:
+    """An open stream; with a target, after its first piece: some transports send the head with it."""
     if target is not None:
         target.push(b"begin")
     answer = await transport.send(_call(path, is_stream=True, **more))
     expect(answer.status, 200, "the status of a stream")
-    assert answer.pieces is not None, "a stream has no pieces"
+    assert answer.stream is not None, "a stream has no pieces"
     if target is not None:
-        expect(await _next(answer.pieces), b"begin", "the first piece")
+        expect(await _next(answer.stream), b"begin", "the first piece")
         await target.wait_streams(1)
-    return answer.pieces
+    return answer.stream
 
 
-async def _next(pieces: Pieces) -> bytes:
+async def _next(pieces: BodyStream) -> bytes:
     async with asyncio.timeout(_PATIENCE):
         return await anext(aiter(pieces))
 
@@ -316,7 +315,7 @@ async def _cancel(task: "asyncio.Future[Any]") -> None:
 
 @asynccontextmanager
 async def _closing(transport: Transport) -> AsyncGenerator[None, None]:
-    """Closes the transport, also one that was closed before: closing again is harmless."""
+    """Closes the transport; closing twice is allowed."""
     try:
         yield
     finally:
@@ -324,17 +323,17 @@ async def _closing(transport: Transport) -> AsyncGenerator[None, None]:
 
 
 TRANSPORT_CONTRACT: tuple[TransportCheck, ...] = (
-    a_call_arrives_as_it_was_written,
-    an_answer_is_an_answer_whatever_its_status,
-    any_bytes_come_and_go_unchanged,
+    a_call_arrives_unchanged,
+    every_status_is_returned_as_a_response,
+    any_bytes_are_sent_and_received_unchanged,
     calls_do_not_wait_for_one_another,
     a_call_that_takes_too_long_times_out,
-    a_cancelled_call_is_over_and_the_next_one_works,
-    a_stream_that_ends_is_over,
+    a_cancelled_call_ends_and_the_next_one_works,
+    a_stream_ends_with_its_last_piece,
     a_stream_comes_piece_by_piece,
-    the_time_of_a_stream_is_for_its_head_only,
+    the_timeout_of_a_stream_applies_to_its_head_only,
     a_refused_stream_has_a_whole_body,
-    closing_a_stream_tells_the_server,
+    closing_a_stream_closes_it_on_the_server,
     closing_a_stream_wakes_its_reader,
     closing_ends_streams_and_refuses_calls,
 )

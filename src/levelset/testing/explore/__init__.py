@@ -1,9 +1,9 @@
-"""Breaks controllers on purpose: plays a scenario again and again with crashes, lost answers and stale reads."""
+"""The explorer: runs a scenario many times, each with other crashes, lost responses, conflicts and stale caches."""
 
 from levelset.testing.explore.exploration import Controllers, Exploration, Invariant, Scenario
 from levelset.testing.explore.plans import Disturbance, Plan
-from levelset.testing.explore.report import Failure, Report, Tried, junit
-from levelset.testing.explore.run_result import RULES, Finding, Played
+from levelset.testing.explore.report import Failure, PlanResult, Report, junit
+from levelset.testing.explore.run_result import RULES, Finding, RunResult
 from levelset.testing.explore.search import explore, replay
 from levelset.testing.explore.stored_state import State
 from levelset.testing.explore.trace import Cause, Step, Trace
@@ -18,13 +18,13 @@ __all__ = [
     "Finding",
     "Invariant",
     "Plan",
-    "Played",
+    "PlanResult",
     "Report",
+    "RunResult",
     "Scenario",
     "State",
     "Step",
     "Trace",
-    "Tried",
     "explore",
     "junit",
     "replay",

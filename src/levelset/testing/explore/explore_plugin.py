@@ -1,4 +1,4 @@
-"""Explorations in a test suite: a function marked `explore` gives one, and its story is shown if something breaks.
+"""The pytest plugin of the explorer: a function marked `explore` returns an Exploration, which is run as a test.
 
 ```python
 @pytest.mark.explore(budget=50)
@@ -6,9 +6,8 @@ def test_websites_survive_everything() -> Exploration:
     return Exploration(scenario, make_controllers, invariants=[one_deployment_each])
 ```
 
-pytest finds this by itself once levelset is installed. `--explore-budget` and `--explore-seed` win over the marks, so
-that a nightly run can look further than everyday's. `--explore-replay` plays one plan again: a story ends with the
-command.
+pytest finds the plugin by its entry point. `--explore-budget` and `--explore-seed` override the marks, so that a
+nightly run can explore more. `--explore-replay` runs one plan again; every failure report ends with that command.
 """
 
 import inspect
@@ -28,43 +27,45 @@ _COMMAND: Final = ("pytest", "{target}", "--explore-seed", "{seed}", "--explore-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options."""
     options = parser.getgroup("levelset", "levelset: explorations")
-    options.addoption("--explore-budget", metavar="PLANS", type=int, help="how many plans each exploration plays")
-    options.addoption("--explore-seed", metavar="SEED", type=int, help="begins the chance in each exploration")
-    options.addoption("--explore-replay", metavar="ID", help="plays this plan alone, and shows its story")
+    options.addoption(
+        "--explore-budget", metavar="PLANS", type=int, help="the maximum number of plans of each exploration"
+    )
+    options.addoption("--explore-seed", metavar="SEED", type=int, help="the random seed of each exploration")
+    options.addoption("--explore-replay", metavar="ID", help="run only this plan, and show its report")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Has pytest know the mark."""
-    words = "the function returns an Exploration (or several), which is explored"
+    """Registers the mark."""
+    words = "run the Exploration (or the list of them) that the function returns"
     config.addinivalue_line("markers", f"explore(budget={_BUDGET}, seed=1, within=None): {words}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Explores what a marked function returns; leaves all others alone."""
+    """Runs the Exploration of a marked function; other tests are unchanged."""
     mark = pyfuncitem.get_closest_marker("explore")
     if mark is None:
         return None
-    # Late: the explorer brings the server along, and pytest loads this file for everybody.
-    from levelset.testing.explore.search import explore, retell  # noqa: PLC0415
+    # Imported late: the explorer imports the server, and pytest loads this plugin in every project.
+    from levelset.testing.explore.search import explore, replay_story  # noqa: PLC0415
 
-    options: dict[str, Any] = {"budget": _BUDGET, "seed": 1, **_marked(mark), **_said(pyfuncitem.config)}
+    options: dict[str, Any] = {"budget": _BUDGET, "seed": 1, **_marked(mark), **_given(pyfuncitem.config)}
     names = pyfuncitem._fixtureinfo.argnames  # pyright: ignore[reportPrivateUsage] - pytest has no other way
     made: Any = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
     plan = pyfuncitem.config.getoption("--explore-replay")
     for one in _explorations(made, pyfuncitem.name):
         if plan is not None:
-            told = retell(one, plan, seed=options["seed"])
+            story = replay_story(one, plan, seed=options["seed"])
         else:
             report = explore(one, target=_target(pyfuncitem), command=_COMMAND, **options)
-            told = "" if report.ok else report.story()
-        if told:
-            pytest.fail(told, pytrace=False)
+            story = "" if report.ok else report.story()
+        if story:
+            pytest.fail(story, pytrace=False)
     return True
 
 
 def _target(item: pytest.Function) -> str:
-    """The test as pytest finds it from where it was started."""
+    """The node id of the test, relative to the directory in which pytest was started."""
     path = os.path.relpath(item.path, item.config.invocation_params.dir)
     return f"{path}::{item.nodeid.partition('::')[2]}"
 
@@ -72,13 +73,13 @@ def _target(item: pytest.Function) -> str:
 def _marked(mark: pytest.Mark) -> Mapping[str, Any]:
     unknown = [*map(repr, mark.args), *(mark.kwargs.keys() - _OPTIONS)]
     if unknown:
-        pytest.fail(f"explore({', '.join(unknown)}): a mark has only {', '.join(sorted(_OPTIONS))}", pytrace=False)
+        pytest.fail(f"explore({', '.join(unknown)}): the mark takes only {', '.join(sorted(_OPTIONS))}", pytrace=False)
     return mark.kwargs
 
 
-def _said(config: pytest.Config) -> dict[str, int]:
-    said = {"budget": config.getoption("--explore-budget"), "seed": config.getoption("--explore-seed")}
-    return {name: value for name, value in said.items() if value is not None}
+def _given(config: pytest.Config) -> dict[str, int]:
+    values = {"budget": config.getoption("--explore-budget"), "seed": config.getoption("--explore-seed")}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _explorations(made: Any, name: str) -> list[Any]:
@@ -87,7 +88,7 @@ def _explorations(made: Any, name: str) -> list[Any]:
     if inspect.iscoroutine(made):
         made.close()
         pytest.fail(
-            f"{name} is marked `explore` and async; write `def`: exploring runs loops of its own", pytrace=False
+            f"{name} is marked `explore` and async; write `def`: the explorer runs its own event loops", pytrace=False
         )
     many: list[Any] = [*made] if isinstance(made, list | tuple) else [made]
     if not many or not all(isinstance(one, Exploration) for one in many):

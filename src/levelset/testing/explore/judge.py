@@ -1,9 +1,7 @@
-"""Judges a run: invariants, the end, what was made twice, lost or left behind, and whether it comes to rest.
+"""Judges a run by the rules of `RULES` and by comparing its end state with that of the undisturbed run.
 
-The rules are those that a correct controller keeps whatever is done to it, so that each finding is worth a look. Where
-the same state may be reached in several ways, only the end counts.
-
-Compares two ends: which places have too much or too little, and which fields differ.
+The rules hold for every correct controller under every disturbance, so each finding is a bug or needs an explanation.
+Where the same state can be reached in several ways, only the end state is compared.
 """
 
 from collections import Counter
@@ -16,8 +14,8 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from levelset.objects.json_tree import is_list, is_map
-from levelset.testing.explore.normalize import Normal
-from levelset.testing.explore.plans import At, Disturbance, Hold, OlderAfterRestart, Reorder, Skip
+from levelset.testing.explore.normalize import NormalizedState
+from levelset.testing.explore.plans import Disturbance, Hold, Relist, Reorder, StaleRestart, StepName
 from levelset.testing.explore.run_result import Change, Finding, Run
 from levelset.testing.explore.trace import Step
 from levelset.testing.virtual_time import RealWork
@@ -35,117 +33,117 @@ FieldPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place, or one field of an object there, that is not as expected."""
+    """One location, or one field of an object there, that is not as expected."""
 
     what: Literal["extra", "field", "missing"]
-    place: str
+    location: str
     path: FieldPath = ()
     expected: str = ""
     actual: str = ""
 
     @property
     def words(self) -> str:
-        """The field as people write it: `spec.replicas`."""
+        """The field in dotted form: `spec.replicas`."""
         return ".".join(self.path)
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Fields that differ between two undisturbed runs with different seeds: chance makes them, nobody is to blame."""
+    """Fields that are not compared: those that differ between undisturbed runs with different seeds."""
 
     fields: frozenset[tuple[str, FieldPath]] = field(default_factory=frozenset[tuple[str, FieldPath]])
-    """By place and path, or by kind and path."""
+    """By location and path, or by kind and path."""
 
     def hides(self, one: Difference) -> bool:
-        """Whether a difference means nothing."""
-        kind = one.place.split("/", 1)[0]
+        """Whether a difference is ignored."""
+        kind = one.location.split("/", 1)[0]
         paths = [one.path[:length] for length in range(1, len(one.path) + 1)]
-        return any((where, path) in self.fields for where in (one.place, kind) for path in paths)
+        return any((where, path) in self.fields for where in (one.location, kind) for path in paths)
 
 
-def differences(actual: Normal, expected: Normal, mask: Mask = Mask()) -> list[Difference]:  # noqa: B008
-    """How an end differs from another one, in the order of the places."""
+def differences(actual: NormalizedState, expected: NormalizedState, mask: Mask = Mask()) -> list[Difference]:  # noqa: B008
+    """The differences of two end states, in the order of the locations."""
     if actual == expected:
         return []
     found: list[Difference] = []
-    for place in sorted(actual.keys() | expected.keys()):
-        ours, theirs = actual.get(place, ()), expected.get(place, ())
+    for location in sorted(actual.keys() | expected.keys()):
+        ours, theirs = actual.get(location, ()), expected.get(location, ())
         if ours != theirs:
-            found += _compare(place, ours, theirs, mask)
+            found += _compare(location, ours, theirs, mask)
     return found
 
 
-def learn_mask(one: Normal, other: Normal, ignored: Sequence[str] = ()) -> Mask:
-    """What differs between two undisturbed runs, and fields that somebody ignores: `Website.status.attempts`."""
-    by_chance = {(diff.place, diff.path) for diff in differences(one, other) if diff.what == "field"}
-    by_wish = {(kind, tuple(path.split("."))) for kind, dot, path in (text.partition(".") for text in ignored) if dot}
-    return Mask(frozenset(by_chance | by_wish))
+def learn_mask(one: NormalizedState, other: NormalizedState, ignored: Sequence[str] = ()) -> Mask:
+    """The mask of two undisturbed runs and of the ignored fields, such as `Website.status.attempts`."""
+    by_chance = {(diff.location, diff.path) for diff in differences(one, other) if diff.what == "field"}
+    by_option = {(kind, tuple(path.split("."))) for kind, dot, path in (text.partition(".") for text in ignored) if dot}
+    return Mask(frozenset(by_chance | by_option))
 
 
-def _compare(place: str, ours: Sequence[str], theirs: Sequence[str], mask: Mask) -> Iterator[Difference]:
+def _compare(location: str, ours: Sequence[str], theirs: Sequence[str], mask: Mask) -> Iterator[Difference]:
     if len(ours) > len(theirs):
-        yield Difference("extra", place, expected=str(len(theirs)), actual=str(len(ours)))
+        yield Difference("extra", location, expected=str(len(theirs)), actual=str(len(ours)))
         return
     if len(ours) < len(theirs):
-        yield Difference("missing", place, expected=str(len(theirs)), actual=str(len(ours)))
+        yield Difference("missing", location, expected=str(len(theirs)), actual=str(len(ours)))
         return
-    # Objects whose names the server made up have no order of their own: those that are the same are set aside.
+    # Objects with generated names have no order: equal ones are matched first.
     left, wanted = list(ours), list(theirs)
     for text in ours:
         if text in wanted:
             wanted.remove(text)
             left.remove(text)
     for text, want in zip(left, wanted, strict=True):
-        for one in _fields(place, _read.decode(text), _read.decode(want), ()):
+        for one in _fields(location, _read.decode(text), _read.decode(want), ()):
             if not mask.hides(one):
                 yield one
 
 
-def _fields(place: str, actual: Any, expected: Any, path: FieldPath) -> Iterator[Difference]:
+def _fields(location: str, actual: Any, expected: Any, path: FieldPath) -> Iterator[Difference]:
     if actual == expected:
         return
     if is_map(actual) and is_map(expected):
         for name in sorted(actual.keys() | expected.keys()):
-            yield from _fields(place, actual.get(name), expected.get(name), (*path, name))
+            yield from _fields(location, actual.get(name), expected.get(name), (*path, name))
         return
     if is_list(actual) and is_list(expected) and len(actual) == len(expected):
         for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
-            yield from _fields(place, one, other, (*path, str(index)))
+            yield from _fields(location, one, other, (*path, str(index)))
         return
-    yield Difference("field", place, path, expected=_said(expected), actual=_said(actual))
+    yield Difference("field", location, path, expected=_shorten(expected), actual=_shorten(actual))
 
 
-def _said(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = _NOTHING if value is None else _write.encode(value).decode()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-_HOUSE: Final = Path(__file__).parents[2]
+_PACKAGE_ROOT: Final = Path(__file__).parents[2]
 _MOST_TIMES: Final = 4
 _MOST_MORE: Final = 30
 _MOST_BEHIND: Final = 300
-"""So many times the usual writes, and so many more, are still no waste; still more while caches stand still."""
+"""Writes are too many above `_MOST_TIMES` times the undisturbed number plus one of the other two."""
 _MOST_FINDINGS: Final = 10
 _MOST_LATE: Final = 30
-"""So many changes in the quiet at the end of an undisturbed run may be a heartbeat; more are a fight."""
+"""Changes after the end of an undisturbed run that may be a heartbeat; more are an endless loop."""
 _FAILED: Final = ("failed", "timed_out")
 _DELETING: Final = '"deletionTimestamp"'
 
 
 def judge(run: Run, baseline: Run | None = None, *, mask: Mask = Mask()) -> tuple[Finding, ...]:  # noqa: B008
-    """What is wrong with a run, the most telling first; without a baseline it is judged by itself."""
+    """The findings of a run, the most significant first; the undisturbed run itself has no baseline."""
     rules: list[Callable[[Run, Run | None], Iterator[Finding]]] = [
-        _broken,
-        _crashed,
+        _broken_invariants,
+        _crashed_processes,
         _endless,
-        lambda run, base: _end(run, base, mask),
+        lambda run, base: _end_state(run, base, mask),
         _lost,
-        _twice,
+        _created_twice,
         _leaders,
-        _restless,
-        _wasteful,
+        _never_quiet,
+        _too_many_writes,
         _failing,
-        _failed,
+        _scenario_failed,
     ]
     found: list[Finding] = []
     for rule in rules:
@@ -157,121 +155,125 @@ def judge(run: Run, baseline: Run | None = None, *, mask: Mask = Mask()) -> tupl
     return tuple(found)
 
 
-def _broken(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001 -- all rules have the same shape
+def _broken_invariants(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001 -- all rules have the same signature
     for one in run.broken:
         change = one.change
         yield Finding(one.name, one.words, _step(run, change.by), change.revision)
 
 
-def _crashed(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
+def _crashed_processes(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
     for one in run.ended:
-        yield Finding("crashed", f"{one.process} has ended by itself: {_words(one.error)}")
+        yield Finding("crashed", f"{one.process} ended by itself: {_describe_error(one.error)}")
 
 
 def _failing(run: Run, base: Run | None) -> Iterator[Finding]:
-    """Undisturbed, a controller has some success; one that has none at all says nothing when it is disturbed."""
+    """Undisturbed, every controller must have a successful reconcile; otherwise disturbing it shows nothing."""
     if base is not None:
         return
-    succeeded = {_controller(one) for one in run.trace if one.act == "looked" and not one.outcome.startswith(_FAILED)}
-    for said, error in run.failing.items():
-        step = next((one for one in reversed(run.trace.steps) if one.act == "looked" and one.name.said == said), None)
+    succeeded = {
+        _controller(one) for one in run.trace if one.act == "reconciled" and not one.outcome.startswith(_FAILED)
+    }
+    for action, error in run.failing.items():
+        step = next(
+            (one for one in reversed(run.trace.steps) if one.act == "reconciled" and one.name.action == action), None
+        )
         if step is not None and (_controller(step) not in succeeded or isinstance(error, RealWork)):
-            yield Finding("failing", f"{said} fails each time: {_words(error)}", step, step.revision)
+            yield Finding("failing", f"{action} fails each time: {_describe_error(error)}", step, step.revision)
 
 
 def _controller(step: Step) -> str:
     return "" if step.cause is None else step.cause.controller
 
 
-def _failed(run: Run, base: Run | None) -> Iterator[Finding]:
+def _scenario_failed(run: Run, base: Run | None) -> Iterator[Finding]:
     if run.error is not None and _has_failed(run, base):
-        hint = "" if base is None else "; what takes longer when it is disturbed is waited for with `until`"
-        yield Finding("scenario", f"what people do has failed: {_words(run.error)}{_where(run.error)}{hint}")
+        hint = "" if base is None else "; wait with `until` for what takes longer when disturbed"
+        yield Finding("scenario", f"the scenario failed: {_describe_error(run.error)}{_where(run.error)}{hint}")
 
 
 def _has_failed(run: Run, base: Run | None) -> bool:
-    """Whether people could not do all that they do undisturbed: then the end says nothing."""
+    """Whether the scenario failed only when disturbed: then the end state is not comparable."""
     return run.error is not None and (base is None or base.error is None)
 
 
 def _endless(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
     if run.endless is not None:
-        step = next((one for one in reversed(run.trace.steps) if one.name.said == run.endless.said), None)
-        said = f"{run.endless.said}: {run.endless.number} times, and no end in sight"
+        step = next((one for one in reversed(run.trace.steps) if one.name.action == run.endless.action), None)
+        said = f"{run.endless.action}: {run.endless.number} times, and it does not stop"
         yield Finding("endless loop", said, step, 0 if step is None else step.revision)
 
 
-def _end(run: Run, base: Run | None, mask: Mask) -> Iterator[Finding]:
+def _end_state(run: Run, base: Run | None, mask: Mask) -> Iterator[Finding]:
     if base is None or run.is_endless or _has_failed(run, base):
         return
     ends = [differences(run.end, one, mask) for one in base.ends]
     found = min(ends, key=len) if ends else list[Difference]()
     for one in found:
-        yield _about_end(run, one)
+        yield _end_finding(run, one)
 
 
-def _about_end(run: Run, one: Difference) -> Finding:
-    change = _last_change(run, one.place)
-    # What is missing was made by no step; then it is the step that was disturbed.
+def _end_finding(run: Run, one: Difference) -> Finding:
+    change = _last_change(run, one.location)
+    # No step created what is missing; then show the step that was disturbed.
     step, revision = (_disturbed(run), 0) if change is None else (_step(run, change.by), change.revision)
-    is_generated = one.place.endswith("~")
+    is_generated = one.location.endswith("~")
     match one.what:
         case "extra" if is_generated:
-            rule, said = "created twice", f"there are {one.actual} of {one.place} instead of {one.expected}"
-        case "extra" if any(_DELETING in text for text in run.end.get(one.place, ())):
-            rule, said = "stuck", f"{one.place} is being deleted and does not go"
+            rule, said = "created twice", f"there are {one.actual} of {one.location} instead of {one.expected}"
+        case "extra" if any(_DELETING in text for text in run.end.get(one.location, ())):
+            rule, said = "stuck", f"{one.location} is being deleted and is never removed"
         case "extra":
-            rule, said = "leaked", f"{one.place} is still there"
+            rule, said = "leaked", f"{one.location} still exists"
         case "missing":
-            rule, said = "end state", f"{one.place} is not there ({one.actual} instead of {one.expected})"
+            rule, said = "end state", f"{one.location} does not exist ({one.actual} instead of {one.expected})"
         case "field" if one.path == ("metadata", "deletionTimestamp") and one.expected == "nothing":
-            rule, said = "stuck", f"{one.place} is being deleted and does not go"
+            rule, said = "stuck", f"{one.location} is being deleted and is never removed"
         case "field":
-            rule, said = "end state", f"{one.place}: {one.words} is {one.actual} instead of {one.expected}"
+            rule, said = "end state", f"{one.location}: {one.words} is {one.actual} instead of {one.expected}"
     return Finding(rule, said, step, revision, expected=one.expected, actual=one.actual)
 
 
 def _lost(run: Run, base: Run | None) -> Iterator[Finding]:
-    """Whatever is never deleted when nobody disturbs is not deleted at all."""
+    """Objects that are not deleted in the undisturbed run must not be deleted."""
     if base is None:
         return
     gone = {one.key for one in base.changes if one.after is None}
     stays = {one.key for one in base.changes} - gone
     for one in run.changes:
-        if one.after is None and one.key in stays and not one.prefix and one.by is not None and one.process != "people":
+        if one.after is None and one.key in stays and not one.prefix and one.by is not None and one.process != "user":
             where = "/".join(part for part in one.key[1:] if part)
-            yield Finding("lost", f"{where} is deleted, although it should stay", _step(run, one.by), one.revision)
+            yield Finding("lost", f"{where} is deleted, although it should not be", _step(run, one.by), one.revision)
 
 
-def _twice(run: Run, base: Run | None) -> Iterator[Finding]:
-    """Of those that say the same, and whose names the server makes up, there are never more than undisturbed.
+def _created_twice(run: Run, base: Run | None) -> Iterator[Finding]:
+    """There are never more equal objects with generated names than in the undisturbed run.
 
-    Who is shown an older state after a restart cannot know better; then only the end counts.
+    A process that sees an older state after a restart cannot avoid it; then only the end state counts.
     """
-    if base is None or any(isinstance(one, OlderAfterRestart) for one in run.plan):
+    if base is None or any(isinstance(one, StaleRestart) for one in run.plan):
         return
-    usual = _most_at_once(base.changes)
+    usual = _max_at_once(base.changes)
     most: dict[tuple[str, str], int] = {}
     for (kind, prefix, _), (number, _) in usual.items():
         most[kind, prefix] = max(number, most.get((kind, prefix), 0))
-    for (kind, prefix, content), (number, change) in _most_at_once(run.changes).items():
-        # What never appears undisturbed, such as a state that is skipped, may be there as often as anything else.
+    for (kind, prefix, content), (number, change) in _max_at_once(run.changes).items():
+        # Content that never appears undisturbed, such as a skipped state, may exist as often as any other.
         expected = usual.get((kind, prefix, content), (most.get((kind, prefix), 0), change))[0]
-        if number > expected and change.process != "people":
+        if number > expected and change.process != "user":
             said = f"there are {number} of {kind} {prefix}~ at once instead of at most {expected}"
             step = _step(run, change.by)
             yield Finding("created twice", said, step, change.revision, str(expected), str(number))
 
 
-def _most_at_once(changes: Sequence[Change]) -> dict[tuple[str, str, str], tuple[int, Change]]:
-    """How many objects that say the same there were at once at most, and the change that made it so many."""
+def _max_at_once(changes: Sequence[Change]) -> dict[tuple[str, str, str], tuple[int, Change]]:
+    """The maximum number of equal objects that existed at once, and the change that reached it."""
     now: Counter[tuple[str, str, str]] = Counter()
     most: dict[tuple[str, str, str], tuple[int, Change]] = {}
     made: dict[str, str] = {}
     for one in changes:
         if not one.prefix or (one.before is not None and one.after is not None):
             continue
-        # An object that was changed since counts as what it was when it was made.
+        # An object that was changed later counts by its content at creation.
         content = made.setdefault(one.after or one.before or "", one.content)
         what = one.kind, one.prefix, content
         now[what] += 1 if one.before is None else -1
@@ -281,68 +283,67 @@ def _most_at_once(changes: Sequence[Change]) -> dict[tuple[str, str, str], tuple
 
 
 def _leaders(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
-    """What only a leader does is done by the leader."""
+    """Controllers that run only on the leader write only from the leader."""
     for one in run.changes:
         if one.holder and one.controller in run.leading and one.process != one.holder:
-            said = f"{one.process} changes {'/'.join(part for part in one.key[1:] if part)} while {one.holder} leads"
+            where = "/".join(part for part in one.key[1:] if part)
+            said = f"{one.process} changes {where} while {one.holder} is the leader"
             yield Finding("two leaders", said, _step(run, one.by), one.revision, one.holder, one.process)
             return
 
 
-def _restless(run: Run, base: Run | None) -> Iterator[Finding]:
+def _never_quiet(run: Run, base: Run | None) -> Iterator[Finding]:
     most = _MOST_LATE if base is None else 2 * base.late_changes + 2
     if run.late_changes > most and not run.is_endless:
         step, _ = _most_frequent(run)
-        said = f"{run.late_changes} changes after everything had come to its end, such as {step.name.said}"
+        said = f"{run.late_changes} changes after the end state was reached, such as {step.name.action}"
         yield Finding("endless loop", said, step, step.revision, f"at most {most}", str(run.late_changes))
 
 
-def _wasteful(run: Run, base: Run | None) -> Iterator[Finding]:
+def _too_many_writes(run: Run, base: Run | None) -> Iterator[Finding]:
     if base is None or run.is_endless:
         return
     usual, made = len(base.trace.writes()), len(run.trace.writes())
     most = _MOST_TIMES * usual + (_MOST_BEHIND if any(map(_is_behind, run.plan)) else _MOST_MORE)
     if made > most:
         step, times = _most_frequent(run)
-        said = f"{made} writes instead of {usual}; {step.name.said} {times} times"
+        said = f"{made} writes instead of {usual}; {step.name.action} {times} times"
         yield Finding("too many writes", said, step, step.revision, f"at most {most}", str(made))
 
 
 def _is_behind(one: Disturbance) -> bool:
-    """Whether a cache is behind for a while: who acts on what is gone is undone by the server, and acts again."""
-    return isinstance(one, Hold | OlderAfterRestart | Reorder | Skip)
+    """Whether caches are stale for a while: writes based on deleted objects are then undone and repeated."""
+    return isinstance(one, Hold | StaleRestart | Reorder | Relist)
 
 
 def _most_frequent(run: Run) -> tuple[Step, int]:
-    """What was done most often, and how often; by its last time."""
+    """The last step of the most frequent write, and how often it happened."""
     writes = run.trace.writes() or run.trace.steps
-    [(said, times)] = Counter(one.name.said for one in writes).most_common(1)
-    return next(one for one in reversed(writes) if one.name.said == said), times
+    [(action, times)] = Counter(one.name.action for one in writes).most_common(1)
+    return next(one for one in reversed(writes) if one.name.action == action), times
 
 
-def _last_change(run: Run, place: str) -> Change | None:
-    """The last change of an object of a place, by a controller if there is one."""
-    found = [one for one in run.changes if run.place_of(one) == place]
-    return next(
-        (one for one in reversed(found) if one.process not in {"people", "server"}), found[-1] if found else None
-    )
+def _last_change(run: Run, location: str) -> Change | None:
+    """The last change of an object of a location, by a controller if there is one."""
+    found = [one for one in run.changes if run.location_of(one) == location]
+    return next((one for one in reversed(found) if one.process not in {"user", "server"}), found[-1] if found else None)
 
 
 def _disturbed(run: Run) -> Step | None:
     return next((one for one in run.trace if one.disturbance and one.act == "call"), None)
 
 
-def _step(run: Run, by: At | None) -> Step | None:
+def _step(run: Run, by: StepName | None) -> Step | None:
     return None if by is None else run.trace.find(by)
 
 
 def _where(error: BaseException) -> str:
-    """The line of the user's code that an error came from: the last outside of this package."""
-    frames = [one for one in extract_tb(error.__traceback__) if not Path(one.filename).is_relative_to(_HOUSE)]
+    """The line of the user's code that raised an error: the last frame outside of this package."""
+    frames = [one for one in extract_tb(error.__traceback__) if not Path(one.filename).is_relative_to(_PACKAGE_ROOT)]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     inside: BaseException = error
     while isinstance(inside, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", inside).exceptions[0]

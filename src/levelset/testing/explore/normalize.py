@@ -1,4 +1,4 @@
-"""What is stored, without what differs from run to run: identity, times, versions, and names made up by the server."""
+"""Normalizes stored objects for comparison: removes uids, times, versions and generated names."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -9,10 +9,10 @@ import msgspec
 from levelset.objects.json_tree import is_list, is_map
 from levelset.testing.explore.stored_state import Key, Tree
 
-__all__ = ["Normal", "find_places", "normalise"]
+__all__ = ["NormalizedState", "find_locations", "normalise"]
 
-Normal = Mapping[str, tuple[str, ...]]
-"""The objects of each place as canonical JSON, in order; a place is `ConfigMap/test/a` or `ConfigMap/test/a-~`."""
+NormalizedState = Mapping[str, tuple[str, ...]]
+"""The objects of each location as sorted canonical JSON; a location is `ConfigMap/test/a` or `ConfigMap/test/a-~`."""
 
 _DROPPED: Final = frozenset(
     {
@@ -38,34 +38,34 @@ def normalise(
     *,
     ignored: Collection[str] = (),
     generated: Mapping[str, str] = _NONE,
-) -> Normal:
-    """The objects by place, without what differs from run to run.
+) -> NormalizedState:
+    """The objects by location, without what differs from run to run.
 
-    `uids` are all that there ever were, and `generated` all names that the server made up, with what each began with.
+    `uids` are those of all objects that ever existed; `generated` maps each generated name to its prefix.
     """
     there = {key: tree for key, tree in trees if key[1] not in ignored}
-    words = _placeholders(there, uids, generated)
+    normalizer = _normalizer(there, uids, generated)
     found: dict[str, list[str]] = {}
     for key, tree in there.items():
-        found.setdefault(words.place(key, _prefix(tree)), []).append(_encode(words.object(tree)).decode())
-    return {place: tuple(sorted(texts)) for place, texts in sorted(found.items())}
+        found.setdefault(normalizer.location(key, _prefix(tree)), []).append(_encode(normalizer.object(tree)).decode())
+    return {location: tuple(sorted(texts)) for location, texts in sorted(found.items())}
 
 
-def find_places(
+def find_locations(
     keys: Iterable[tuple[Key, str]],
     trees: Iterable[tuple[Key, Tree]],
     uids: Mapping[str, Key],
     generated: Mapping[str, str] = _NONE,
 ) -> dict[Key, str]:
-    """Where objects are, or were: each is given with what its name began with, if the server made that up."""
-    words = _placeholders(dict(trees), uids, generated)
-    return {key: words.place(key, prefix) for key, prefix in dict(keys).items()}
+    """The location of each object, also of deleted ones; each key comes with the prefix of its generated name."""
+    normalizer = _normalizer(dict(trees), uids, generated)
+    return {key: normalizer.location(key, prefix) for key, prefix in dict(keys).items()}
 
 
-def _placeholders(there: Mapping[Key, Tree], uids: Mapping[str, Key], generated: Mapping[str, str]) -> "_Words":
+def _normalizer(there: Mapping[Key, Tree], uids: Mapping[str, Key], generated: Mapping[str, str]) -> "_Normalizer":
     names = {key[3]: f"{prefix}~" for key, tree in there.items() if (prefix := _prefix(tree))}
     now = {tree["metadata"].get("uid", "") for tree in there.values()}
-    return _Words(uids, names, now, generated)
+    return _Normalizer(uids, names, now, generated)
 
 
 def _prefix(tree: Tree) -> str:
@@ -75,12 +75,12 @@ def _prefix(tree: Tree) -> str:
 
 
 def _is_set(many: list[Any], name: str) -> bool:
-    """Whether the order of a list is that of writing, and says nothing: conditions, owners and finalizers."""
+    """Whether the order of a list is irrelevant: conditions, owner references and finalizers."""
     return name in _SETS or (len(many) > 1 and all(is_map(one) and "type" in one for one in many))
 
 
-class _Words:
-    """Puts words in the place of what differs."""
+class _Normalizer:
+    """Replaces what differs from run to run by placeholders."""
 
     def __init__(
         self, uids: Mapping[str, Key], names: Mapping[str, str], now: Collection[str], generated: Mapping[str, str]
@@ -91,13 +91,13 @@ class _Words:
         self._generated = generated
         self._generation: int | None = None
 
-    def place(self, key: Key, prefix: str) -> str:
-        """Where an object is, as a text; `prefix` is what its name begins with, if the server made it up."""
+    def location(self, key: Key, prefix: str) -> str:
+        """The location of an object; `prefix` is that of its generated name, if it has one."""
         name = f"{prefix}~" if prefix else self.name(key[3])
         return "/".join(part for part in (key[1], key[2], name) if part)
 
     def name(self, text: str) -> str:
-        """A name, which may have been made of the name or the uid of another object."""
+        """A name, which may contain the generated name or the uid of another object."""
         for made, prefix in self._generated.items():
             if made in text:
                 text = text.replace(made, f"{prefix}~")
@@ -107,18 +107,18 @@ class _Words:
         """A whole object."""
         metadata = tree["metadata"]
         self._generation = metadata.get("generation")
-        kept = {name: value for name, value in metadata.items() if name not in _DROPPED}
-        if "deletionTimestamp" in kept:
-            kept["deletionTimestamp"] = "<time>"
+        fields = {name: value for name, value in metadata.items() if name not in _DROPPED}
+        if "deletionTimestamp" in fields:
+            fields["deletionTimestamp"] = "<time>"
         if _prefix(tree):
-            kept.pop("name")
+            fields.pop("name")
         else:
-            kept["name"] = self.name(kept["name"])
+            fields["name"] = self.name(fields["name"])
         rest = {name: self.value(value, name) for name, value in tree.items() if name != "metadata"}
-        return {**rest, "metadata": self.value(kept, "metadata")}
+        return {**rest, "metadata": self.value(fields, "metadata")}
 
     def value(self, value: Any, name: str = "") -> Any:
-        """Anything inside."""
+        """A nested value."""
         if is_map(value):
             return {self._text(key): self.value(one, key) for key, one in value.items() if one is not None}
         if is_list(value):

@@ -1,8 +1,8 @@
-"""What is done to a controller in one run: a plan of disturbances, each bound to a step or a change that it waits for.
+"""Plans: the disturbances of one run, each bound to a step or a change.
 
-A plan is a value, and its `id` says all of it in one short text without spaces, which `Plan.parse` reads back:
-`crash-before:patch.Website/default/blog/status#2+conflict:update.Website/default/blog#1`. So a run can be repeated from
-its id and its seed, and nothing has to be kept.
+A plan is a value. Its `id` is a short text without spaces that `Plan.parse` reads back:
+`crash-before:patch.Website/default/blog/status#2+conflict:update.Website/default/blog#1`. A run can be repeated from
+the id of its plan and its seed alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,21 +15,21 @@ from levelset.errors import ConfigError
 __all__ = [
     "DISTURBANCES",
     "UNDISTURBED",
-    "At",
-    "Away",
     "Conflict",
     "CrashAfter",
     "CrashBefore",
     "CrashDuring",
     "Disturbance",
+    "Downtime",
+    "ErrorResponse",
     "Hold",
-    "LostAnswer",
-    "OlderAfterRestart",
+    "LostResponse",
     "Plan",
-    "Refusal",
+    "Relist",
     "Reorder",
-    "Skip",
     "Slow",
+    "StaleRestart",
+    "StepName",
     "Takeover",
 ]
 
@@ -38,30 +38,29 @@ UNDISTURBED: Final = "undisturbed"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class At:
-    """A step by its name: the n-th call (from 1) among those that say the same, whatever process makes it.
+class StepName:
+    """The name of a step: the n-th time (from 1) that an action happens, in any process.
 
-    `said` is the verb and the object: `patch Website/default/blog/status`. An object whose name the server made up is
-    called by what that begins with, and `~`: `delete ConfigMap/default/fleet-~`. A look at an object by a controller
-    is a step too: `look websites/Website/default/blog`.
+    `action` is the verb and the object: `patch Website/default/blog/status`. A generated name is shown as its prefix
+    and `~`: `delete ConfigMap/default/fleet-~`. A reconcile is a step too: `reconcile websites/Website/default/blog`.
     """
 
-    said: str
+    action: str
     number: int = 1
 
     def __str__(self) -> str:
-        return f"{self.said}#{self.number}"
+        return f"{self.action}#{self.number}"
 
     @property
     def verb(self) -> str:
         """The first word."""
-        return self.said.split(" ", 1)[0]
+        return self.action.split(" ", 1)[0]
 
     @property
     def kind(self) -> str:
         """The kind of the object."""
-        rest = self.said.split(" ", 1)[-1].split("/")
-        return rest[1] if self.verb == "look" and len(rest) > 1 else rest[0]
+        rest = self.action.split(" ", 1)[-1].split("/")
+        return rest[1] if self.verb == "reconcile" and len(rest) > 1 else rest[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +72,12 @@ class Disturbance:
     @property
     def id(self) -> str:
         """The disturbance as a short text without spaces."""
-        return ":".join([self.word, *(_written(getattr(self, one.name)) for one in fields(self))])
+        return ":".join([self.word, *(_format(getattr(self, one.name)) for one in fields(self))])
 
     @property
-    def step(self) -> "At | None":
-        """The step that it is bound to, if it is bound to one."""
-        at: At | None = getattr(self, "at", None)
+    def step(self) -> "StepName | None":
+        """The step that it is bound to, if any."""
+        at: StepName | None = getattr(self, "at", None)
         return at
 
     def __str__(self) -> str:
@@ -87,9 +86,9 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class CrashBefore(Disturbance):
-    """The process is gone before the call is sent; all memory is lost, and a new process starts."""
+    """The process crashes before the call is sent; its memory is lost, and a new process starts."""
 
-    at: At
+    at: StepName
     word: ClassVar[str] = "crash-before"
 
     def __str__(self) -> str:
@@ -98,9 +97,9 @@ class CrashBefore(Disturbance):
 
 @dataclass(frozen=True, slots=True)
 class CrashAfter(Disturbance):
-    """The process is gone when the call has taken effect, before it has the answer."""
+    """The process crashes after the call has taken effect, before it gets the response."""
 
-    at: At
+    at: StepName
     word: ClassVar[str] = "crash-after"
 
     def __str__(self) -> str:
@@ -108,25 +107,25 @@ class CrashAfter(Disturbance):
 
 
 @dataclass(frozen=True, slots=True)
-class Away(Disturbance):
-    """The process is gone when the call has taken effect, and it takes so many seconds until there is another one.
+class Downtime(Disturbance):
+    """The process crashes after the call has taken effect, and the next one starts only after so many seconds.
 
-    People do not wait for that: what they do meanwhile is seen by nobody.
+    The scenario does not wait for it: no process watches what the user does meanwhile.
     """
 
-    at: At
+    at: StepName
     seconds: float = 20.0
-    word: ClassVar[str] = "away"
+    word: ClassVar[str] = "downtime"
 
     def __str__(self) -> str:
-        return f"crash after {self.at}, and nobody is there for {self.seconds:g} s"
+        return f"crash after {self.at}, and no process runs for {self.seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True)
 class CrashDuring(Disturbance):
-    """The process is gone while a look waits for something for the n-th time; point 0 is the end of the look."""
+    """The process crashes at the n-th await of a reconcile; point 0 is the end of the reconcile."""
 
-    at: At
+    at: StepName
     point: int = 0
     word: ClassVar[str] = "crash-during"
 
@@ -136,9 +135,9 @@ class CrashDuring(Disturbance):
 
 @dataclass(frozen=True, slots=True)
 class Conflict(Disturbance):
-    """The call is answered with 409 Conflict, as if somebody else had been first; nothing happens."""
+    """The call gets 409 Conflict, as after a concurrent write, and has no effect."""
 
-    at: At
+    at: StepName
     word: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
@@ -146,33 +145,33 @@ class Conflict(Disturbance):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(Disturbance):
-    """The call is answered with an error; nothing happens."""
+class ErrorResponse(Disturbance):
+    """The call gets an error response and has no effect."""
 
-    at: At
+    at: StepName
     code: int = 500
-    word: ClassVar[str] = "refusal"
+    word: ClassVar[str] = "error-response"
 
     def __str__(self) -> str:
         return f"{self.code} at {self.at}"
 
 
 @dataclass(frozen=True, slots=True)
-class LostAnswer(Disturbance):
-    """The call takes effect, and its answer is lost."""
+class LostResponse(Disturbance):
+    """The call takes effect, and its response is lost."""
 
-    at: At
-    word: ClassVar[str] = "lost-answer"
+    at: StepName
+    word: ClassVar[str] = "lost-response"
 
     def __str__(self) -> str:
-        return f"answer lost of {self.at}"
+        return f"response of {self.at} is lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Slow(Disturbance):
-    """The call waits so many seconds before it is sent."""
+    """The call is sent so many seconds later."""
 
-    at: At
+    at: StepName
     seconds: float = 5.0
     word: ClassVar[str] = "slow"
 
@@ -182,7 +181,7 @@ class Slow(Disturbance):
 
 @dataclass(frozen=True, slots=True)
 class Hold(Disturbance):
-    """The caches of a kind stop before its n-th change (from 1) for so many seconds; then everything comes."""
+    """Watch events of a kind are held back from its n-th change (from 1) for so many seconds."""
 
     kind: str
     change: int
@@ -190,40 +189,40 @@ class Hold(Disturbance):
     word: ClassVar[str] = "hold"
 
     def __str__(self) -> str:
-        return f"{self.kind} is seen as before its change {self.change} for {self.seconds:g} s"
+        return f"caches of {self.kind} are stale from its change {self.change} on for {self.seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True)
-class Skip(Disturbance):
-    """As Hold, but what came meanwhile is listed anew at the end: the states in between are never seen."""
+class Relist(Disturbance):
+    """As Hold, but the watch expires at the end and is relisted: intermediate states are never seen."""
 
     kind: str
     change: int
     seconds: float = 20.0
-    word: ClassVar[str] = "skip"
+    word: ClassVar[str] = "relist"
 
     def __str__(self) -> str:
-        return f"{self.kind} is not seen from its change {self.change} on for {self.seconds:g} s, then listed anew"
+        return f"caches of {self.kind} are stale from its change {self.change} on for {self.seconds:g} s, then relist"
 
 
 @dataclass(frozen=True, slots=True)
-class OlderAfterRestart(Disturbance):
-    """The process is gone after a call, and the new one sees all kinds as so many changes ago, for some seconds."""
+class StaleRestart(Disturbance):
+    """The process crashes after a call, and the new one sees all kinds as of `back` changes ago for some seconds."""
 
-    at: At
+    at: StepName
     back: int = 1
     seconds: float = 4.0
-    word: ClassVar[str] = "older"
+    word: ClassVar[str] = "stale-restart"
 
     def __str__(self) -> str:
-        return f"crash after {self.at}, and everything is seen as {self.back} changes ago for {self.seconds:g} s"
+        return f"crash after {self.at}, and caches show the state of {self.back} changes ago for {self.seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True)
 class Reorder(Disturbance):
-    """What has no order comes in another one: the events of one kind after those of others, or looks (`workers`).
+    """Another order of what has no defined order: events of one kind after the others, or reconciles (`workers`).
 
-    `number` chooses one of many orders of looks.
+    `number` selects one of many orders of reconciles.
     """
 
     what: str
@@ -231,18 +230,22 @@ class Reorder(Disturbance):
     word: ClassVar[str] = "reorder"
 
     def __str__(self) -> str:
-        return f"looks in another order ({self.number})" if self.what == "workers" else f"{self.what} is seen last"
+        return (
+            f"reconciles in another order ({self.number})"
+            if self.what == "workers"
+            else f"events of {self.what} arrive last"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Takeover(Disturbance):
-    """Before a call the leader is cut off from the server until another process leads; the call is not sent."""
+    """The leader is cut off from the server before a call until another process leads; the call is not sent."""
 
-    at: At
+    at: StepName
     word: ClassVar[str] = "takeover"
 
     def __str__(self) -> str:
-        return f"another process leads from {self.at} on"
+        return f"another process becomes the leader at {self.at}"
 
 
 DISTURBANCES: Final[Mapping[str, type[Disturbance]]] = {
@@ -250,25 +253,25 @@ DISTURBANCES: Final[Mapping[str, type[Disturbance]]] = {
     for one in (
         CrashBefore,
         CrashAfter,
-        Away,
+        Downtime,
         CrashDuring,
         Conflict,
-        Refusal,
-        LostAnswer,
+        ErrorResponse,
+        LostResponse,
         Slow,
         Hold,
-        Skip,
-        OlderAfterRestart,
+        Relist,
+        StaleRestart,
         Reorder,
         Takeover,
     )
 }
-"""All there are, by the word that they begin with in an id."""
+"""All disturbances, by the word with which their ids begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The disturbances of one run; none leave it undisturbed."""
+    """The disturbances of one run; the empty plan is the undisturbed run."""
 
     disturbances: tuple[Disturbance, ...] = ()
 
@@ -285,10 +288,10 @@ class Plan:
 
     @staticmethod
     def parse(text: str) -> "Plan":
-        """The plan with this id; ConfigError if it is none."""
+        """The plan with this id; ConfigError if the text is not a plan."""
         if text == UNDISTURBED:
             return Plan()
-        return Plan(tuple(_read(part, text) for part in text.split("+")))
+        return Plan(tuple(_parse(part, text) for part in text.split("+")))
 
     def without(self, index: int) -> "Plan":
         """The plan with one disturbance less."""
@@ -298,19 +301,19 @@ class Plan:
         return "; ".join(map(str, self.disturbances)) or UNDISTURBED
 
 
-def _written(value: Any) -> str:
-    if isinstance(value, At):
-        return f"{quote(value.said.replace(' ', '.', 1), safe=_SAFE)}#{value.number}"
+def _format(value: Any) -> str:
+    if isinstance(value, StepName):
+        return f"{quote(value.action.replace(' ', '.', 1), safe=_SAFE)}#{value.number}"
     return f"{value:g}" if isinstance(value, float) else quote(str(value), safe=_SAFE)
 
 
-def _read_at(text: str) -> At:
-    said, _, number = text.rpartition("#")
-    return At(unquote(said).replace(".", " ", 1), int(number))
+def _parse_step_name(text: str) -> StepName:
+    action, _, number = text.rpartition("#")
+    return StepName(unquote(action).replace(".", " ", 1), int(number))
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "at": _read_at,
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "at": _parse_step_name,
     "kind": unquote,
     "what": unquote,
     "point": int,
@@ -322,16 +325,17 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
 }
 
 
-def _read(part: str, whole: str) -> Disturbance:
+def _parse(part: str, whole: str) -> Disturbance:
     word, *values = part.split(":")
     class_ = DISTURBANCES.get(word)
     if class_ is None:
-        raise ConfigError(f"{whole[:200]!r} is no plan: there is no {word[:40]!r}, only {', '.join(DISTURBANCES)}")
+        known = ", ".join(DISTURBANCES)
+        raise ConfigError(f"{whole[:200]!r} is not a plan: unknown disturbance {word[:40]!r}, expected one of {known}")
     try:
-        read = [_READERS[one.name](value) for one, value in zip(fields(class_), values, strict=True)]
+        read = [_PARSERS[one.name](value) for one, value in zip(fields(class_), values, strict=True)]
     except (ValueError, TypeError) as error:
         names = ":".join(one.name for one in fields(class_))
-        raise ConfigError(f"{part[:200]!r} is no disturbance: write {word}:{names} ({error})") from error
+        raise ConfigError(f"{part[:200]!r} is not a disturbance: write {word}:{names} ({error})") from error
     make: Any = class_
     made: Disturbance = make(*read)
     return made

@@ -1,6 +1,7 @@
-"""Where processes live during a run: one dies, and after a moment another one starts in its place.
+"""The processes of a run and the recording of what they do.
 
-Follows everything that is stored during a run: who changed what, which invariant broke, and what is there now.
+- `ProcessSlot` restarts its process after each crash, and is the wire hook that injects disturbances.
+- `ChangeRecorder` listens to the server: records every change with its process and call, and checks the invariants.
 """
 
 import asyncio
@@ -12,37 +13,37 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from levelset.aio import timing
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.client.transport.interface import Answer, Call, Hook, Send
+from levelset.client.transport.interface import Call, Hook, Response, Send
 from levelset.errors import LeaseLost
 from levelset.objects import codec
 from levelset.testing import faults
-from levelset.testing.call_info import OWN_KINDS, about, is_write
+from levelset.testing.call_info import BOOKKEEPING_KINDS, call_info, is_write
 from levelset.testing.environment import Process
 from levelset.testing.explore.exploration import Invariant
-from levelset.testing.explore.fault_injection import CUT_OFF, Disturbing, carry_out
+from levelset.testing.explore.plan_execution import CUT_OFF, FaultInjector, apply_fault
 from levelset.testing.explore.plans import (
-    At,
-    Away,
     CrashAfter,
     CrashBefore,
     Disturbance,
-    OlderAfterRestart,
+    Downtime,
     Slow,
+    StaleRestart,
+    StepName,
     Takeover,
 )
-from levelset.testing.explore.run_result import Broken, Change, Ended
+from levelset.testing.explore.run_result import BrokenInvariant, Change, EndedProcess
 from levelset.testing.explore.stored_state import Key, State, Tree
-from levelset.testing.explore.trace import ACTING, CAUSE, LEASE, Recording, is_silent
+from levelset.testing.explore.trace_recorder import ACTING, CAUSE, LEASE, Recording, is_ignored
 
-__all__ = ["Books", "Following", "People", "Place"]
+__all__ = ["ChangeRecorder", "ProcessSlot", "RunContext", "UserTransportHook"]
 
-_UNSEEN: Final = OWN_KINDS | {("apiextensions.k8s.io", "CustomResourceDefinition")}
-"""Nobody's work, or made when a kind is first used."""
+_IGNORED_KINDS: Final = BOOKKEEPING_KINDS | {("apiextensions.k8s.io", "CustomResourceDefinition")}
+"""Kinds whose changes are not recorded: bookkeeping, and CRDs that are installed on first use."""
 
 
 @dataclass(eq=False)
-class Following:
-    """A listener of the server. `on_change` is told of each change with its number among those of its kind."""
+class ChangeRecorder:
+    """A listener of the server; `on_change` is called with each change's kind, number within the kind and revision."""
 
     recording: Recording
     state: State
@@ -51,28 +52,28 @@ class Following:
     now: Callable[[], float]
     on_change: Callable[[str, int, int], None]
     changes: list[Change] = field(default_factory=list[Change])
-    broken: list[Broken] = field(default_factory=list[Broken])
+    broken: list[BrokenInvariant] = field(default_factory=list[BrokenInvariant])
     uids: dict[str, Key] = field(default_factory=dict[str, Key])
-    """All objects that there ever were."""
-    made: Counter[At] = field(default_factory=Counter[At])
-    """How many revisions each call has made."""
+    """The uids of all objects that ever existed."""
+    made: Counter[StepName] = field(default_factory=Counter[StepName])
+    """The number of revisions that each call has created."""
     holder: str = ""
     _numbers: Counter[str] = field(default_factory=Counter[str])
     _failing: set[str] = field(default_factory=set[str])
 
     def __call__(self, served: ServedResource, before: Tree | None, after: Tree | None) -> None:
-        """Is told of a committed write."""
-        if (served.group, served.kind) in _UNSEEN:
+        """Records a committed write."""
+        if (served.group, served.kind) in _IGNORED_KINDS:
             if served.kind == "Lease" and after is not None and after["metadata"]["name"] == LEASE:
                 spec: Tree = after.get("spec") or {}
                 self.holder = spec.get("holderIdentity") or ""
             return
-        change = self._note(served, before, after)
+        change = self._record_change(served, before, after)
         self._numbers[change.kind] += 1
         self.on_change(change.kind, self._numbers[change.kind], change.revision)
         self._check(change)
 
-    def _note(self, served: ServedResource, before: Tree | None, after: Tree | None) -> Change:
+    def _record_change(self, served: ServedResource, before: Tree | None, after: Tree | None) -> Change:
         tree: Any = before if after is None else after
         metadata = tree["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
@@ -107,20 +108,20 @@ class Following:
         for one in self.invariants:
             name = getattr(one, "__name__", repr(one))
             try:
-                said = one(self.state)
-                words = f"{name} is not so" if said is False else None
-                if iscoroutine(said):
-                    said.close()
-                    words = f"{name} is no plain function, so that nobody hears what it says; write `def`"
+                result = one(self.state)
+                words = f"{name} does not hold" if result is False else None
+                if iscoroutine(result):
+                    result.close()
+                    words = f"{name} is async, but invariants are not awaited; write `def`"
             except AssertionError as error:
-                words = str(error).split("\n", 1)[0] or f"{name} is not so"
+                words = str(error).split("\n", 1)[0] or f"{name} does not hold"
             except Exception as error:  # noqa: BLE001 -- the user's function; that it fails is the finding
-                words = f"{name} has failed itself: {type(error).__name__}: {error}"
+                words = f"{name} raised {type(error).__name__}: {error}"
             if words is None:
                 self._failing.discard(name)
             elif name not in self._failing:
                 self._failing.add(name)
-                self.broken.append(Broken(name, words, change))
+                self.broken.append(BrokenInvariant(name, words, change))
 
 
 def _content(tree: Tree) -> str:
@@ -134,81 +135,81 @@ def _uid(tree: Tree | None) -> str | None:
 _OFTEN: Final = 10
 _PACE: Final = 0.05
 _SLOWEST: Final = 0.5
-"""Calls that say the same for more than ten times take longer each time, up to half a second."""
+"""The same call takes longer each time after ten times, up to half a second."""
 _MOST_ENDED: Final = 3
-"""So often may a process end by itself before no more is started."""
+"""How often a process may end by itself before it is not restarted any more."""
 _DOWN: Final = 1.0
-"""How many seconds it takes until another process is there."""
+"""The seconds until a new process starts after a crash."""
 
 
-class Books(Protocol):
-    """What those who take part share."""
+class RunContext(Protocol):
+    """What the process slots and the user of a run share."""
 
     recording: Recording
-    following: Following
-    disturbing: Disturbing
+    recorder: ChangeRecorder
+    injector: FaultInjector
 
-    def count(self, name: At) -> bool:
-        """Counts one more step; whether there have been far too many."""
+    def count(self, name: StepName) -> bool:
+        """Counts a step; returns whether it happened far too often, so that the run is stopped."""
         ...
 
 
 @dataclass(frozen=True)
-class _Older:
-    """Everything is seen as at this revision, until some time."""
+class _StaleView:
+    """Caches see the state of this revision until some time."""
 
     revision: int
     until: float
     hook: Hook
 
 
-class People:
-    """The wire of the people: their calls are steps too, and never disturbed."""
+class UserTransportHook:
+    """The wire hook of the user: records the calls of the scenario as steps; they are never disturbed."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """Sends the call and writes it down."""
-        if is_silent(about(call)):
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """Sends and records the call."""
+        if is_ignored(call_info(call)):
             return await send(call)
-        name = self._books.recording.name_call(call, by="people")
-        return await _recorded(self._books, _Sent("people", "people", call, *name), send)
+        name = self._context.recording.name_call(call, by="user")
+        return await _recorded(self._context, _NamedCall("user", "user", call, *name), send)
 
 
-class Place:
-    """Where one process lives after the other; it is also the wire of the one that lives now."""
+class ProcessSlot:
+    """Runs one process after the other; it is also the wire hook of the current one."""
 
-    def __init__(self, name: str, books: Books, make: Callable[["Place"], Process]) -> None:
+    def __init__(self, name: str, context: RunContext, make: Callable[["ProcessSlot"], Process]) -> None:
         self.name = name
         self.number = 0
         self.up = asyncio.Event()
-        """Whether a process lives here now."""
-        self.ended: list[Ended] = []
-        self._books = books
+        """Set while a process runs."""
+        self.ended: list[EndedProcess] = []
+        self._context = context
         self._make = make
         self._process: Process | None = None
         self._killing: asyncio.Task[None] | None = None
-        self._older: _Older | None = None
+        self._stale: _StaleView | None = None
         self._cut_until = 0.0
         self._down = _DOWN
         self.is_away = False
-        """Whether it takes long until there is another process."""
+        """Whether the next process starts only after a downtime."""
         self.is_slow = False
-        """Whether a call waits on the way."""
+        """Whether a call is delayed at the moment."""
 
     @property
-    def who(self) -> str:
-        """The process that lives here now."""
+    def process_name(self) -> str:
+        """The name of the current process, such as `a.2`."""
         return f"{self.name}.{self.number}"
 
-    async def live(self) -> None:
-        """Starts a process whenever there is none; until it is cancelled, or too many have ended by themselves."""
-        recording = self._books.recording
+    async def run(self) -> None:
+        """Restarts the process whenever it ends; until cancelled, or until too many have ended by themselves."""
+        recording = self._context.recording
         while len(self.ended) < _MOST_ENDED:
             self.number += 1
             self._process = process = self._make(self)
-            recording.add(self.who, "start", At(f"start {self.name}", self.number))
+            recording.add(self.process_name, "start", StepName(f"start {self.name}", self.number))
             await process.start()
             self.up.set()
             self.is_away, self._down = False, _DOWN
@@ -218,148 +219,148 @@ class Place:
                 await self._killing
                 self._killing = None
             elif process.error is not None and not _is_lost_lease(process.error):
-                self.ended.append(Ended(self.who, process.error))
+                self.ended.append(EndedProcess(self.process_name, process.error))
             await asyncio.sleep(self._down)
 
     async def end(self) -> None:
-        """Ends what lives here, at once."""
+        """Kills the current process."""
         if self._process is not None:
             await self._process.kill()
 
-    async def __call__(self, call: Call, send: Send) -> Answer:
-        """Sends a call of this process, unless the plan has something against it."""
-        books, what = self._books, about(call)
+    async def __call__(self, call: Call, send: Send) -> Response:
+        """Sends a call of this process, or applies the disturbance that the plan has for it."""
+        context, what = self._context, call_info(call)
         if timing.now() < self._cut_until:
-            return await faults.never_sent(call, send)
-        if is_silent(what):
+            return await faults.drop_request(call, send)
+        if is_ignored(what):
             return await send(call)
-        # What a look asks the server for itself is answered with the newest: only caches may be behind.
-        if self._older is not None and what.verb in {"list", "watch"} and CAUSE.get() is None:
-            send = self._seen_older(self._older, send)
-        name, alias = books.recording.name_call(call)
-        if books.count(name):
-            return await faults.never_answered(call, send)
+        # Requests of a reconcile itself get the newest state: only caches may be stale.
+        if self._stale is not None and what.verb in {"list", "watch"} and CAUSE.get() is None:
+            send = self._send_stale(self._stale, send)
+        name, alias = context.recording.name_call(call)
+        if context.count(name):
+            return await faults.hang(call, send)
         await _slow_down(name)
-        sent = _Sent(self.who, "call", call, name, alias)
-        found = books.disturbing.take(name)
-        return await (_recorded(books, sent, send) if found is None else self._disturbed(found, sent, send))
+        sent = _NamedCall(self.process_name, "call", call, name, alias)
+        found = context.injector.take(name)
+        return await (_recorded(context, sent, send) if found is None else self._disturbed(found, sent, send))
 
-    def is_over(self, at: At, point: int) -> bool:
-        """A look waits, or ends; whether the process dies of it."""
-        found = self._books.disturbing.take_point(at, point)
+    def is_over(self, at: StepName, point: int) -> bool:
+        """Called at each await and at the end of a reconcile; returns whether the process crashes there."""
+        found = self._context.injector.take_point(at, point)
         if found is None:
             return False
-        self._books.recording.add(self.who, "disturb", at, disturbance=found.id)
+        self._context.recording.add(self.process_name, "disturb", at, disturbance=found.id)
         self._crash(at)
         return True
 
-    async def _disturbed(self, found: Disturbance, sent: "_Sent", send: Send) -> Answer:
+    async def _disturbed(self, found: Disturbance, sent: "_NamedCall", send: Send) -> Response:
         if isinstance(found, CrashBefore | Takeover):
-            _note(self._books, sent, outcome="-", disturbance=found.id)
+            _record(self._context, sent, outcome="-", disturbance=found.id)
             if isinstance(found, Takeover):
                 self._cut_until = timing.now() + CUT_OFF
-                return await faults.never_sent(sent.call, send)
+                return await faults.drop_request(sent.call, send)
             self._crash(sent.name)
-            return await faults.never_answered(sent.call, send)
+            return await faults.hang(sent.call, send)
 
-        async def through(call: Call) -> Answer:
-            return await carry_out(found, call, send)
+        async def through(call: Call) -> Response:
+            return await apply_fault(found, call, send)
 
         self.is_slow = isinstance(found, Slow)
         try:
-            answer = await _recorded(self._books, sent, through, disturbance=found.id)
+            response = await _recorded(self._context, sent, through, disturbance=found.id)
         finally:
             self.is_slow = False
-        if not isinstance(found, Away | CrashAfter | OlderAfterRestart):
-            return answer
-        if isinstance(found, OlderAfterRestart):
-            self._look_back(found)
-        if isinstance(found, Away):
+        if not isinstance(found, Downtime | CrashAfter | StaleRestart):
+            return response
+        if isinstance(found, StaleRestart):
+            self._start_stale(found)
+        if isinstance(found, Downtime):
             self.is_away, self._down = True, found.seconds
         self._crash(sent.name)
-        return await faults.never_answered(sent.call, send)
+        return await faults.hang(sent.call, send)
 
-    def _look_back(self, found: OlderAfterRestart) -> None:
-        changes = self._books.following.changes
+    def _start_stale(self, found: StaleRestart) -> None:
+        changes = self._context.recorder.changes
         back = min(found.back, len(changes))
         if back == 0:
             return
         revision, seconds = changes[-back].revision - 1, found.seconds + _DOWN
-        self._older = _Older(revision, timing.now() + seconds, faults.older_list(revision))
-        self._books.disturbing.keep_back_all(revision, seconds)
+        self._stale = _StaleView(revision, timing.now() + seconds, faults.list_older_revision(revision))
+        self._context.injector.hold_back_all(revision, seconds)
 
-    def _seen_older(self, older: _Older, send: Send) -> Send:
-        async def sending(call: Call) -> Answer:
+    def _send_stale(self, older: _StaleView, send: Send) -> Send:
+        async def sending(call: Call) -> Response:
             if timing.now() >= older.until:
-                self._older = None
+                self._stale = None
                 return await send(call)
             return await older.hook(call, send)
 
         return sending
 
-    def _crash(self, at: At) -> None:
+    def _crash(self, at: StepName) -> None:
         process = self._process
-        assert process is not None, "who calls lives"
+        assert process is not None, "a call comes from a running process"
         self.up.clear()
         process.wire.is_cut = True
-        self._books.recording.add(self.who, "crash", at)
-        self._killing = asyncio.get_running_loop().create_task(process.kill(), name=f"kill {self.who}")
+        self._context.recording.add(self.process_name, "crash", at)
+        self._killing = asyncio.get_running_loop().create_task(process.kill(), name=f"kill {self.process_name}")
 
 
-async def _slow_down(name: At) -> None:
-    """Takes time for what is said very often.
+async def _slow_down(name: StepName) -> None:
+    """Delays a call that is repeated very often.
 
-    Nothing here takes time by itself. Who makes what the server deletes at once, as long as the cache is behind, would
-    do so for ever in the same instant; with this the cache catches up.
+    Virtual time does not advance by itself. A controller that recreates what the server deletes at once while its cache
+    is stale would loop for ever in the same instant; the delay lets the cache catch up.
     """
     if name.number > _OFTEN and CAUSE.get() is not None:
         await timing.sleep(min(_PACE * (name.number - _OFTEN), _SLOWEST))
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """A call that somebody makes, and its name."""
+class _NamedCall:
+    """A call, its step name and the process that sends it."""
 
-    who: str
-    act: Literal["call", "people"]
+    process_name: str
+    act: Literal["call", "user"]
     call: Call
-    name: At
+    name: StepName
     alias: str
 
 
-async def _recorded(books: Books, sent: _Sent, send: Send, *, disturbance: str = "") -> Answer:
-    """Sends a call, and writes down what came of it."""
-    token = ACTING.set((sent.who, sent.name))
+async def _recorded(context: RunContext, sent: _NamedCall, send: Send, *, disturbance: str = "") -> Response:
+    """Sends a call and records its outcome."""
+    token = ACTING.set((sent.process_name, sent.name))
     outcome = "cancelled"
     try:
-        answer = await send(sent.call)
-        outcome = str(answer.status)
+        response = await send(sent.call)
+        outcome = str(response.status)
     except Exception as error:
         outcome = type(error).__name__
         raise
     finally:
         ACTING.reset(token)
-        _note(books, sent, outcome=outcome, disturbance=disturbance)
-    return answer
+        _record(context, sent, outcome=outcome, disturbance=disturbance)
+    return response
 
 
-def _note(books: Books, sent: _Sent, *, outcome: str, disturbance: str) -> None:
-    books.recording.add(
-        sent.who,
+def _record(context: RunContext, sent: _NamedCall, *, outcome: str, disturbance: str) -> None:
+    context.recording.add(
+        sent.process_name,
         sent.act,
         sent.name,
         cause=CAUSE.get(),
         alias=sent.alias,
         is_write=is_write(sent.call),
         outcome=outcome,
-        made=books.following.made[sent.name],
+        made=context.recorder.made[sent.name],
         disturbance=disturbance,
     )
 
 
 def _is_lost_lease(error: BaseException) -> bool:
-    """Whether somebody else leads: then to end is right."""
+    """Whether the process ended because it lost its Lease, which is correct."""
     if isinstance(error, BaseExceptionGroup):
-        inside: Sequence[BaseException] = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return any(map(_is_lost_lease, inside))
+        nested: Sequence[BaseException] = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return any(map(_is_lost_lease, nested))
     return isinstance(error, LeaseLost)

@@ -1,6 +1,6 @@
-"""What came of an exploration: how many plans were played, which failed, and the same for people, CI and programs.
+"""The report of an exploration as text, JSON and JUnit XML.
 
-Tells a failure as a story: what was done to the controller, what it saw and did, and what should have been.
+A failure is reported as a story: the disturbances, the steps around them, and the expected and the actual result.
 """
 
 import json
@@ -12,14 +12,14 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from levelset.testing.explore.plans import Plan
-from levelset.testing.explore.run_result import Finding, Played
+from levelset.testing.explore.run_result import Finding, RunResult
 from levelset.testing.explore.trace import Step, Trace
 
-__all__ = ["COMMAND", "Failure", "Report", "Tried", "junit", "tell", "way_of", "words_of"]
+__all__ = ["COMMAND", "Failure", "PlanResult", "Report", "describe_step", "failure_mode", "junit", "write_story"]
 
 _BEFORE: Final = 12
 _AFTER: Final = 24
-_WHO: Final = {"people": "somebody", "watch": "the cache"}
+_ACTORS: Final = {"user": "the user", "watch": "the cache"}
 _VERBS: Final = {
     "apply": "applies",
     "create": "creates",
@@ -34,94 +34,98 @@ _VERBS: Final = {
 _READS: Final = frozenset({"get", "list", "watch"})
 
 
-def tell(name: str, failed: Played, undisturbed: Played | None, *, replay: str = "", coda: Sequence[str] = ()) -> str:
-    """The story of a run that went wrong, as some lines of text."""
+def write_story(
+    name: str, failed: RunResult, undisturbed: RunResult | None, *, replay: str = "", similar: Sequence[str] = ()
+) -> str:
+    """The report of a failed run: findings, the steps around them, and the command that replays it."""
     lines = [f"{name}: {failed.plan}", ""]
     for finding in failed.findings:
         lines.append(f"  {finding}")
-        lines += [f"    should be  {line}" for line in finding.expected.splitlines()]
-        lines += [f"    but is     {line}" for line in finding.actual.splitlines()]
+        lines += [f"    expected   {line}" for line in finding.expected.splitlines()]
+        lines += [f"    actual     {line}" for line in finding.actual.splitlines()]
         if finding.step is not None:
-            lines.append(f"    at step    {finding.step.number}: {words_of(finding.step)}")
-    lines += ["", "  What happened (> is where it was disturbed, * where it left the undisturbed course):"]
-    lines += [f"  {line}" for line in _chapter(failed, undisturbed)]
-    if coda:
-        lines += ["", *(f"  {line}" for line in coda)]
+            lines.append(f"    at step    {finding.step.number}: {describe_step(finding.step)}")
+    lines += ["", "  Steps (> disturbed, * first difference from the undisturbed run):"]
+    lines += [f"  {line}" for line in _timeline(failed, undisturbed)]
+    if similar:
+        lines += ["", *(f"  {line}" for line in similar)]
     if replay:
-        lines += ["", f"  Replay it: {replay}"]
+        lines += ["", f"  Replay: {replay}"]
     return "\n".join(lines) + "\n"
 
 
-def words_of(step: Step) -> str:
-    """One step in words."""
-    return f"{_who(step)} {_does(step)}{_why(step)}"
+def describe_step(step: Step) -> str:
+    """One step as a sentence."""
+    return f"{_actor(step)} {_action(step)}{_reasons(step)}"
 
 
-def _who(step: Step) -> str:
-    return _WHO.get(step.process, step.process)
+def _actor(step: Step) -> str:
+    return _ACTORS.get(step.process, step.process)
 
 
-def _does(step: Step) -> str:
-    name = (step.name.said.partition(" ")[2] or step.name.said).removesuffix(" by people")
+def _action(step: Step) -> str:
+    name = (step.name.action.partition(" ")[2] or step.name.action).removesuffix(" by user")
     shown = f"{name} ({step.alias})" if step.alias else name
     match step.act:
-        case "look":
-            return f"looks at {shown}" + (f" as of revision {step.seen}" if step.seen else "")
-        case "looked":
-            return f"is done with {shown}: {step.outcome}"
+        case "reconcile":
+            return f"reconciles {shown}" + (f" as of revision {step.seen}" if step.seen else "")
+        case "reconciled":
+            return f"finished {shown}: {step.outcome}"
         case "event":
-            return f"sees {shown}: {step.outcome or 'an event'}" + (f" of revision {step.seen}" if step.seen else "")
+            return f"receives {shown}: {step.outcome or 'an event'}" + (
+                f" of revision {step.seen}" if step.seen else ""
+            )
         case "crash":
-            return "is gone, with all that it had in memory"
+            return "crashes and loses its memory"
         case "start":
             return "starts"
         case "disturb":
-            return f"is disturbed: {step.disturbance or step.name.said}"
-        case "call" | "people":
-            made = f", which makes revision {step.revision}" if step.made else ""
-            return f"{_VERBS.get(step.verb, step.verb)} {shown} -> {step.outcome or 'no answer'}{made}"
+            return f"is disturbed: {step.disturbance or step.name.action}"
+        case "call" | "user":
+            made = f", which creates revision {step.revision}" if step.made else ""
+            return f"{_VERBS.get(step.verb, step.verb)} {shown} -> {step.outcome or 'no response'}{made}"
 
 
-def _why(step: Step) -> str:
-    if step.act == "look" and step.cause is not None and step.cause.reasons:
+def _reasons(step: Step) -> str:
+    if step.act == "reconcile" and step.cause is not None and step.cause.reasons:
         return f", because {'; '.join(step.cause.reasons)}"
     return ""
 
 
-def _chapter(failed: Played, undisturbed: Played | None) -> Iterator[str]:
-    """The steps around what matters: where it was disturbed, where it went another way, and where it broke."""
+def _timeline(failed: RunResult, undisturbed: RunResult | None) -> Iterator[str]:
+    """The steps around the disturbances, the divergence from the undisturbed run, and the findings."""
     steps = failed.trace.steps
-    parted = _parting(failed.trace, undisturbed.trace) if undisturbed is not None else None
+    diverged = _divergence(failed.trace, undisturbed.trace) if undisturbed is not None else None
     broken = [one.step.number for one in failed.findings if one.step is not None]
-    shown = [one for one in steps if _is_telling(one)]
+    shown = [one for one in steps if _is_shown(one)]
     matters = {one.number for one in shown if one.disturbance or one.act in {"crash", "disturb"}} | set(broken)
-    kept = _near(shown, matters or ({parted} if parted else set()))
+    near = _surrounding(shown, matters or ({diverged} if diverged else set()))
     last = 0
-    for index, step in kept:
+    for index, step in near:
         if index != last:
             yield "    ..."
         last = index + 1
-        sign = ">" if step.disturbance or step.act == "disturb" else "*" if step.number == parted else " "
-        yield f"{sign} {step.number:>4} {step.at:>9.3f} s  {words_of(step)}"
+        sign = ">" if step.disturbance or step.act == "disturb" else "*" if step.number == diverged else " "
+        yield f"{sign} {step.number:>4} {step.at:>9.3f} s  {describe_step(step)}"
     if last < len(shown):
         yield "    ..."
 
 
-def _is_telling(step: Step) -> bool:
+def _is_shown(step: Step) -> bool:
     return step.is_write or step.act != "call" or step.verb not in _READS or bool(step.disturbance)
 
 
-def _near(steps: Sequence[Step], numbers: set[int]) -> list[tuple[int, Step]]:
-    """The steps with these numbers and some before and after each, with their indexes."""
+def _surrounding(steps: Sequence[Step], numbers: set[int]) -> list[tuple[int, Step]]:
+    """The steps with these numbers, and some before and after each, with their indexes."""
     if not numbers:
         return list(enumerate(steps))[: _BEFORE + _AFTER]
     hits = [index for index, step in enumerate(steps) if step.number in numbers]
-    kept = {near for hit in hits for near in range(hit - _BEFORE // 2, hit + _AFTER // 2)}
-    return [(index, step) for index, step in enumerate(steps) if index in kept]
+    indexes = {index for hit in hits for index in range(hit - _BEFORE // 2, hit + _AFTER // 2)}
+    return [(index, step) for index, step in enumerate(steps) if index in indexes]
 
 
-def _parting(trace: Trace, other: Trace) -> int | None:
-    """The number of the first step that is not the same as in the undisturbed run."""
+def _divergence(trace: Trace, other: Trace) -> int | None:
+    """The number of the first step that differs from the undisturbed run."""
     for mine, theirs in zip(trace.steps, other.steps, strict=False):
         if (mine.act, mine.name, mine.outcome, mine.process) != (
             theirs.act,
@@ -134,58 +138,58 @@ def _parting(trace: Trace, other: Trace) -> int | None:
 
 
 COMMAND: Final = ("levelset", "explore", "{target}", "--seed", "{seed}", "--replay", "{plan}")
-"""The words of the command that plays a plan again."""
+"""The arguments of the command that replays a plan."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One plan that was played, and the rules that it broke, if any."""
+class PlanResult:
+    """One plan that was run, and the rules that it broke, if any."""
 
     plan: Plan
     rules: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether it broke none."""
+        """Whether it broke no rule."""
         return not self.rules
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One way to fail: the shortest plan that shows it, and how many others showed the same.
+    """One failure mode: the shortest plan that shows it, and how many others show the same.
 
-    `found` is the plan that showed it first, and `also` one for each other kind of disturbance that did.
+    `found` is the plan that showed it first, and `also` has one plan for each other kind of disturbance that does.
     """
 
-    shown: Played
+    shown: RunResult
     found: Plan
     others: int = 0
     also: tuple[Plan, ...] = ()
 
     @property
     def rule(self) -> str:
-        """What it breaks first."""
+        """The first rule that it breaks."""
         return self.shown.findings[0].rule
 
     def and_by(self, plan: Plan) -> "Failure":
-        """The same, shown by one more plan."""
-        known = {_means(self.shown.plan), *map(_means, self.also)}
-        also = self.also if len(plan) > 1 or _means(plan) in known else (*self.also, plan)
+        """The failure with one more plan that shows it."""
+        known = {_fault_names(self.shown.plan), *map(_fault_names, self.also)}
+        also = self.also if len(plan) > 1 or _fault_names(plan) in known else (*self.also, plan)
         return Failure(self.shown, self.found, self.others + 1, also)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole of it. `derived` is how many plans there were to choose from; `target` is how a command line calls it.
+    """The result of an exploration.
 
-    `undisturbed` may itself have findings: then no plan is played. `notes` say what makes the result say less than it
-    seems to.
+    `derived` is the number of derived plans; `target` is the name of the exploration on a command line. `undisturbed`
+    may itself have findings: then no plan is run. `notes` are limits of the result.
     """
 
     name: str
     seed: int
-    undisturbed: Played
-    tried: tuple[Tried, ...] = ()
+    undisturbed: RunResult
+    tried: tuple[PlanResult, ...] = ()
     failures: tuple[Failure, ...] = ()
     derived: int = 0
     seconds: float = 0.0
@@ -195,12 +199,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing broke, neither undisturbed nor by any plan."""
+        """Whether neither the undisturbed run nor any plan has findings."""
         return not self.failures and self.undisturbed.ok
 
     @property
     def families(self) -> Mapping[str, tuple[int, int]]:
-        """How many plans were played and how many failed, by the word of the first disturbance, or `pairs`."""
+        """The number of plans run and failed, by kind of disturbance, or `pairs`."""
         played: Counter[str] = Counter()
         failed: Counter[str] = Counter()
         for one in self.tried:
@@ -210,16 +214,18 @@ class Report:
         return {word: (count, failed[word]) for word, count in played.items()}
 
     def replay(self, plan: Plan) -> str:
-        """The command that plays one plan again, exactly."""
+        """The command that replays one plan."""
         target = self.target or f"module:{self.name}"
         return shlex.join(one.format(target=target, seed=self.seed, plan=plan.id) for one in self.command)
 
     def story(self) -> str:
-        """All of it in words: one line if all is well, else what broke, and how."""
+        """The report as text: one line if there is no failure, else the story of each failure mode."""
         if not self.undisturbed.ok:
-            return f"{tell(self.name, self.undisturbed, None, replay=self.replay(Plan()))}\n{self.summary()}\n"
+            return f"{write_story(self.name, self.undisturbed, None, replay=self.replay(Plan()))}\n{self.summary()}\n"
         stories = [
-            tell(self.name, one.shown, self.undisturbed, replay=self.replay(one.shown.plan), coda=_coda(one))
+            write_story(
+                self.name, one.shown, self.undisturbed, replay=self.replay(one.shown.plan), similar=_similar_plans(one)
+            )
             for one in self.failures
         ]
         return "\n".join([*stories, *(f"note: {one}" for one in self.notes), f"{self.summary()}\n"])
@@ -227,17 +233,17 @@ class Report:
     def summary(self) -> str:
         """One line."""
         if not self.undisturbed.ok:
-            return f"{self.name}: it fails undisturbed; no plan was played"
-        failed, ways = sum(not one.ok for one in self.tried), len(self.failures)
-        how = f"{failed} failed in {ways} {'way' if ways == 1 else 'ways'}" if failed else "nothing broke"
-        return f"{self.name}: {len(self.tried)} of {self.derived} plans played in {self.seconds:.1f} s, {how}"
+            return f"{self.name}: the undisturbed run fails; no plan was run"
+        failed, modes = sum(not one.ok for one in self.tried), len(self.failures)
+        how = f"{failed} failed in {modes} {'mode' if modes == 1 else 'modes'}" if failed else "no failures"
+        return f"{self.name}: {len(self.tried)} of {self.derived} plans run in {self.seconds:.1f} s, {how}"
 
     def to_json(self) -> str:
-        """All of it for programs."""
+        """The report as JSON."""
         return json.dumps(self.to_tree(), indent=2, ensure_ascii=False) + "\n"
 
     def to_tree(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The report as plain data."""
         return {
             "name": self.name,
             "seed": self.seed,
@@ -256,7 +262,7 @@ class Report:
         }
 
     def to_junit(self) -> Element:
-        """All of it for CI, as a suite: one case for the undisturbed run, and one for each plan."""
+        """The report as a JUnit test suite: one case for the undisturbed run, and one for each plan."""
         suite = Element("testsuite", name=f"explore {self.name}", tests=str(len(self.tried) + 1))
         suite.set("failures", str(sum(not one.ok for one in self.tried) + (not self.undisturbed.ok)))
         suite.set("time", f"{self.seconds:.3f}")
@@ -268,16 +274,16 @@ class Report:
             self._case(suite, one, stories.get(one.plan.id))
         return suite
 
-    def _case(self, suite: Element, tried: Tried, failure: Failure | None) -> None:
+    def _case(self, suite: Element, tried: PlanResult, failure: Failure | None) -> None:
         case = SubElement(suite, "testcase", classname=self.name, name=_printable(str(tried.plan)))
         if tried.ok:
             return
         found = SubElement(case, "failure", message=_printable(", ".join(tried.rules)))
         if failure is None:
-            found.text = f"Replay it: {self.replay(tried.plan)}"
+            found.text = f"Replay: {self.replay(tried.plan)}"
         else:
             command = self.replay(failure.shown.plan)
-            found.text = _printable(tell(self.name, failure.shown, self.undisturbed, replay=command))
+            found.text = _printable(write_story(self.name, failure.shown, self.undisturbed, replay=command))
 
     def _failure(self, one: Failure) -> dict[str, Any]:
         return {
@@ -297,37 +303,37 @@ def _finding(one: Finding) -> dict[str, Any]:
 
 
 def _times(one: Finding) -> dict[str, Any]:
-    assert one.step is not None, "asked for findings with a step"
+    assert one.step is not None, "called only for findings with a step"
     return {"at": one.step.at, "process": one.step.process, "outcome": one.step.outcome}
 
 
 def _printable(text: str) -> str:
-    """The text without the characters that XML does not know."""
+    """The text without characters that are invalid in XML."""
     return "".join(one if one in "\n\t" or one >= " " else "?" for one in text)
 
 
 def junit(reports: Sequence[Report]) -> str:
-    """Reports for CI, in the form that JUnit has made common."""
+    """Reports as JUnit XML."""
     suites = Element("testsuites")
     suites.extend(one.to_junit() for one in reports)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def way_of(played: Played) -> tuple[str, ...]:
-    """In which way a run fails: runs that break the same rule at the same kind of step are alike."""
+def failure_mode(played: RunResult) -> tuple[str, ...]:
+    """The failure mode of a run: the first rule it breaks, with the verb and kind of the step."""
     finding = played.findings[0]
     return finding.rule, "" if finding.step is None else f"{finding.step.verb} {finding.step.kind}"
 
 
-def _means(plan: Plan) -> tuple[str, ...]:
+def _fault_names(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(one.word for one in plan))
 
 
-def _coda(one: Failure) -> list[str]:
-    """What is said of the other plans that show the same."""
+def _similar_plans(one: Failure) -> list[str]:
+    """The lines about the other plans that show the same failure mode."""
     if not one.others:
         return []
-    lines = [f"{one.others} more {'plan fails' if one.others == 1 else 'plans fail'} in the same way"]
+    lines = [f"{one.others} more {'plan fails' if one.others == 1 else 'plans fail'} in the same mode"]
     lines[0] += ", among them" if one.also else "."
     return lines + [f"  {plan}" for plan in one.also]

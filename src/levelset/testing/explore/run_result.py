@@ -1,24 +1,21 @@
-"""What came of one run, before anybody judges it: who changed what, what broke, and what was there in the end.
-
-What was found wrong in a run, and the run itself as it was played.
-"""
+"""The raw outcome of one run (`Run`), and the judged one (`RunResult`) with its findings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final
 
-from levelset.testing.explore.normalize import Normal
-from levelset.testing.explore.plans import At, Plan
+from levelset.testing.explore.normalize import NormalizedState
+from levelset.testing.explore.plans import Plan, StepName
 from levelset.testing.explore.stored_state import Key
 from levelset.testing.explore.trace import Step, Trace
 
-__all__ = ["RULES", "Broken", "Change", "Ended", "Finding", "Played", "Run", "describe_parting"]
+__all__ = ["RULES", "BrokenInvariant", "Change", "EndedProcess", "Finding", "Run", "RunResult", "describe_divergence"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One revision: an object came, changed or went, by a call of a process or by the server itself."""
+    """One revision: an object was created, changed or deleted, by a call of a process or by the server itself."""
 
     revision: int
     at: float
@@ -28,15 +25,15 @@ class Change:
     after: str | None
     """The uid of the object after; None if it is gone."""
     prefix: str
-    """What its name begins with, if the server made it up."""
+    """The prefix of its name, if it was generated."""
     process: str
-    by: At | None
+    by: StepName | None
     holder: str = ""
-    """Who leads just now."""
+    """The process that holds the Lease at that time."""
     controller: str = ""
-    """The controller in whose look it was made, if it was."""
+    """The controller whose reconcile made the change, if any."""
     content: str = ""
-    """What an object whose name the server made up says, but for its metadata and status."""
+    """For an object with a generated name: its content without metadata and status."""
 
     @property
     def kind(self) -> str:
@@ -45,7 +42,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenInvariant:
     """An invariant that did not hold at a revision."""
 
     name: str
@@ -54,7 +51,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedProcess:
     """A process that ended by itself, and why."""
 
     process: str
@@ -63,73 +60,73 @@ class Ended:
 
 @dataclass(eq=False)
 class Run:
-    """What came of one run, before anybody judges it."""
+    """The raw outcome of one run."""
 
     plan: Plan
     seed: int
     trace: Trace = field(default_factory=Trace)
     changes: Sequence[Change] = ()
-    broken: Sequence[Broken] = ()
-    ends: list[Normal] = field(default_factory=list[Normal])
-    """What was stored at the end, each time somebody looked."""
+    broken: Sequence[BrokenInvariant] = ()
+    ends: list[NormalizedState] = field(default_factory=list[NormalizedState])
+    """The stored state at each check of the end."""
     late_changes: int = 0
-    """How many changes there were in the quiet after the end."""
-    ended: Sequence[Ended] = ()
+    """The number of changes after the end."""
+    ended: Sequence[EndedProcess] = ()
     error: BaseException | None = None
     """What the scenario raised."""
-    endless: At | None = None
-    """What was done so often that the run was ended."""
+    endless: StepName | None = None
+    """The step that was repeated so often that the run was stopped."""
     missed: Sequence[str] = ()
     seconds: float = 0.0
     leading: frozenset[str] = frozenset()
-    """The controllers that only a leader runs."""
-    places: Mapping[Key, str] = field(default_factory=dict[Key, str])
-    """Where each object was that ever changed, as ends call it."""
+    """The controllers that run only on the leader."""
+    locations: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    """The location of each object that ever changed, as in the end states."""
     failing: Mapping[str, Exception] = field(default_factory=dict[str, Exception])
-    """Looks that failed the last time somebody looked, and what with."""
-    unfinished: Sequence[At] = ()
-    """Looks that had begun and not ended when the run was over."""
+    """The reconciles that failed the last time, with their errors."""
+    unfinished: Sequence[StepName] = ()
+    """Reconciles that were still running at the end."""
 
-    def place_of(self, change: Change) -> str:
-        """Where the object of a change is, as ends call it."""
+    def location_of(self, change: Change) -> str:
+        """The location of the object of a change, as in the end states."""
         _, kind, namespace, name = change.key
-        return self.places.get(change.key) or "/".join(part for part in (kind, namespace, name) if part)
+        return self.locations.get(change.key) or "/".join(part for part in (kind, namespace, name) if part)
 
     @property
     def is_endless(self) -> bool:
-        """Whether it had to be ended because it would have gone on for ever."""
+        """Whether the run was stopped because of an endless loop."""
         return self.endless is not None
 
     @property
-    def end(self) -> Normal:
-        """What was stored at the very end."""
+    def end(self) -> NormalizedState:
+        """The stored state at the last check."""
         return self.ends[-1] if self.ends else {}
 
 
 RULES: Final[Mapping[str, str]] = {
-    "end state": "the end is not that of the undisturbed run",
-    "leaked": "something is left behind",
-    "stuck": "something is being deleted and never goes",
-    "lost": "something is deleted that should stay",
-    "created twice": "something is made twice",
+    "end state": "the end state differs from the undisturbed run",
+    "leaked": "an object is left behind",
+    "stuck": "an object is being deleted and is never removed",
+    "lost": "an object is deleted that should not be",
+    "created twice": "an object is created twice",
     "two leaders": "two processes write as leaders",
-    "endless loop": "it never comes to rest",
-    "too many writes": "it writes far more than it should",
+    "endless loop": "the controllers never settle",
+    "too many writes": "the controllers write far more than undisturbed",
     "crashed": "a process ends by itself",
-    "failing": "a controller fails although nothing disturbs it",
-    "hangs": "a look never ends",
-    "unrepeatable": "the same seed gives another run",
+    "failing": "a controller fails in the undisturbed run",
+    "hangs": "a reconcile never ends",
+    "unrepeatable": "the same seed gives a different run",
     "scenario": "the scenario itself fails",
 }
-"""What the rules of the house say; an invariant of yours is a rule too, by the name of its function."""
+"""The built-in rules; an invariant is a rule too, by the name of its function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong; `rule` is one of `RULES`, or the name of an invariant.
+    """One violation of a rule; `rule` is one of `RULES`, or the name of an invariant.
 
-    `sentence` says it with names and numbers. `step` is the step at which it went wrong, or that made the object which
-    is wrong, if there is one; `revision` is the revision at which it was seen. `expected` and `actual` are short texts.
+    `sentence` describes it with names and numbers. `step` is the step that caused it, or that wrote the wrong object,
+    if there is one; `revision` is the revision at which it was found. `expected` and `actual` are short strings.
     """
 
     rule: str
@@ -144,10 +141,10 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """One run: the plan, the seed, what happened, and what was wrong with it.
+class RunResult:
+    """One judged run: the plan, the seed, the trace and the findings.
 
-    `missed` are the disturbances whose moment never came, because an earlier one changed the course of things.
+    `missed` are the disturbances whose step did not happen, because an earlier one changed the course of the run.
     """
 
     plan: Plan
@@ -156,7 +153,7 @@ class Played:
     findings: tuple[Finding, ...] = ()
     missed: tuple[str, ...] = ()
     seconds: float = 0.0
-    """How many virtual seconds it took."""
+    """The virtual duration in seconds."""
 
     @property
     def ok(self) -> bool:
@@ -164,23 +161,25 @@ class Played:
         return not self.findings
 
 
-def describe_parting(one: Trace, other: Trace, *, is_fixed: bool) -> Finding:
-    """Two runs should have been the same, and were not: where they part, and what that may come from.
+def describe_divergence(one: Trace, other: Trace, *, is_fixed: bool) -> Finding:
+    """The finding for two runs that should be identical and are not: where they diverge, and possible causes.
 
-    `is_fixed` says that the controllers are always the same ones.
+    `is_fixed` means that the same controller objects were used in both runs.
     """
     pairs = zip_longest(one.steps, other.steps)
     mine, theirs = next(
         pair for pair in pairs if pair[0] is None or pair[1] is None or pair[0].line() != pair[1].line()
     )
-    hint = "chance without a seed (uuid, secrets), a real clock, the order of a set, or memory in a module"
+    hint = "randomness without a seed (uuid, secrets), a real clock, the order of a set, or module-level state"
     if is_fixed:
-        hint += "; or the controllers remember something: give a function that makes new ones, not a list"
-    said = f"played twice, this differs: {_step_words(mine)}; {_step_words(theirs)}. It may come from {hint}"
+        hint += "; or the controllers have state: pass a function that creates new ones, not a list"
+    said = (
+        f"two runs with the same seed differ: {_describe_step(mine)}; {_describe_step(theirs)}. Possible causes: {hint}"
+    )
     return Finding("unrepeatable", said, mine)
 
 
-def _step_words(step: Step | None) -> str:
+def _describe_step(step: Step | None) -> str:
     return (
         "the end" if step is None else f"step {step.number}, {step.name}{f' -> {step.outcome}' if step.outcome else ''}"
     )

@@ -1,11 +1,9 @@
-"""The whole of it in one call: plays plans, shrinks those that fail, and reports the ways in which they do.
+"""The search: runs the scenario undisturbed, derives plans, runs them, shrinks failing ones, and reports.
 
 ```python
 report = explore(Exploration(scenario, make_controllers, invariants=[one_deployment_each]), budget=200)
 assert report.ok, report.story()
 ```
-
-Explores: plays the scenario undisturbed, makes plans of it, plays as many as the budget allows, and reports.
 """
 
 import time
@@ -18,41 +16,43 @@ from levelset.errors import ConfigError
 from levelset.testing.explore.exploration import Controllers, Exploration, Invariant, Scenario, name_of
 from levelset.testing.explore.judge import Mask, judge, learn_mask
 from levelset.testing.explore.plan_generation import derive
-from levelset.testing.explore.plans import At, Disturbance, Plan
-from levelset.testing.explore.report import COMMAND, Failure, Report, Tried, tell, way_of
-from levelset.testing.explore.run_result import Finding, Played, Run, describe_parting
+from levelset.testing.explore.plans import Disturbance, Plan, StepName
+from levelset.testing.explore.report import COMMAND, Failure, PlanResult, Report, failure_mode, write_story
+from levelset.testing.explore.run_result import Finding, Run, RunResult, describe_divergence
 from levelset.testing.explore.shrink import shrink
 from levelset.testing.explore.simulation import play
 
-__all__ = ["Explorer", "Progress", "Reference", "RunProgress", "explore", "explore_plans", "replay", "retell"]
+__all__ = ["Explorer", "Progress", "Reference", "RunProgress", "explore", "explore_plans", "replay", "replay_story"]
 
-RunProgress = Callable[[Played], object]
-"""Is told of each run."""
+RunProgress = Callable[[RunResult], object]
+"""Called with the result of each run."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The undisturbed run, which all others are compared with, and what differs even between undisturbed runs."""
+    """The undisturbed run, with which all others are compared, and the mask of fields that vary by seed."""
 
     run: Run
     mask: Mask
-    played: Played
+    played: RunResult
     is_long: bool = False
-    """Whether it was played for as long as a disturbed run may take; that is done when one seems to have failed."""
+    """Whether it was extended to the duration of a disturbed run, which is done when one seems to fail."""
 
 
 @dataclass
 class Explorer:
-    """Plays plans of one exploration with one seed.
+    """Runs plans of one exploration with one seed.
 
-    `reference` is played once, when it is first asked for. A plan that is played again gives the same run.
+    `reference` is run once, on first use. Running a plan again gives the same result.
     """
 
     exploration: Exploration
     seed: int = 1
     _reference: Reference | None = field(default=None, repr=False)
-    _steps: dict[Disturbance, frozenset[At]] = field(default_factory=dict[Disturbance, frozenset[At]], repr=False)
-    """The steps of the runs with one disturbance that were played."""
+    _steps: dict[Disturbance, frozenset[StepName]] = field(
+        default_factory=dict[Disturbance, frozenset[StepName]], repr=False
+    )
+    """The steps of the runs with a single disturbance."""
 
     @property
     def reference(self) -> Reference:
@@ -62,22 +62,22 @@ class Explorer:
             findings = judge(run) or tuple(self._check(run))
             other = run if findings else play(self.exploration, seed=self.seed + 1)
             mask = learn_mask(run.end, other.end, self.exploration.ignored)
-            self._reference = Reference(run, mask, _played(run, findings))
+            self._reference = Reference(run, mask, _run_result(run, findings))
         return self._reference
 
     def _check(self, run: Run) -> Iterator[Finding]:
-        """What only other undisturbed runs show: that it is not the same each time, or never ends."""
+        """The findings that only further undisturbed runs show: nondeterminism and hanging reconciles."""
         again = play(self.exploration, seed=self.seed)
         if again.trace.text() != run.trace.text():
-            yield describe_parting(run.trace, again.trace, is_fixed=not callable(self.exploration.controllers))
+            yield describe_divergence(run.trace, again.trace, is_fixed=not callable(self.exploration.controllers))
         if run.unfinished:
             longer = play(self.exploration, seed=self.seed, is_long=True).unfinished
             for at in (one for one in run.unfinished if one in longer):
-                words = f"{at.said} has not ended after {self.exploration.within:g} seconds"
+                words = f"{at.action} has not finished after {self.exploration.within:g} seconds"
                 yield Finding("hangs", words, run.trace.find(at))
 
-    def _look_on(self) -> bool:
-        """Plays the undisturbed run for as long as a disturbed one may take; whether that shows other ends."""
+    def _extend_reference(self) -> bool:
+        """Extends the undisturbed run to the duration of a disturbed one; returns whether that adds end states."""
         found = self.reference
         if found.is_long:
             return False
@@ -88,13 +88,18 @@ class Explorer:
         return bool(more)
 
     def plans(self) -> Iterator[Plan]:
-        """All plans, the most telling first; no pair of which one is known to keep the other from happening."""
+        """All plans, the most significant first, without pairs of which one is known to prevent the other."""
         one = self.exploration
-        made = derive(self.reference.run, has_outside=one.outside is not None, leader=one.leader, older=one.older)
+        made = derive(
+            self.reference.run,
+            has_outside=one.outside is not None,
+            leader=one.leader,
+            stale_restarts=one.stale_restarts,
+        )
         return filter(self._may_happen, made)
 
     def _may_happen(self, plan: Plan) -> bool:
-        """Whether each disturbance still finds its step when the others have come; as far as anybody knows."""
+        """Whether each disturbance finds its step in the known runs of the others."""
         for one in plan:
             for other in plan:
                 known = self._steps.get(one)
@@ -102,8 +107,8 @@ class Explorer:
                     return False
         return True
 
-    def play(self, plan: Plan) -> Played:
-        """Plays one plan and judges it."""
+    def play(self, plan: Plan) -> RunResult:
+        """Runs one plan and judges it."""
         if not len(plan):
             return self.reference.played
         found = self.reference
@@ -112,18 +117,18 @@ class Explorer:
             self._steps[plan.disturbances[0]] = frozenset(step.name for step in run.trace)
         findings = judge(run, found.run, mask=found.mask)
         if not found.played.ok:
-            return _played(run, (*found.played.findings, *findings))
-        if findings and self._look_on():
+            return _run_result(run, (*found.played.findings, *findings))
+        if findings and self._extend_reference():
             return self.play(plan)
-        return _played(run, findings)
+        return _run_result(run, findings)
 
 
 def explore_plans(
     explorer: Explorer, *, budget: int | None = 200, seconds: float | None = None, progress: RunProgress | None = None
-) -> Iterator[Played]:
-    """Plays plan after plan, the undisturbed run first; ends with the budget, the time, or the plans.
+) -> Iterator[RunResult]:
+    """Runs plan after plan, the undisturbed run first, until the budget, the time or the plans are used up.
 
-    If the undisturbed run is wrong already, nothing else is played: whatever came of it would say nothing.
+    If the undisturbed run has findings, no plan is run: its results would be meaningless.
     """
     began = time.monotonic()
     first = explorer.reference.played
@@ -141,16 +146,16 @@ def explore_plans(
         yield played
 
 
-def _played(run: Run, findings: Any) -> Played:
-    return Played(run.plan, run.seed, run.trace, tuple(findings), tuple(run.missed), run.seconds)
+def _run_result(run: Run, findings: Any) -> RunResult:
+    return RunResult(run.plan, run.seed, run.trace, tuple(findings), tuple(run.missed), run.seconds)
 
 
 Progress = Callable[[int, int, int], object]
-"""Is told how many plans were played, of how many, and how many of them failed."""
+"""Called with the number of plans run, the total, and the number that failed."""
 
 _COUNTED: Final = 10_000
-_WAYS: Final = 20
-"""So many ways to fail are shrunk and shown; one more says nothing that these do not."""
+_MAX_MODES: Final = 20
+"""The maximum number of failure modes that are shrunk and reported."""
 
 
 def explore(
@@ -166,29 +171,29 @@ def explore(
     command: Sequence[str] = COMMAND,
     progress: Progress | None = None,
 ) -> Report:
-    """Plays a scenario once undisturbed and then with one disturbance after the other, and reports what breaks.
+    """Runs a scenario once undisturbed and then with one plan of disturbances after the other; reports the failures.
 
-    `budget` is how many plans are played at most, None for all; `within` how many seconds are spent on them. The same
-    seed plays the same runs. `target` is how a command line finds this exploration, for the commands that replay, and
-    `command` the words of these.
+    `budget` is the maximum number of plans, None for all; `within` the maximum number of real seconds. The same seed
+    gives the same runs. `target` is the name of this exploration on a command line and `command` the arguments of
+    the command that replays a plan.
     """
     found = _exploration(what, controllers, invariants)
     if budget is not None and budget < 0:
-        raise ConfigError(f"budget={budget}: give how many plans to play, or None for all")
+        raise ConfigError(f"budget={budget}: pass the maximum number of plans, or None for all")
     began = time.monotonic()
     explorer = Explorer(found, seed)
     whole = sum(1 for _ in islice(explorer.plans(), _COUNTED)) if explorer.reference.played.ok else 0
     limit = whole if budget is None else min(budget, whole)
-    tried: list[Tried] = []
-    ways: dict[tuple[str, ...], Failure] = {}
+    tried: list[PlanResult] = []
+    modes: dict[tuple[str, ...], Failure] = {}
     failed = 0
     for played in explore_plans(explorer, budget=budget, seconds=within):
         if not len(played.plan):
             continue
-        tried.append(Tried(played.plan, tuple(dict.fromkeys(one.rule for one in played.findings))))
+        tried.append(PlanResult(played.plan, tuple(dict.fromkeys(one.rule for one in played.findings))))
         failed += not played.ok
         if not played.ok:
-            _note(ways, played, explorer)
+            _add_failure(modes, played, explorer)
         if progress is not None:
             progress(len(tried), limit, failed)
     return Report(
@@ -196,7 +201,7 @@ def explore(
         seed=seed,
         undisturbed=explorer.reference.played,
         tried=tuple(tried),
-        failures=tuple(ways.values()),
+        failures=tuple(modes.values()),
         derived=whole,
         seconds=time.monotonic() - began,
         target=target,
@@ -205,19 +210,19 @@ def explore(
     )
 
 
-def replay(what: Exploration, plan: Plan | str, /, *, seed: int = 1) -> Played:
-    """Plays one plan again, exactly as it was; the plan may be given by its id."""
+def replay(what: Exploration, plan: Plan | str, /, *, seed: int = 1) -> RunResult:
+    """Runs one plan again, deterministically; the plan may be given by its id."""
     wanted = Plan.parse(plan) if isinstance(plan, str) else plan
     return Explorer(what, seed).play(wanted)
 
 
-def retell(what: Exploration, plan: str, /, *, seed: int = 1) -> str:
-    """The story of one plan, played again; the empty text if nothing breaks by it."""
+def replay_story(what: Exploration, plan: str, /, *, seed: int = 1) -> str:
+    """The story of one plan, run again; empty if it has no findings."""
     explorer = Explorer(what, seed)
     played = explorer.play(Plan.parse(plan))
     if not played.ok:
-        return tell(name_of(what), played, explorer.reference.played)
-    return f"this never came to pass: {', '.join(played.missed)}" if played.missed else ""
+        return write_story(name_of(what), played, explorer.reference.played)
+    return f"these disturbances were not reached: {', '.join(played.missed)}" if played.missed else ""
 
 
 def _exploration(
@@ -235,24 +240,24 @@ def _exploration(
 
 
 def _notes(explorer: Explorer) -> Iterator[str]:
-    """What makes the result say less than it seems to."""
+    """Limits of the result that the user should know."""
     run = explorer.reference.run
     if not explorer.reference.played.ok:
         return
     if not any(one.cause is not None for one in run.trace.writes()):
-        yield "undisturbed, no controller has written anything: there is not much to disturb"
-    for said, error in run.failing.items():
-        yield f"undisturbed, {said} fails in the end: {type(error).__name__}: {error}"
+        yield "no controller writes in the undisturbed run: there is not much to disturb"
+    for action, error in run.failing.items():
+        yield f"in the undisturbed run {action} fails at the end: {type(error).__name__}: {error}"
 
 
-def _note(ways: dict[tuple[str, ...], Failure], played: Played, explorer: Explorer) -> None:
-    """Adds a failure to those of its way, or begins a new one with the shortest plan that shows it."""
-    known = next((way for way, one in ways.items() if way_of(played) in {way, way_of(one.shown)}), None)
-    if known is None and len(ways) < _WAYS:
+def _add_failure(modes: dict[tuple[str, ...], Failure], played: RunResult, explorer: Explorer) -> None:
+    """Adds a failure to its failure mode, or starts a new mode with the shortest plan that shows it."""
+    known = next((mode for mode, one in modes.items() if failure_mode(played) in {mode, failure_mode(one.shown)}), None)
+    if known is None and len(modes) < _MAX_MODES:
         shown = shrink(played, explorer.play)
-        known = way_of(shown)
-        if known not in ways:
-            ways[known] = Failure(shown, played.plan)
+        known = failure_mode(shown)
+        if known not in modes:
+            modes[known] = Failure(shown, played.plan)
             return
     if known is not None:
-        ways[known] = ways[known].and_by(played.plan)
+        modes[known] = modes[known].and_by(played.plan)

@@ -1,11 +1,11 @@
-"""Finds the shortest plan that still fails: fewer disturbances first, then weaker and shorter ones."""
+"""Shrinks a failing plan: fewer disturbances first, then weaker and shorter ones."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from levelset.testing.explore.plans import CrashAfter, Disturbance, Hold, OlderAfterRestart, Plan, Skip
-from levelset.testing.explore.run_result import Finding, Played
+from levelset.testing.explore.plans import CrashAfter, Disturbance, Hold, Plan, Relist, StaleRestart
+from levelset.testing.explore.run_result import Finding, RunResult
 
 __all__ = ["shrink"]
 
@@ -13,7 +13,7 @@ _MOST: Final = 40
 _SHORT: Final = (1.0, 2.0, 4.0, 10.0, 30.0)
 
 
-def shrink(failed: Played, play: Callable[[Plan], Played], *, most: int = _MOST) -> Played:
+def shrink(failed: RunResult, play: Callable[[Plan], RunResult], *, most: int = _MOST) -> RunResult:
     """The run of the shortest plan found that breaks the same rule as the first finding of this one.
 
     `play` runs a plan; it is called at most `most` times. The order is fixed, so that the same failure shrinks to the
@@ -54,10 +54,10 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
 
 def _weaker(one: Disturbance) -> Iterator[Disturbance]:
     match one:
-        case OlderAfterRestart():
+        case StaleRestart():
             yield CrashAfter(one.at)
             yield from (replace(one, back=back) for back in range(1, one.back))
-        case Skip():
+        case Relist():
             yield Hold(one.kind, one.change)
         case Hold():
             yield from (replace(one, seconds=seconds) for seconds in _SHORT if seconds < one.seconds)

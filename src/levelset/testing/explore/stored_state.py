@@ -1,4 +1,4 @@
-"""What is stored at one revision, as invariants see it: objects by kind, and what is outside of the API."""
+"""The stored state at one revision, as invariants see it: objects by kind, and the world outside of the API."""
 
 import builtins
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Key = tuple[str, str, str, str]
 
 
 class State:
-    """All objects at one revision; nothing here waits, and nothing can be changed.
+    """All objects at one revision, read-only; no method awaits.
 
     `outside` is what the exploration's `outside` made for this run, if there is one. `at` is the virtual second.
     """
@@ -69,11 +69,11 @@ class State:
         return found
 
     def trees(self) -> Iterator[tuple[Key, Tree]]:
-        """All objects as they are stored; look, do not touch."""
+        """All objects as stored; callers must not change them."""
         yield from self._trees.items()
 
     def put(self, key: Key, tree: Tree | None) -> None:
-        """An object has changed, or is gone (None)."""
+        """Stores a changed object, or removes a deleted one (None)."""
         if tree is None:
             self._trees.pop(key, None)
         else:

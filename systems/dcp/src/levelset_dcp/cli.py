@@ -1,29 +1,54 @@
-"""The command `levelset-dcp`: starts a session, ends it, shows its logs, and removes what outlives sessions.
+"""The `levelset-dcp` command: starts and stops sessions, shows logs, and removes persistent resources.
 
-Exit codes: 0 done, 1 it failed, 2 it was not understood or cannot start.
+Exit codes: 0 success, 1 failure, 2 usage or configuration error.
 """
 
 import argparse
+import asyncio
+import json
+import os
+import platform
+import signal
+import ssl
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
 
-from levelset.errors import ConfigError, LevelsetError
-from levelset_dcp import commands
-from levelset_dcp.runtimes import RUNTIMES
-from levelset_dcp.session import default_kubeconfig
+from levelset.errors import ConfigError, LevelsetError, Unreachable
+from levelset_dcp.engines.selection import NONE, RUNTIMES, open_runtime
+from levelset_dcp.names import API
+from levelset_dcp.records import SqliteRecords, state_path
+from levelset_dcp.session import (
+    Session,
+    SessionOptions,
+    call_session,
+    default_kubeconfig,
+    find_session,
+    monitored_process,
+    open_session,
+)
+from levelset_dcp.session.workload_cleanup import WorkloadReport, clean_workload
+from levelset_machine import Machine
 
 __all__ = ["main", "parser"]
 
-_SOURCES = ("stdout", "stderr", "startup_stdout", "startup_stderr", "system")
+_CHUNK: Final = 65536
+_PLURALS: Final = {"executable": "executables", "container": "containers", "containerexec": "containerexecs"}
+_SOURCES: Final = ("stdout", "stderr", "startup_stdout", "startup_stderr", "system")
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Does what the command line says, and exits."""
-    said = parser().parse_args(words)
-    run: Callable[[argparse.Namespace], int] = said.run
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits with its exit code."""
+    arguments = parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        code = run(said)
+        code = run(arguments)
     except ConfigError as error:
         sys.stderr.write(f"levelset-dcp: {error}\n")
         code = 2
@@ -36,77 +61,233 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line may say."""
+    """The argument parser with all subcommands."""
     made = argparse.ArgumentParser(
         prog="levelset-dcp",
         description="The programs, containers and services of this machine as resources.",
         epilog="Example: levelset-dcp start, and then kubectl --kubeconfig ~/.levelset-dcp/kubeconfig get dcp",
     )
     group = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_start(group.add_parser("start", help="start a session, and run it until it is told to stop"))
-    _add_cleanup(group.add_parser("cleanup", help="remove everything persistent that belongs to a workload"))
-    _add_logs(group.add_parser("logs", help="show what a program or container has written"))
-    info = group.add_parser("info", help="say how the container engine is, and where things are")
+    _add_start(group.add_parser("start", help="start a session and run it until it is stopped"))
+    _add_cleanup(group.add_parser("cleanup", help="remove all persistent resources of a workload"))
+    _add_logs(group.add_parser("logs", help="show the logs of a program or container"))
+    info = group.add_parser("info", help="show the status of the container engine and the path of the state store")
     _add_runtime(info)
-    info.set_defaults(run=commands.info)
-    group.add_parser("version", help="say which version this is").set_defaults(run=commands.version)
-    stop = group.add_parser("stop", help="end a session in an orderly way")
+    info.set_defaults(run=_info)
+    group.add_parser("version", help="show the version").set_defaults(run=_version)
+    stop = group.add_parser("stop", help="stop a session gracefully")
     _add_kubeconfig(stop)
     stop.add_argument("--keep", action="store_true", help="do not delete the objects first")
-    stop.set_defaults(run=commands.stop)
+    stop.set_defaults(run=_stop)
     return made
 
 
-def _add_start(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--monitor", type=_positive, metavar="PID", help="end when this process ends")
-    one.add_argument("--monitor-identity-time", type=int, metavar="T", help="its start, field 22 of /proc/PID/stat")
-    _add_kubeconfig(one)
-    one.add_argument("--port", type=_port, default=0, metavar="N", help="the server's port; any free one if 0")
-    one.add_argument("--workload-id", default="", metavar="ID", help="what persistent resources belong to")
-    one.add_argument("--shutdown-timeout", type=float, default=120.0, metavar="S", help="seconds to clean up (120)")
-    _add_runtime(one)
-    one.set_defaults(run=commands.start)
+def _add_start(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--monitor", type=_pid, metavar="PID", help="stop when this process exits")
+    command.add_argument(
+        "--monitor-identity-time", type=int, metavar="T", help="its start time, field 22 of /proc/PID/stat"
+    )
+    _add_kubeconfig(command)
+    command.add_argument("--port", type=_port, default=0, metavar="N", help="the server's port; 0 for any free one")
+    command.add_argument("--workload-id", default="", metavar="ID", help="the workload that owns persistent resources")
+    command.add_argument(
+        "--shutdown-timeout", type=float, default=120.0, metavar="S", help="seconds that cleanup may take (120)"
+    )
+    _add_runtime(command)
+    command.set_defaults(run=_start)
 
 
-def _add_cleanup(one: argparse.ArgumentParser) -> None:
-    one.add_argument("workload", metavar="WORKLOAD", help="as it was told to `start --workload-id`")
-    one.add_argument("--output", choices=("text", "json"), default="text", help="how to report (text)")
-    one.add_argument("--wait", type=float, default=30.0, metavar="S", help="seconds to wait for other sessions (30)")
-    _add_runtime(one)
-    one.set_defaults(run=commands.cleanup)
+def _add_cleanup(command: argparse.ArgumentParser) -> None:
+    command.add_argument("workload", metavar="WORKLOAD", help="the ID that was given to `start --workload-id`")
+    command.add_argument("--output", choices=("text", "json"), default="text", help="the format of the report (text)")
+    command.add_argument(
+        "--wait", type=float, default=30.0, metavar="S", help="seconds to wait for leases of other sessions (30)"
+    )
+    _add_runtime(command)
+    command.set_defaults(run=_cleanup)
 
 
-def _add_logs(one: argparse.ArgumentParser) -> None:
-    one.add_argument("name", metavar="[KIND/]NAME", help="an Executable, or container/NAME, or containerexec/NAME")
-    one.add_argument("-f", "--follow", action="store_true", help="wait for more")
-    one.add_argument("--source", choices=_SOURCES, default="stdout", help="which log (stdout)")
-    one.add_argument("--tail", type=int, metavar="N", help="only the last lines")
-    one.add_argument("--timestamps", action="store_true", help="say when each line was written")
-    _add_kubeconfig(one)
-    one.set_defaults(run=commands.logs)
+def _add_logs(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", metavar="[KIND/]NAME", help="an Executable, or container/NAME, or containerexec/NAME")
+    command.add_argument("-f", "--follow", action="store_true", help="stream new lines as they are written")
+    command.add_argument("--source", choices=_SOURCES, default="stdout", help="which log (stdout)")
+    command.add_argument("--tail", type=int, metavar="N", help="show only the last N lines")
+    command.add_argument("--timestamps", action="store_true", help="show the time of each line")
+    _add_kubeconfig(command)
+    command.set_defaults(run=_logs)
 
 
-def _add_kubeconfig(one: argparse.ArgumentParser) -> None:
-    usual = default_kubeconfig()
-    one.add_argument("--kubeconfig", type=Path, default=usual, metavar="FILE", help=f"what leads to it ({usual})")
+def _add_kubeconfig(command: argparse.ArgumentParser) -> None:
+    default = default_kubeconfig()
+    command.add_argument(
+        "--kubeconfig", type=Path, default=default, metavar="FILE", help=f"the kubeconfig of the session ({default})"
+    )
 
 
-def _add_runtime(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--container-runtime", choices=RUNTIMES, help="the engine; else whichever runs here")
+def _add_runtime(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
 
 
-def _positive(text: str) -> int:
+def _pid(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("the number of a process is expected")
+        raise argparse.ArgumentTypeError("expected a process ID greater than 0")
     return number
 
 
 def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number < 65536:
-        raise argparse.ArgumentTypeError("a port from 1 to 65535 is expected, or 0 for any free one")
+        raise argparse.ArgumentTypeError("expected a port from 1 to 65535, or 0 for any free one")
     return number
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    """Runs a session until it is stopped, or until the process that it monitors exits."""
+    if arguments.monitor is None and arguments.monitor_identity_time is not None:
+        raise ConfigError("--monitor-identity-time identifies the process of --monitor: give both, or none")
+    monitor = None
+    if arguments.monitor is not None:
+        monitor = monitored_process(arguments.monitor, arguments.monitor_identity_time)
+    options = SessionOptions(
+        kubeconfig=arguments.kubeconfig.absolute(),
+        port=arguments.port,
+        monitor=monitor,
+        workload=arguments.workload_id,
+        shutdown_within=arguments.shutdown_timeout,
+        runtime=arguments.container_runtime,
+    )
+    return asyncio.run(_run_session(options))
+
+
+async def _run_session(options: SessionOptions) -> int:
+    async with open_session(options) as session:
+        _handle_signals(session)
+        _print(f"levelset-dcp is at {session.local.server.url}")
+        _print(f"kubectl --kubeconfig {options.kubeconfig} get dcp")
+        await session.wait_stopping()
+    _print(f"levelset-dcp stopped: {session.why or 'stop requested'}")
+    report = session.report
+    for name in () if report is None else report.left:
+        sys.stderr.write(f"levelset-dcp: {name} was not deleted\n")
+    return 0 if report is None or report.is_complete else 1
+
+
+def _handle_signals(session: Session) -> None:
+    """Stops the session gracefully on the first signal; the second one terminates this process."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int) -> None:
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(one)
+            signal.signal(one, signal.SIG_DFL)
+        session.begin("Stopping", why=f"received {signal.Signals(number).name}")
+
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, on_signal, one)
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    """Stops a session, which deletes its objects first; returns when that has begun."""
+    change = {"status": "Stopping", **({"shutdownResourceCleanup": "None"} if arguments.keep else {})}
+    call_session(find_session(arguments.kubeconfig), change)
+    return 0
+
+
+def _cleanup(arguments: argparse.Namespace) -> int:
+    """Removes the persistent resources of a workload, and prints a report."""
+    report = asyncio.run(_clean_workload(arguments.workload, arguments.container_runtime, arguments.wait))
+    if arguments.output == "json":
+        _print(json.dumps(report.tree, indent=2))
+    else:
+        for name, stopped in report.tree["stopped"].items():
+            _print(f"{name}: {', '.join(stopped) or 'none'}")
+        for failure in report.failures:
+            sys.stderr.write(f"levelset-dcp: {failure}\n")
+    return 1 if report.failures else 0
+
+
+async def _clean_workload(workload: str, runtime: str | None, patience: float) -> WorkloadReport:
+    async with SqliteRecords(state_path()) as records, Machine(guard=False) as machine:
+        found = await records.workload_records(workload)
+        # Detecting an engine takes seconds, so it is skipped when there is no container or network to remove.
+        async with open_runtime(runtime if found.resources else NONE) as engine:
+            return await clean_workload(records, workload, runner=machine, engine=engine, patience=patience)
+
+
+def _logs(arguments: argparse.Namespace) -> int:
+    """Streams a log to stdout."""
+    kind, _, name = arguments.name.rpartition("/")
+    plural = _PLURALS.get((kind or "executable").lower().removesuffix("s"))
+    if plural is None or not name:
+        raise ConfigError(f"{arguments.name}: name an Executable, or KIND/NAME with one of {', '.join(_PLURALS)}")
+    contact = find_session(arguments.kubeconfig)
+    flags = {name: "true" for name in ("follow", "timestamps") if getattr(arguments, name)}
+    tail = {} if arguments.tail is None else {"tail": str(arguments.tail)}
+    query = urlencode({"source": arguments.source, **flags, **tail})
+    url = f"{contact.url}/apis/{API}/{plural}/{name}/log?{query}"
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {contact.token}"})  # noqa: S310
+    context = ssl.create_default_context(cadata=contact.ca.decode()) if contact.ca else None
+    try:
+        with urllib.request.urlopen(request, context=context) as response:  # noqa: S310
+            while data := response.read1(_CHUNK):
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+    except urllib.error.HTTPError as error:
+        raise LevelsetError(_error_message(error)) from error
+    except BrokenPipeError:
+        raise  # stdout was closed, which is no failure of the session
+    except OSError as error:
+        raise Unreachable(f"the session at {contact.url} does not answer: {error}") from error
+    return 0
+
+
+def _error_message(error: urllib.error.HTTPError) -> str:
+    text = error.read().decode(errors="replace")
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the server responded with {error.code}: {text[:200]}"
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    """Prints the version, the path of the state store and the status of the engine as JSON."""
+    engine = asyncio.run(_engine_info(arguments.container_runtime))
+    _print(json.dumps({"version": _installed_version(), "state": str(state_path()), "containers": engine}, indent=2))
+    return 0
+
+
+async def _engine_info(runtime: str | None) -> dict[str, object]:
+    async with open_runtime(runtime) as engine:
+        if engine is None:
+            return {"runtime": NONE, "installed": False, "running": False}
+        status = await engine.check_status()
+        return {
+            "runtime": engine.name,
+            "hostName": engine.host_name,
+            "installed": status.is_installed,
+            "running": status.is_running,
+            "version": status.version,
+            "error": status.message,
+        }
+
+
+def _version(_: argparse.Namespace) -> int:
+    """Prints the version as JSON."""
+    _print(json.dumps({"version": _installed_version(), "python": platform.python_version(), "pid": os.getpid()}))
+    return 0
+
+
+def _installed_version() -> str:
+    try:
+        return version_of("levelset-dcp")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

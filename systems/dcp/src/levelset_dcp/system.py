@@ -1,4 +1,4 @@
-"""DCP as one system: its kinds, rules and controllers, with the processes, logs and sockets behind them."""
+"""DCP as one levelset System: kinds, webhooks, controllers, logs and the resources behind them."""
 
 import asyncio
 import logging
@@ -13,17 +13,17 @@ from levelset import Object, System
 from levelset.aio import Supervisor
 from levelset.errors import LevelsetError
 from levelset_dcp import kinds
-from levelset_dcp.checks import Prohibition, hooks
-from levelset_dcp.containers import Containers, container_logs, containers_controller
-from levelset_dcp.containers.guarding import session_guard
+from levelset_dcp.admission import ShutdownGate, webhooks
+from levelset_dcp.container_execs import container_execs_controller, exec_logs
+from levelset_dcp.containers import ContainerHost, container_logs, containers_controller
+from levelset_dcp.containers.host import session_guard
+from levelset_dcp.containers.orphan_cleanup import clean_orphans
 from levelset_dcp.engines import Engine
-from levelset_dcp.execs import container_execs_controller, exec_logs
-from levelset_dcp.executables import Executables, executable_logs, executables_controller
-from levelset_dcp.harvest import harvest
+from levelset_dcp.engines.selection import NONE, open_runtime
+from levelset_dcp.executables import ExecutableHost, executable_logs, executables_controller
 from levelset_dcp.networks import networks_controller
 from levelset_dcp.records import MemoryRecords, Records
-from levelset_dcp.replicasets import replicasets_controller
-from levelset_dcp.runtimes import NONE, open_runtime
+from levelset_dcp.replica_sets import replicasets_controller
 from levelset_dcp.services import SocketListeners, services_controller
 from levelset_dcp.tunnels import SocketRelay, tunnels_controller
 from levelset_dcp.volumes import volumes_controller
@@ -50,32 +50,32 @@ KINDS: Final[tuple[type[Object], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How DCP runs."""
+    """The options of DCP."""
 
     folder: Path | None = None
-    """Where logs and certificates are while it runs; a folder of its own unless given."""
-    lasting: Path | None = None
-    """Where the logs of persistent programs are; with the others unless given."""
+    """The directory of logs and certificates; a temporary one unless given."""
+    persistent_logs: Path | None = None
+    """The directory of the logs of persistent programs; that of the other logs unless given."""
     records: Records = field(default_factory=MemoryRecords)
-    """What is remembered of programs that outlive the session."""
+    """The records of workloads that outlive the session."""
     grace: float = 6.0
-    """Seconds that a program has to end by itself when it is stopped."""
+    """Seconds that a program has to exit after SIGTERM before it is killed."""
     engine: Engine | None = None
-    """Who runs containers; without one, nobody does."""
-    prohibition: Prohibition = field(default_factory=Prohibition)
-    """Whether new objects are refused."""
+    """The container engine; without one, Containers stay RuntimeUnhealthy."""
+    shutdown_gate: ShutdownGate = field(default_factory=ShutdownGate)
+    """Rejects new objects during the shutdown."""
     runtime: str | None = NONE
-    """Which engine is opened if none is given: one of `RUNTIMES`, or with None the one of this machine, if any."""
+    """The engine to open if `engine` is None: one of `RUNTIMES`, or None to detect one."""
     hints: tuple[str, ...] = ("kubectl apply -f examples/dcp/", "kubectl get dcp")
 
 
 def laptop_system() -> System:
-    """DCP with whichever container engine is on this machine."""
+    """DCP with the container engine of this machine, if there is one."""
     return dcp_system(Options(runtime=None))
 
 
 def dcp_system(options: Options | None = None) -> System:
-    """DCP, as `run`, `open_local` and `levelset up` start it."""
+    """DCP for `run`, `open_local` and `levelset up`."""
     return System(name="dcp", kinds=KINDS, around=partial(_open, options or Options()))
 
 
@@ -88,25 +88,27 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
             folder = await stack.enter_async_context(scratch_folder("levelset-dcp-"))
         stack.push_async_callback(listeners.close_all)
         logs = await asyncio.to_thread(LogStore, folder / "logs")
-        lasting = await asyncio.to_thread(LogStore, options.lasting) if options.lasting is not None else None
+        persistent_logs = (
+            await asyncio.to_thread(LogStore, options.persistent_logs) if options.persistent_logs is not None else None
+        )
         engine = options.engine or await stack.enter_async_context(open_runtime(options.runtime))
         machine = await stack.enter_async_context(Machine(grace=options.grace))
-        world = Executables(
+        host = ExecutableHost(
             runner=machine,
             prober=SocketProber(machine),
             logs=logs,
-            lasting=lasting,
+            persistent_logs=persistent_logs,
             folder=folder / "programs",
             records=options.records,
             grace=options.grace,
         )
-        stack.push_async_callback(world.close)
-        containers = Containers(
+        stack.push_async_callback(host.close)
+        containers = ContainerHost(
             engine=engine,
-            prober=world.prober,
+            prober=host.prober,
             logs=logs,
             records=options.records,
-            ambient=world.ambient,
+            ambient=host.ambient,
             runner=machine,
         )
         stack.callback(containers.close)
@@ -114,15 +116,15 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
         stack.push_async_callback(relay.close_all)
         if engine is not None:
             tasks = await stack.enter_async_context(Supervisor(name="dcp", grace=0.0))
-            containers.harvested = asyncio.Event()
-            tasks.start("harvest", _harvest(engine, options.records, containers.harvested))
-            if engine.name != "memory":  # whose containers end with this process
-                guard = session_guard(engine.name, containers.creator, world.ambient)
+            containers.orphans_cleaned = asyncio.Event()
+            tasks.start("harvest", _clean_orphans(engine, options.records, containers.orphans_cleaned))
+            if engine.name != "memory":  # containers in memory end with this process and need no guard
+                guard = session_guard(engine.name, containers.creator, host.ambient)
                 containers.guard(guard, "containers_guard")
         yield System(
             name="dcp",
             controllers=[
-                executables_controller(world),
+                executables_controller(host),
                 services_controller(listeners),
                 replicasets_controller(),
                 containers_controller(containers),
@@ -131,9 +133,9 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                 container_execs_controller(containers),
                 tunnels_controller(containers, relay),
             ],
-            webhooks=hooks(options.prohibition),
+            webhooks=webhooks(options.shutdown_gate),
             logs={
-                kinds.Executable: executable_logs(world),
+                kinds.Executable: executable_logs(host),
                 kinds.Container: container_logs(containers),
                 kinds.ContainerExec: exec_logs(containers),
             },
@@ -141,11 +143,11 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
         )
 
 
-async def _harvest(engine: Engine, records: Records, done: asyncio.Event) -> None:
-    """Removes what killed sessions have left; whether or not that can be done, the others go on."""
+async def _clean_orphans(engine: Engine, records: Records, done: asyncio.Event) -> None:
+    """Runs the orphan cleanup; `done` is set even if it fails."""
     try:
-        await harvest(engine, records)
+        await clean_orphans(engine, records)
     except LevelsetError:
-        log.exception("what killed sessions have left cannot be removed")
+        log.exception("orphan cleanup failed")
     finally:
         done.set()

@@ -1,10 +1,10 @@
-"""What a cluster's controllers and its nodes do, on one machine: Deployments become processes, Services become ports.
+"""The controllers and the node of a cluster on one machine: Deployments become processes, Services become ports.
 
-`local_system()` is all of it, for `levelset up`, `run` and `open_local`; `Plane` is the same put together by hand.
+`local_system()` is the whole system, for `levelset up`, `run` and `open_local`; `DataPlane` has the same controllers
+for a node that the caller opens.
 """
 
 from levelset_local.node import Images, Node
-from levelset_local.plane import Plane
-from levelset_local.system import Options, local_system
+from levelset_local.system import DataPlane, Options, local_system
 
-__all__ = ["Images", "Node", "Options", "Plane", "local_system"]
+__all__ = ["DataPlane", "Images", "Node", "Options", "local_system"]

@@ -1,42 +1,86 @@
-"""The data plane as one system: processes, logs, addresses and proxies are opened, and all of them closed again."""
+"""The local system: opens processes, logs, addresses and proxies, runs all controllers, and closes everything again."""
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from levelset import Manager, System
+from levelset import Controller, Manager, System
+from levelset.apiserver import LogRequest
 from levelset.kinds.core_v1 import Pod
-from levelset_local.node import Images, Node, Restarts, inherited_environment
-from levelset_local.plane import Plane
-from levelset_local.resolver import VARIABLE, Resolver
-from levelset_local.services import Proxies
-from levelset_local.uncarried import uncarried_hooks
+from levelset_local.deployments import deployments_controller
+from levelset_local.endpoints import endpoint_slices_controller, endpoints_controller
+from levelset_local.jobs import jobs_controller
+from levelset_local.node import (
+    Images,
+    Node,
+    RestartBackoff,
+    inherited_environment,
+    node_controller,
+    pod_logs,
+    pods_controller,
+)
+from levelset_local.replicasets import replicasets_controller
+from levelset_local.services import Proxies, services_controller
+from levelset_local.services.resolver import RESOLVER_VARIABLE, Resolver
+from levelset_local.unsupported_kinds import unsupported_kind_webhooks
 from levelset_machine import LogStore, Machine, SocketProber, claim_block, scratch_folder
 
-__all__ = ["Options", "local_system"]
+__all__ = ["DataPlane", "Options", "local_system"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How the data plane runs."""
+    """The options of the local system."""
 
     images: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Which program stands behind an image, by a glob of its name; installed packages may add more."""
+    """The program to run for an image, by a glob of its name; installed packages may add more."""
     folder: Path | None = None
-    """Where the files of Pods are: their volumes and logs. Gone with the manager unless it is given."""
-    restarts: Restarts = field(default_factory=Restarts)
-    """How long a container that ends waits until it is started again."""
+    """The folder for volumes, logs and records of Pods; None for a temporary one that is removed with the manager."""
+    restart_backoff: RestartBackoff = field(default_factory=RestartBackoff)
+    """The back-off between restarts of a container."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Further variables that every container gets."""
+    """Additional variables for every container."""
 
 
 def local_system(options: Options | None = None) -> System:
-    """Deployments, Jobs and Pods as processes of this machine, Services as ports on loopback addresses."""
+    """Runs Deployments, Jobs and Pods as processes of this machine, and Services as ports on loopback addresses."""
     return System(name="local", around=partial(_open, options or Options()), needs_own_server=True)
+
+
+class DataPlane:
+    """The controllers of Deployments, ReplicaSets, Jobs, Pods, EndpointSlices and Services for one node.
+
+    Without `proxies` the addresses of Services are not listened on. The caller opens the node's runner and the proxies,
+    and closes them after the controllers have stopped.
+    """
+
+    def __init__(self, node: Node, proxies: Proxies | None = None) -> None:
+        self.node = node
+        self.proxies = proxies
+        self._logs = pod_logs(node)
+
+    @property
+    def controllers(self) -> Sequence[Controller[Any]]:
+        """All controllers, ready to be run."""
+        made: list[Controller[Any]] = [
+            deployments_controller(),
+            replicasets_controller(),
+            jobs_controller(),
+            endpoint_slices_controller(),
+            endpoints_controller(),
+            node_controller(self.node),
+            pods_controller(self.node),
+        ]
+        return made if self.proxies is None else [*made, services_controller(self.proxies)]
+
+    async def pod_logs(self, request: LogRequest) -> AsyncIterator[bytes]:
+        """The log of a Pod's container, for the server's `log` subresource."""
+        return await self._logs(request)
 
 
 @asynccontextmanager
@@ -47,6 +91,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
         images = await asyncio.to_thread(Images, options.images)
         with claim_block() as block:
             async with Machine() as machine, Proxies() as proxies, resolver.server:
+                environment = inherited_environment(os.environ)
                 node = Node(
                     runner=machine,
                     prober=SocketProber(machine, redirects_succeed=True),
@@ -54,31 +99,31 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                     images=images,
                     addresses=block.pods,
                     folder=folder,
-                    restarts=options.restarts,
-                    environment={**inherited_environment(os.environ), VARIABLE: resolver.url, **options.environment},
+                    restart_backoff=options.restart_backoff,
+                    environment={**environment, RESOLVER_VARIABLE: resolver.url, **options.environment},
                 )
-                plane = Plane(node, proxies)
+                plane = DataPlane(node, proxies)
                 yield System(
                     name="local",
                     controllers=plane.controllers,
-                    webhooks=uncarried_hooks(),
+                    webhooks=unsupported_kind_webhooks(),
                     logs={Pod: plane.pod_logs},
                     service_addresses=block.services,
-                    setup=partial(_introduce, resolver),
+                    setup=partial(_connect_resolver, resolver),
                     hints=["kubectl get pods -w"],
                     needs_own_server=True,
                 )
 
 
 def _folder(options: Options) -> AbstractAsyncContextManager[Path]:
-    """The folder that is wished for, or one that goes with the manager."""
+    """The configured folder, or a temporary one that is removed with the manager."""
     return scratch_folder("levelset-local-") if options.folder is None else nullcontext(options.folder)
 
 
-def _introduce(resolver: Resolver, manager: Manager) -> None:
-    """The resolver asks through the manager's client, from its start on."""
+def _connect_resolver(resolver: Resolver, manager: Manager) -> None:
+    """Gives the resolver the manager's client when the manager starts."""
 
-    async def introduce() -> None:
+    async def connect() -> None:
         resolver.client = manager.client
 
-    manager.on_start(introduce)
+    manager.on_start(connect)

@@ -1,4 +1,4 @@
-"""Omnia: agents, their prompts and their tools as Kubernetes objects, and the operator that makes them run."""
+"""Omnia: agents, their prompts and their tools as Kubernetes objects, and the operator that runs them."""
 
 from levelset_omnia.agentruntime import agent_runtimes_controller
 from levelset_omnia.kinds import (

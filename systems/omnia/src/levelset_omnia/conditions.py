@@ -1,4 +1,4 @@
-"""Conditions and times of a status that move only with a change, so that whoever has nothing new to say is silent."""
+"""Conditions and Events of a status; transition times only move with a change, to avoid needless writes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,12 @@ from typing import Self
 from levelset import Condition, set_condition
 from levelset.objects import remove_condition
 
-__all__ = ["Conditions", "Note"]
+__all__ = ["Conditions", "StatusEvent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Something to be told as an Event."""
+class StatusEvent:
+    """An Event to record for a change of a status."""
 
     reason: str
     message: str
@@ -27,8 +27,8 @@ class Conditions:
     now: datetime
     generation: int
 
-    def say(self, kind: str, status: bool, reason: str, message: str) -> Self:
-        """The same with this condition; its time is that of the last change of its status."""
+    def set(self, kind: str, status: bool, reason: str, message: str) -> Self:
+        """A copy with this condition; its transition time is that of the last change of its status."""
         items = set_condition(
             self.items,
             kind,
@@ -40,6 +40,6 @@ class Conditions:
         )
         return type(self)(items, self.now, self.generation)
 
-    def drop(self, kind: str) -> Self:
-        """The same without a condition that has no meaning now."""
+    def remove(self, kind: str) -> Self:
+        """A copy without a condition that does not apply any more."""
         return type(self)(remove_condition(self.items, kind), self.now, self.generation)

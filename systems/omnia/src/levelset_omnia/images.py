@@ -1,4 +1,4 @@
-"""Which programs stand behind Omnia's images where Pods are processes of one machine."""
+"""The programs for Omnia's images where Pods run as local processes; an entry point of `levelset_local.images`."""
 
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,16 +1,16 @@
-"""The operator as it is installed in a cluster: definitions, leave, Deployment and the rest, as files."""
+"""The manifests that install the operator in a cluster: CRDs, RBAC, Deployment."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from levelset import ConfigError
 from levelset.codegen import Installation, Permission, installation_of, manifests_of, permit
+from levelset.errors import ConfigError
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Service
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
-from levelset_omnia.naming import LEASE
 from levelset_omnia.options import Options
 from levelset_omnia.system import omnia_system
+from levelset_omnia.well_known import LEASE
 
 __all__ = ["installation", "manifests", "permissions"]
 
@@ -21,16 +21,16 @@ _IMAGE = "ghcr.io/altairalabs/omnia-operator:latest"
 def manifests(
     options: Options | None = None, *, image: str = _IMAGE, namespace: str = "omnia-system", replicas: int = 1
 ) -> Mapping[str, str]:
-    """Everything that a cluster needs, by path: a file for each subject, and `install.yaml` with all of them."""
+    """The manifests by path: one file per topic, and `install.yaml` with all of them."""
     return manifests_of(installation(options, image=image, namespace=namespace, replicas=replicas))
 
 
 def installation(
     options: Options | None = None, *, image: str = _IMAGE, namespace: str = "omnia-system", replicas: int = 1
 ) -> Installation:
-    """The operator as one value; several replicas elect a leader."""
+    """The Installation of the operator; with several replicas it elects a leader."""
     if replicas < 1:
-        raise ConfigError(f"replicas={replicas}: at least one")
+        raise ConfigError(f"replicas={replicas}: must be at least one")
     chosen = options or Options()
     made = installation_of(
         omnia_system(chosen).controllers,
@@ -47,14 +47,14 @@ def installation(
 
 
 def permissions(namespace: str) -> list[Permission]:
-    """What the operator does beside watching, which is known from its controllers."""
+    """The permissions of the operator besides those that follow from the watches of its controllers."""
     return [
         permit(AgentRuntime, "patch", part="status"),
         permit(PromptPack, "patch", part="status"),
         permit(ToolRegistry, "patch", part="status"),
         permit(AgentRuntime, "patch", why="sets a finalizer"),
         permit(Deployment, "create", "patch", "delete"),
-        permit(ConfigMap, "create", "patch", "delete", why="tells agents about their tools"),
+        permit(ConfigMap, "create", "patch", "delete", why="holds the tools file of agents"),
         permit(Service, "create", "patch"),
         Permission("coordination.k8s.io", "leases", ["create"], namespace=namespace, rarely=True),
         Permission("coordination.k8s.io", "leases", ["get", "update"], names=[LEASE], namespace=namespace, rarely=True),
@@ -62,13 +62,13 @@ def permissions(namespace: str) -> list[Permission]:
 
 
 def _arguments(options: Options, *, elects: bool) -> list[str]:
-    words = [
+    arguments = [
         "--health=0.0.0.0:8081",
         "--log-json",
         f"--agent-image={options.agent_image}",
         f"--workers={options.workers}",
     ]
-    words += [f"--drain={options.drain_seconds}s"] if options.drain_seconds else []
+    arguments += [f"--drain={options.drain_seconds}s"] if options.drain_seconds else []
     delay, period = options.readiness_delay, options.readiness_period
-    words += [] if (delay, period) == (5, 10) else [f"--readiness-delay={delay}s", f"--readiness-period={period}s"]
-    return [*words, "--leader-elect"] if elects else words
+    arguments += [] if (delay, period) == (5, 10) else [f"--readiness-delay={delay}s", f"--readiness-period={period}s"]
+    return [*arguments, "--leader-elect"] if elects else arguments

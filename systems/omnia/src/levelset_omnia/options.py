@@ -1,31 +1,31 @@
-"""What the operator may be told: the agents' image, how many objects are looked at at once, and how long it waits."""
+"""Options of the operator: the agents' image, concurrency, retry delays and probe timing."""
 
 from dataclasses import dataclass, field
 
-from levelset import ConfigError
 from levelset.aio import Backoff
-from levelset_omnia.naming import DEFAULT_AGENT_IMAGE
+from levelset.errors import ConfigError
+from levelset_omnia.well_known import DEFAULT_AGENT_IMAGE
 
 __all__ = ["Options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The operator's configuration, with the values of its documentation."""
+    """The operator's configuration; the defaults are those of Omnia's documentation."""
 
     agent_image: str = DEFAULT_AGENT_IMAGE
     workers: int = 1
-    """How many objects each controller looks at at once; one object is never looked at twice at a time."""
+    """How many objects each controller reconciles concurrently; never the same object twice."""
     dependency_seconds: float = 30.0
-    """How long to wait for something that is not there; it is also watched, so this is for what a watch misses."""
+    """Requeue interval for a missing dependency. It is watched too: this only covers events that a watch has missed."""
     retry_first: float = 5.0
     retry_longest: float = 300.0
-    """After how many seconds a failure is tried again: the first time, and at the longest."""
+    """The first and the longest backoff after a failure, in seconds."""
     drain_seconds: int = 0
-    """How long an agent's Pod that has to go still serves, so that nobody is sent to it when it stops."""
+    """The preStop delay of an agent's Pod, so that no request is routed to it when it stops."""
     readiness_delay: int = 5
     readiness_period: int = 10
-    """How many seconds after its start an agent is first asked whether it is ready, and after how many again."""
+    """Initial delay and period of the readiness probe, in seconds."""
     backoff: Backoff = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,5 +43,5 @@ class Options:
             raise ConfigError(f"readiness_period={self.readiness_period}: 1 to 600")
         if not self.agent_image:
             raise ConfigError("agent_image is empty; name the image that runs agents")
-        growing = Backoff(first=self.retry_first, factor=2.0, cap=self.retry_longest, jitter=0.2, quiet=None)
-        object.__setattr__(self, "backoff", growing)
+        backoff = Backoff(first=self.retry_first, factor=2.0, cap=self.retry_longest, jitter=0.2, quiet=None)
+        object.__setattr__(self, "backoff", backoff)

@@ -1,4 +1,4 @@
-"""Omnia as a whole: its three controllers, to be started together."""
+"""The Omnia system: its three controllers."""
 
 from levelset import System
 from levelset_omnia.agentruntime import agent_runtimes_controller

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.defaults import FILLERS
+from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,14 @@ from levelset.apiserver.registry.builtin.defaults import FILLERS
         ),
     ],
 )
-def test_what_a_kind_leaves_out_is_filled_in(
-    kind: tuple[str, str], tree: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    FILLERS[kind](tree)
+def test_missing_fields_get_defaults(kind: tuple[str, str], tree: dict[str, Any], expected: dict[str, Any]) -> None:
+    DEFAULTERS[kind](tree)
     assert tree == expected
 
 
-def test_a_webhook_is_completed() -> None:
+def test_a_webhook_gets_defaults() -> None:
     hook: dict[str, Any] = {"rules": [{}], "clientConfig": {"service": {}}}
-    FILLERS["admissionregistration.k8s.io", "MutatingWebhookConfiguration"]({"webhooks": [hook]})
+    DEFAULTERS["admissionregistration.k8s.io", "MutatingWebhookConfiguration"]({"webhooks": [hook]})
     assert hook == {
         "rules": [{"scope": "*"}],
         "clientConfig": {"service": {"port": 443}},
@@ -64,10 +62,10 @@ def test_a_webhook_is_completed() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", sorted(FILLERS))
-def test_filling_in_twice_changes_nothing(kind: tuple[str, str]) -> None:
+@pytest.mark.parametrize("kind", sorted(DEFAULTERS))
+def test_defaulting_is_idempotent(kind: tuple[str, str]) -> None:
     first: dict[str, Any] = {"apiVersion": "autoscaling/v2", "metadata": {"name": "a"}}
-    FILLERS[kind](first)
+    DEFAULTERS[kind](first)
     second = {**first}
-    FILLERS[kind](second)
+    DEFAULTERS[kind](second)
     assert second == first

@@ -28,7 +28,7 @@ def catalog() -> Catalog:
     return Catalog(builtin_kinds())
 
 
-def test_everything_that_a_generic_control_plane_has_is_there(catalog: Catalog) -> None:
+def test_all_kinds_of_a_generic_control_plane_are_served(catalog: Catalog) -> None:
     wanted = [(group, plural) for group, text in GENERIC.items() for plural in text.split()]
     assert len(wanted) == 29
     assert [one for one in wanted if catalog.find(one[0], "v1", one[1]) is None] == []
@@ -49,11 +49,11 @@ def test_everything_that_a_generic_control_plane_has_is_there(catalog: Catalog) 
         ("scheduling.k8s.io", "v1", "priorityclasses"),
     ],
 )
-def test_kinds_that_programs_work_with_are_there(catalog: Catalog, path: tuple[str, str, str]) -> None:
+def test_workload_kinds_are_served(catalog: Catalog, path: tuple[str, str, str]) -> None:
     assert catalog.find(*path) is not None
 
 
-def test_names_scope_and_verbs_agree_with_those_of_kubernetes(catalog: Catalog) -> None:
+def test_names_scope_and_verbs_agree_with_kubernetes(catalog: Catalog) -> None:
     for served in catalog.all():
         known = builtin_resources(served.group, served.version)[served.plural]
         assert (served.kind, served.namespaced) == (known.kind, known.namespaced)
@@ -70,7 +70,7 @@ def test_every_kind_has_a_schema_and_a_shape(catalog: Catalog) -> None:
         assert served.columns or "list" not in served.verbs
 
 
-def test_short_names_and_categories_are_those_that_people_type(catalog: Catalog) -> None:
+def test_short_names_and_categories_are_those_of_kubernetes(catalog: Catalog) -> None:
     short = {name: served.plural for served in catalog.all() for name in served.short_names}
     assert (short["cm"], short["deploy"], short["po"], short["crd"]) == (
         "configmaps",

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.pods import fill_pod, fill_pod_spec
-from tests.apiserver.kinds_world import KindsWorld, load_data
+from levelset.apiserver.registry.builtin.pods import set_pod_defaults, set_pod_spec_defaults
+from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
 PODS = ("", "v1", "pods")
 
@@ -24,17 +24,17 @@ def loaded() -> None:
         ("nginx@sha256:abc", "IfNotPresent"),
     ],
 )
-def test_an_image_whose_tag_may_move_is_pulled_every_time(image: str, policy: str) -> None:
+def test_an_image_without_a_fixed_tag_is_always_pulled(image: str, policy: str) -> None:
     spec = {"containers": [{"name": "a", "image": image}]}
-    fill_pod_spec(spec)
+    set_pod_spec_defaults(spec)
     assert spec["containers"][0]["imagePullPolicy"] == policy
 
 
-def test_a_pod_is_completed() -> None:
+def test_a_pod_gets_defaults() -> None:
     pod: dict[str, Any] = {
         "spec": {"containers": [{"name": "a", "image": "a:1", "resources": {"limits": {"cpu": "1"}}}]}
     }
-    fill_pod(pod)
+    set_pod_defaults(pod)
     spec = pod["spec"]
     assert (spec["restartPolicy"], spec["dnsPolicy"], spec["terminationGracePeriodSeconds"]) == (
         "Always",
@@ -44,7 +44,7 @@ def test_a_pod_is_completed() -> None:
     assert spec["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
 
 
-def test_probes_variables_and_volumes_are_completed() -> None:
+def test_probes_variables_and_volumes_get_defaults() -> None:
     variable: dict[str, Any] = {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     container: dict[str, Any] = {
         "name": "a",
@@ -53,7 +53,7 @@ def test_probes_variables_and_volumes_are_completed() -> None:
         "livenessProbe": {"httpGet": {"port": 80}},
     }
     volumes: list[dict[str, Any]] = [{"name": "v"}, {"name": "s", "secret": {"secretName": "x"}}]
-    fill_pod_spec({"containers": [container], "volumes": volumes})
+    set_pod_spec_defaults({"containers": [container], "volumes": volumes})
     assert container["livenessProbe"] == {
         "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
         "timeoutSeconds": 1,
@@ -66,14 +66,14 @@ def test_probes_variables_and_volumes_are_completed() -> None:
     assert volumes[1]["secret"] == {"secretName": "x", "defaultMode": 420}
 
 
-async def test_a_pod_waits_at_first() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_new_pod_is_pending() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.create(PODS, {"spec": {"containers": [{"name": "a", "image": "a:1"}]}})
     assert (made["status"], made["metadata"]["generation"]) == ({"phase": "Pending"}, 1)
 
 
 async def test_a_pod_needs_containers_with_names_and_images() -> None:
-    kinds = await KindsWorld.make()
+    kinds = await KindsHarness.make()
     assert await kinds.refused(PODS, {"spec": {"containers": []}}) == {"spec.containers": "FieldValueRequired"}
     twice = [{"name": "a", "image": "x"}, {"name": "a"}, {"name": "B", "image": "x"}]
     assert await kinds.refused(PODS, {"spec": {"containers": twice}}) == {
@@ -83,8 +83,8 @@ async def test_a_pod_needs_containers_with_names_and_images() -> None:
     }
 
 
-async def test_a_pod_changes_its_image_but_not_its_command() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_image_of_a_pod_can_change_but_not_its_command() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.create(PODS, {"spec": {"containers": [{"name": "a", "image": "a:1"}]}})
     made["spec"]["containers"][0]["image"] = "a:2"
     made = await kinds.update(PODS, made)

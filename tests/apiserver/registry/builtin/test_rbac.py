@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.registry.builtin.rbac import (
-    check_cluster_binding,
     check_cluster_role,
+    check_cluster_role_binding,
     check_role,
     check_role_binding,
 )
-from tests.apiserver.roles import binding, role, rule
+from tests.apiserver.support.rbac_server import binding, role, rule
 
 
 def fields(causes: Any) -> dict[str, str]:
@@ -29,7 +29,7 @@ def test_a_rule_has_verbs_groups_and_resources(given: Any, expected: dict[str, s
     assert fields(check_cluster_role(role("r", given), None)) == expected
 
 
-def test_paths_stand_alone_and_in_cluster_roles_only() -> None:
+def test_non_resource_urls_are_only_for_cluster_roles_and_not_mixed() -> None:
     paths = {"verbs": ["get"], "nonResourceURLs": ["/x"]}
     assert fields(check_cluster_role(role("r", paths), None)) == {}
     assert fields(check_role(role("r", paths), None)) == {"rules[0].nonResourceURLs": "FieldValueInvalid"}
@@ -37,24 +37,24 @@ def test_paths_stand_alone_and_in_cluster_roles_only() -> None:
     assert fields(check_cluster_role(role("r", both), None)) == {"rules[0].nonResourceURLs": "FieldValueInvalid"}
 
 
-def test_an_aggregation_has_selectors_that_select() -> None:
+def test_an_aggregation_rule_has_valid_selectors() -> None:
     where = "aggregationRule.clusterRoleSelectors"
     assert fields(check_cluster_role(role("r", aggregationRule={}), None)) == {where: "FieldValueRequired"}
     bad = {"clusterRoleSelectors": [{"matchLabels": {"-": "b"}}]}
     assert fields(check_cluster_role(role("r", aggregationRule=bad), None)) == {f"{where}[0]": "FieldValueInvalid"}
 
 
-def test_a_cluster_binding_names_a_cluster_role_and_says_where_accounts_are() -> None:
+def test_a_cluster_role_binding_needs_a_cluster_role_and_service_account_namespaces() -> None:
     tree = binding("b", "r", "robot", kind="ServiceAccount")
     assert fields(check_role_binding(tree, None)) == {}
-    assert fields(check_cluster_binding(tree, None)) == {
+    assert fields(check_cluster_role_binding(tree, None)) == {
         "roleRef.kind": "FieldValueNotSupported",
         "subjects[0].namespace": "FieldValueRequired",
     }
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "50%"])
-def test_the_name_of_a_role_fits_into_a_path(name: str) -> None:
+def test_the_name_of_a_role_is_a_path_segment(name: str) -> None:
     assert fields(check_role_binding(binding("b", name), None)) == {"roleRef.name": "FieldValueInvalid"}
 
 
@@ -73,6 +73,6 @@ def test_a_subject_has_a_name_and_the_group_of_its_kind() -> None:
     }
 
 
-def test_a_binding_keeps_its_role_for_life() -> None:
+def test_the_role_ref_of_a_binding_is_immutable() -> None:
     (cause,) = check_role_binding(binding("b", "other"), binding("b", "r"))
     assert (cause.field, cause.message.endswith(": cannot change roleRef")) == ("roleRef", True)

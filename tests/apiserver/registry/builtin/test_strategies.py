@@ -1,10 +1,10 @@
 import pytest
 
-from levelset.apiserver.registry.builtin.strategies import rules_of
+from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.metadata import check_dns1035_label, check_path_segment
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.wire.request_options import WriteOptions
-from tests.apiserver.kinds_world import KindsWorld, load_data
+from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
 RBAC = "rbac.authorization.k8s.io"
 BINDINGS = (RBAC, "v1", "rolebindings")
@@ -16,31 +16,31 @@ def loaded() -> None:
 
 
 @pytest.mark.parametrize("kind", [("apps", "Deployment"), ("", "Pod"), ("policy", "PodDisruptionBudget")])
-def test_kinds_with_a_spec_count_generations(kind: tuple[str, str]) -> None:
-    assert rules_of(*kind).generation
+def test_kinds_with_a_spec_have_a_generation(kind: tuple[str, str]) -> None:
+    assert builtin_rules(*kind).generation
 
 
 @pytest.mark.parametrize("kind", [("", "ConfigMap"), ("", "Secret"), ("", "Namespace"), (RBAC, "Role")])
-def test_kinds_that_are_plain_data_count_no_generations(kind: tuple[str, str]) -> None:
-    assert not rules_of(*kind).generation
+def test_data_kinds_have_no_generation(kind: tuple[str, str]) -> None:
+    assert not builtin_rules(*kind).generation
 
 
-def test_some_kinds_demand_a_version_in_every_update() -> None:
-    assert rules_of("", "ConfigMap").unconditional_update
-    assert not rules_of("coordination.k8s.io", "Lease").unconditional_update
-    assert not rules_of("apiextensions.k8s.io", "CustomResourceDefinition").unconditional_update
+def test_some_kinds_require_a_resource_version_in_updates() -> None:
+    assert builtin_rules("", "ConfigMap").unconditional_update
+    assert not builtin_rules("coordination.k8s.io", "Lease").unconditional_update
+    assert not builtin_rules("apiextensions.k8s.io", "CustomResourceDefinition").unconditional_update
 
 
-def test_some_kinds_are_created_by_an_update() -> None:
-    assert rules_of("coordination.k8s.io", "Lease").create_on_update
-    assert not rules_of("", "ConfigMap").create_on_update
+def test_some_kinds_can_be_created_by_an_update() -> None:
+    assert builtin_rules("coordination.k8s.io", "Lease").create_on_update
+    assert not builtin_rules("", "ConfigMap").create_on_update
 
 
-def test_a_role_may_have_any_name_that_fits_into_a_path() -> None:
+def test_the_name_of_a_role_can_be_any_path_segment() -> None:
     assert check_path_segment("system:node-proxier") == []
     assert check_path_segment("a/b") != []
     assert check_path_segment("..") != []
-    assert rules_of(RBAC, "ClusterRole").name_check is check_path_segment
+    assert builtin_rules(RBAC, "ClusterRole").name_check is check_path_segment
 
 
 @pytest.mark.parametrize("name", ["a", "web-1", "a" * 63])
@@ -49,23 +49,23 @@ def test_the_name_of_a_service_begins_with_a_letter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "1a", "Web", "a.b", "a-", "a" * 64, "a\n"])
-def test_other_names_are_none_for_a_service(name: str) -> None:
+def test_other_names_are_invalid_for_a_service(name: str) -> None:
     assert check_dns1035_label(name) != []
 
 
-async def test_the_role_of_a_binding_never_changes() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_role_of_a_binding_is_immutable() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.create(BINDINGS, {"roleRef": {"kind": "Role", "name": "r"}})
     assert made["roleRef"]["apiGroup"] == RBAC
     made["roleRef"]["name"] = "s"
     assert await kinds.refused_update(BINDINGS, made) == {"roleRef": "FieldValueInvalid"}
 
 
-async def test_a_claim_keeps_its_spec_but_may_ask_for_more() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_spec_of_a_volume_claim_is_immutable_but_for_its_resources() -> None:
+    kinds = await KindsHarness.make()
     path = ("", "v1", "persistentvolumeclaims")
-    asked = {"requests": {"storage": "1Gi"}}
-    made = await kinds.create(path, {"spec": {"accessModes": ["ReadWriteOnce"], "resources": asked}})
+    resources = {"requests": {"storage": "1Gi"}}
+    made = await kinds.create(path, {"spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}})
     assert made["status"] == {"phase": "Pending"}
     made["spec"]["resources"] = {"requests": {"storage": "2Gi"}}
     made = await kinds.update(path, made)
@@ -73,31 +73,31 @@ async def test_a_claim_keeps_its_spec_but_may_ask_for_more() -> None:
     assert await kinds.refused_update(path, made) == {"spec": "FieldValueForbidden"}
 
 
-async def test_a_request_for_a_certificate_keeps_its_spec() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_spec_of_a_certificate_signing_request_is_immutable() -> None:
+    kinds = await KindsHarness.make()
     path = ("certificates.k8s.io", "v1", "certificatesigningrequests")
     made = await kinds.create(path, {"spec": {"request": "aGk=", "signerName": "a.com/b", "usages": ["any"]}})
     made["spec"]["signerName"] = "other.com/b"
     assert (await kinds.update(path, made))["spec"]["signerName"] == "a.com/b"
 
 
-async def test_a_request_for_a_certificate_is_approved_at_its_own_endpoint() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_certificate_signing_request_is_approved_through_its_subresource() -> None:
+    kinds = await KindsHarness.make()
     path = ("certificates.k8s.io", "v1", "certificatesigningrequests")
     made = await kinds.create(path, {"spec": {"request": "aGk=", "signerName": "a.com/b", "usages": ["any"]}})
     approved = {**made, "status": {"conditions": [{"type": "Approved", "status": "True"}]}}
     assert "status" not in await kinds.update(path, approved)
     options = WriteOptions(subresource="approval")
-    written = await create_and_update.update(kinds.world, kinds.served(path), None, "a", approved, options=options)
+    written = await create_and_update.update(kinds.state, kinds.served(path), None, "a", approved, options=options)
     assert written.tree["status"]["conditions"][0]["type"] == "Approved"
 
 
-async def test_the_finalizers_of_a_namespace_are_changed_at_their_own_endpoint() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_spec_finalizers_of_a_namespace_are_changed_through_its_subresource() -> None:
+    kinds = await KindsHarness.make()
     path = ("", "v1", "namespaces")
     made = await kinds.create(path, {}, name="x")
     options = WriteOptions(subresource="finalize")
     written = await create_and_update.update(
-        kinds.world, kinds.served(path), None, "x", {**made, "spec": {}}, options=options
+        kinds.state, kinds.served(path), None, "x", {**made, "spec": {}}, options=options
     )
     assert not written.tree["spec"]["finalizers"]

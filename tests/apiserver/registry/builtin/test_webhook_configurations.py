@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.webhook_configurations import check_webhooks
+from levelset.apiserver.registry.builtin.webhook_configurations import check_webhook_configuration
 
 GOOD: dict[str, Any] = {
     "name": "a.example.com",
@@ -16,7 +16,7 @@ GOOD: dict[str, Any] = {
 
 
 def problems(*hooks: Any) -> dict[str, str]:
-    return {cause.field: cause.reason for cause in check_webhooks({"webhooks": list(hooks)}, None)}
+    return {cause.field: cause.reason for cause in check_webhook_configuration({"webhooks": list(hooks)}, None)}
 
 
 def rule(**more: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def service(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "more", [{}, service(path="/x", port=443), {"matchConditions": [{"name": "a", "expression": "true"}]}]
 )
-def test_a_good_configuration_passes(more: dict[str, Any]) -> None:
+def test_a_valid_configuration_passes(more: dict[str, Any]) -> None:
     assert problems({**GOOD, **more}) == {}
 
 
@@ -73,11 +73,11 @@ def test_a_good_configuration_passes(more: dict[str, Any]) -> None:
         ({"matchConditions": [{"name": "a", "expression": "1"}] * 65}, "matchConditions", "TooMany"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_its_field(more: dict[str, Any], field: str, reason: str) -> None:
+def test_invalid_webhooks_are_rejected_by_field(more: dict[str, Any], field: str, reason: str) -> None:
     assert problems({**GOOD, **more}) == {f"webhooks[0].{field}": f"FieldValue{reason}"}
 
 
-def test_names_are_given_once() -> None:
+def test_webhook_names_are_unique() -> None:
     assert problems(GOOD, GOOD) == {"webhooks[1].name": "FieldValueDuplicate"}
     twice = {"matchConditions": [{"name": "a", "expression": "true"}] * 2}
     assert problems({**GOOD, **twice}) == {"webhooks[0].matchConditions[1].name": "FieldValueDuplicate"}

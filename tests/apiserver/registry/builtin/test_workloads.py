@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.kinds_world import KindsWorld, load_data
+from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
 DEPLOYMENTS, JOBS = ("apps", "v1", "deployments"), ("batch", "v1", "jobs")
 POD = {"containers": [{"name": "a", "image": "a:1"}]}
@@ -18,8 +18,8 @@ def workload(**more: Any) -> dict[str, Any]:
     return {"spec": {"selector": {"matchLabels": {"app": "w"}}, "template": template, **more}}
 
 
-async def test_a_deployment_is_completed() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_deployment_gets_defaults() -> None:
+    kinds = await KindsHarness.make()
     spec = (await kinds.create(DEPLOYMENTS, workload()))["spec"]
     assert (spec["replicas"], spec["revisionHistoryLimit"], spec["progressDeadlineSeconds"]) == (1, 10, 600)
     rolling = {"maxUnavailable": "25%", "maxSurge": "25%"}
@@ -27,15 +27,15 @@ async def test_a_deployment_is_completed() -> None:
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
 
 
-async def test_a_strategy_without_rolling_has_no_rolling_part() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_recreate_strategy_has_no_rolling_update() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.create(DEPLOYMENTS, workload(strategy={"type": "Recreate"}))
     assert made["spec"]["strategy"] == {"type": "Recreate"}
 
 
 @pytest.mark.parametrize("plural", ["statefulsets", "daemonsets", "replicasets"])
-async def test_the_other_workloads_are_completed(plural: str) -> None:
-    kinds = await KindsWorld.make()
+async def test_the_other_workloads_get_defaults(plural: str) -> None:
+    kinds = await KindsHarness.make()
     spec = (await kinds.create(("apps", "v1", plural), workload()))["spec"]
     expected: dict[str, dict[str, Any]] = {
         "statefulsets": {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10},
@@ -45,8 +45,8 @@ async def test_the_other_workloads_are_completed(plural: str) -> None:
     assert {name: spec.get(name) for name in expected[plural]} == expected[plural]
 
 
-async def test_a_selector_matches_the_template_and_never_changes() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_selector_matches_the_template_and_is_immutable() -> None:
+    kinds = await KindsHarness.make()
     other = workload(selector={"matchLabels": {"app": "other"}})
     assert await kinds.refused(DEPLOYMENTS, other) == {"spec.template.metadata.labels": "FieldValueInvalid"}
     made = await kinds.create(DEPLOYMENTS, workload())
@@ -58,7 +58,7 @@ async def test_a_selector_matches_the_template_and_never_changes() -> None:
 
 
 async def test_replicas_are_not_negative_and_pods_restart() -> None:
-    kinds = await KindsWorld.make()
+    kinds = await KindsHarness.make()
     assert await kinds.refused(DEPLOYMENTS, workload(replicas=-1)) == {"spec.replicas": "FieldValueInvalid"}
     never = workload()
     never["spec"]["template"]["spec"]["restartPolicy"] = "Never"
@@ -66,7 +66,7 @@ async def test_replicas_are_not_negative_and_pods_restart() -> None:
 
 
 async def test_a_job_selects_its_own_pods() -> None:
-    kinds = await KindsWorld.make()
+    kinds = await KindsHarness.make()
     made = await kinds.create(JOBS, {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}})
     spec, uid = made["spec"], made["metadata"]["uid"]
     assert spec["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
@@ -74,8 +74,8 @@ async def test_a_job_selects_its_own_pods() -> None:
     assert (spec["completions"], spec["parallelism"], spec["backoffLimit"], spec["suspend"]) == (1, 1, 6, False)
 
 
-async def test_what_the_server_adds_to_a_job_belongs_to_nobody() -> None:
-    kinds = await KindsWorld.make()
+async def test_fields_that_the_server_adds_to_a_job_have_no_manager() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.create(JOBS, {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}})
     owned = made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
     assert "f:completions" in owned
@@ -83,8 +83,8 @@ async def test_what_the_server_adds_to_a_job_belongs_to_nobody() -> None:
     assert "f:metadata" not in owned["f:template"]
 
 
-async def test_a_job_ends_and_keeps_its_template() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_job_cannot_always_restart_and_its_template_is_immutable() -> None:
+    kinds = await KindsHarness.make()
     refused = await kinds.refused(JOBS, {"spec": {"template": {"spec": POD}}})
     assert refused == {"spec.template.spec.restartPolicy": "FieldValueNotSupported"}
     made = await kinds.create(JOBS, {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}})
@@ -92,8 +92,8 @@ async def test_a_job_ends_and_keeps_its_template() -> None:
     assert await kinds.refused_update(JOBS, made) == {"spec.template": "FieldValueInvalid"}
 
 
-async def test_a_cron_job_is_completed() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_cron_job_gets_defaults() -> None:
+    kinds = await KindsHarness.make()
     job = {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}}
     made = await kinds.create(("batch", "v1", "cronjobs"), {"spec": {"schedule": "* * * * *", "jobTemplate": job}})
     spec = made["spec"]
@@ -101,8 +101,8 @@ async def test_a_cron_job_is_completed() -> None:
     assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (3, 1)
 
 
-async def test_a_replication_controller_selects_what_its_template_makes() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_selector_of_a_replication_controller_defaults_to_the_template_labels() -> None:
+    kinds = await KindsHarness.make()
     tree = workload()
     del tree["spec"]["selector"]
     made = await kinds.create(("", "v1", "replicationcontrollers"), tree)

@@ -7,7 +7,7 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.verbs import delete
 from levelset.errors import Forbidden, Invalid
 from levelset.storage import MemoryStorage
-from tests.apiserver.kinds_world import CRDS, KindsWorld, definition, load_data
+from tests.apiserver.support.kinds_harness import CRDS, KindsHarness, definition, load_data
 
 V1, V2 = ("example.com", "v1", "widgets"), ("example.com", "v2", "widgets")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -23,8 +23,8 @@ def condition(tree: dict[str, Any], kind: str) -> tuple[str, str]:
     return found["status"], found["reason"]
 
 
-async def test_a_definition_is_completed_and_established_when_it_is_created() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_new_crd_gets_defaults_and_is_established() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.define(definition())
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     assert made["spec"]["names"] == made["status"]["acceptedNames"] == names
@@ -33,14 +33,14 @@ async def test_a_definition_is_completed_and_established_when_it_is_created() ->
     assert condition(made, "Established") == ("True", "InitialNamesAccepted")
 
 
-async def test_objects_can_be_created_the_moment_the_definition_is() -> None:
-    kinds = await KindsWorld.make()
+async def test_objects_can_be_created_as_soon_as_the_crd_is_stored() -> None:
+    kinds = await KindsHarness.make()
     await kinds.define(definition())
     assert (await kinds.create(V1, {"spec": {}}))["kind"] == "Widget"
 
 
-async def test_a_change_of_the_definition_shows_at_once() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_change_of_a_crd_is_effective_at_once() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.define(definition())
     made["spec"]["names"]["shortNames"] = ["w"]
     made["spec"]["versions"].append({**made["spec"]["versions"][0], "name": "v2", "storage": False})
@@ -49,8 +49,8 @@ async def test_a_change_of_the_definition_shows_at_once() -> None:
     assert kinds.served(V2).short_names == ("w",)
 
 
-async def test_a_version_that_is_not_served_is_not_there() -> None:
-    kinds = await KindsWorld.make()
+async def test_an_unserved_version_is_not_in_the_catalog() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.define(definition(version={"served": False}))
     assert kinds.kinds.catalog.find(*V1) is None
     made["spec"]["versions"][0]["served"] = True
@@ -58,8 +58,8 @@ async def test_a_version_that_is_not_served_is_not_there() -> None:
     assert kinds.kinds.catalog.find(*V1) is not None
 
 
-async def test_a_change_that_does_not_show_leaves_the_catalog_alone() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_change_that_does_not_affect_serving_leaves_the_catalog() -> None:
+    kinds = await KindsHarness.make()
     made = await kinds.define(definition())
     before = kinds.served(V1)
     made["metadata"]["labels"] = {"a": "b"}
@@ -67,8 +67,8 @@ async def test_a_change_that_does_not_show_leaves_the_catalog_alone() -> None:
     assert kinds.served(V1) is before
 
 
-async def test_a_definition_whose_names_are_taken_waits() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_crd_with_taken_names_is_not_established() -> None:
+    kinds = await KindsHarness.make()
     await kinds.define(definition())
     made = await kinds.define(definition("wodgets"))
     assert condition(made, "NamesAccepted") == ("False", "ListKindConflict")
@@ -76,22 +76,22 @@ async def test_a_definition_whose_names_are_taken_waits() -> None:
     assert kinds.kinds.catalog.find("example.com", "v1", "wodgets") is None
 
 
-async def test_what_is_stored_is_served_after_a_restart() -> None:
+async def test_stored_crds_are_served_after_a_restart() -> None:
     storage = MemoryStorage()
-    first = await KindsWorld.make(storage)
+    first = await KindsHarness.make(storage)
     await first.define(definition())
     await first.define(definition("wodgets"))
-    second = await KindsWorld.make(storage)
+    second = await KindsHarness.make(storage)
     assert second.served(V1).kind == "Widget"
     assert second.kinds.catalog.find("example.com", "v1", "wodgets") is None
     assert [one.name for one in second.kinds.definitions.all()] == ["widgets.example.com", "wodgets.example.com"]
 
 
-async def test_deletion_begins_with_a_finalizer_and_a_condition_and_refuses_new_objects() -> None:
-    kinds = await KindsWorld.make()
+async def test_deleting_a_crd_sets_a_finalizer_and_a_condition_and_rejects_new_objects() -> None:
+    kinds = await KindsHarness.make()
     await kinds.define(definition())
     await kinds.create(V1, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
-    deleted = await delete.delete(kinds.world, kinds.served(CRDS), None, "widgets.example.com")
+    deleted = await delete.delete(kinds.state, kinds.served(CRDS), None, "widgets.example.com")
     assert deleted.tree["metadata"]["finalizers"] == [CLEANUP]
     assert condition(deleted.tree, "Terminating") == ("True", "InstanceDeletionPending")
     assert kinds.served(V1).terminating
@@ -99,8 +99,8 @@ async def test_deletion_begins_with_a_finalizer_and_a_condition_and_refuses_new_
         await kinds.create(V1, {}, name="b")
 
 
-async def test_two_definitions_that_come_at_the_same_time_do_not_share_a_name() -> None:
-    kinds = await KindsWorld.make()
+async def test_two_crds_stored_at_the_same_time_do_not_share_a_name() -> None:
+    kinds = await KindsHarness.make()
     trees = [definition(), definition("wodgets")]
     await asyncio.gather(*(kinds.define(tree) for tree in trees))
     await kinds.cleanup.settle()
@@ -108,20 +108,20 @@ async def test_two_definitions_that_come_at_the_same_time_do_not_share_a_name() 
     assert len(held) == 1
 
 
-async def test_one_that_claims_the_name_of_another_is_not_served() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_crd_with_the_name_of_another_is_not_served() -> None:
+    kinds = await KindsHarness.make()
     first = await kinds.define(definition())
     claimed = {**first["status"]["acceptedNames"], "plural": "wodgets"}
     second = definition("wodgets")
     second["spec"]["names"] |= {"singular": "widget", "listKind": "WidgetList"}
     second["status"] = {**first["status"], "acceptedNames": claimed}
-    kinds.kinds.definitions.accept(second)
+    kinds.kinds.definitions.serve(second)
     assert kinds.kinds.catalog.find("example.com", "v1", "wodgets") is None
-    assert kinds.kinds.definitions.settle(second)["acceptedNames"] == {"plural": "wodgets"}
+    assert kinds.kinds.definitions.desired_status(second)["acceptedNames"] == {"plural": "wodgets"}
 
 
-async def test_the_definition_of_a_resource_is_found() -> None:
-    kinds = await KindsWorld.make()
+async def test_the_crd_of_a_resource_is_found() -> None:
+    kinds = await KindsHarness.make()
     await kinds.define(definition())
     found = kinds.kinds.definitions.of_kind(kinds.served(V1))
     assert found is kinds.kinds.definitions.find("widgets.example.com")
@@ -130,16 +130,16 @@ async def test_the_definition_of_a_resource_is_found() -> None:
     assert kinds.kinds.definitions.of_kind(kinds.served(("", "v1", "configmaps"))) is None
 
 
-async def test_a_refused_definition_leaves_no_trace() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_rejected_crd_leaves_no_trace() -> None:
+    kinds = await KindsHarness.make()
     before = kinds.kinds.catalog.generation
     with pytest.raises(Invalid):
         await kinds.define(definition(spec={"scope": "Odd"}))
     assert kinds.kinds.catalog.generation == before
 
 
-async def test_logs_are_served_for_a_kind_that_is_there_or_comes_later() -> None:
-    kinds = await KindsWorld.make()
+async def test_a_log_handler_can_be_set_before_or_after_the_crd() -> None:
+    kinds = await KindsHarness.make()
 
     def answer(*_: object) -> None:
         return None

@@ -1,15 +1,15 @@
 import sys
 from typing import Any
 
-from levelset.apiserver.registry.crd.served_versions import served_of
-from tests.apiserver.kinds_world import definition
+from levelset.apiserver.registry.crd.served_versions import served_versions
+from tests.apiserver.support.kinds_harness import definition
 
 
 def only(**more: Any) -> Any:
-    return served_of(definition(**more), 7)[0]
+    return served_versions(definition(**more), 7)[0]
 
 
-def test_a_definition_becomes_a_resource_with_its_names() -> None:
+def test_a_crd_becomes_a_resource_with_its_names() -> None:
     served = only(names={"shortNames": ["w"], "categories": ["all"]})
     assert served.gvk == ("example.com", "v1", "Widget")
     assert (served.plural, served.singular, served.list_kind) == ("widgets", "widget", "WidgetList")
@@ -17,10 +17,10 @@ def test_a_definition_becomes_a_resource_with_its_names() -> None:
     assert (served.custom, served.status, served.scale, served.since) == (True, False, None, 7)
 
 
-def test_accepted_names_count_more_than_wanted_ones() -> None:
+def test_accepted_names_take_precedence_over_spec_names() -> None:
     tree = definition(names={"shortNames": ["new"]})
     tree["status"] = {"acceptedNames": {"shortNames": ["old"], "singular": "thing"}}
-    served = served_of(tree, 0)[0]
+    served = served_versions(tree, 0)[0]
     assert (served.short_names, served.singular) == (("old",), "thing")
 
 
@@ -43,7 +43,7 @@ def test_subresources_columns_and_selectable_fields_are_those_of_the_version() -
     assert served.selectable == ("spec.n",)
 
 
-def test_without_columns_there_are_name_and_age() -> None:
+def test_the_default_columns_are_name_and_age() -> None:
     assert [(one.name, one.type) for one in only().columns] == [("Name", "string"), ("Age", "date")]
 
 
@@ -53,15 +53,15 @@ def test_a_deprecated_version_has_a_warning() -> None:
     assert only(version={"deprecated": True, "deprecationWarning": "use v2"}).deprecation == "use v2"
 
 
-def test_a_version_with_a_schema_of_its_own_looks_at_every_object_it_reads() -> None:
+def test_a_version_with_its_own_schema_prunes_every_object_it_reads() -> None:
     other = {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": {"type": "object"}}}
-    first, second = served_of(definition(versions=[other]), 7)
+    first, second = served_versions(definition(versions=[other]), 7)
     assert (first.since, second.since) == (7, sys.maxsize)
     same = {**other, "schema": definition()["spec"]["versions"][0]["schema"]}
-    assert [one.since for one in served_of(definition(versions=[same]), 7)] == [7, 7]
+    assert [one.since for one in served_versions(definition(versions=[same]), 7)] == [7, 7]
 
 
-def test_the_schema_is_compiled_once_and_only_when_asked_for() -> None:
+def test_the_schema_is_compiled_once_at_first_use() -> None:
     served = only()
     assert served.schema() is served.schema()
     assert served.shape() is served.shape()

@@ -3,16 +3,16 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.verbs.subresources import scale as scaling
 from levelset.errors import BadRequest, Conflict, Invalid, NotFound
-from tests.apiserver.writes import make_served, make_world, widget
+from tests.apiserver.support.server_state import make_served, make_state, widget
 
 
-async def start() -> tuple[World, ServedResource, Any]:
-    world, served = make_world()
-    return world, served, (await create_and_update.create(world, served, "x", widget(spec={"replicas": 3}))).tree
+async def start() -> tuple[ServerState, ServedResource, Any]:
+    state, served = make_state()
+    return state, served, (await create_and_update.create(state, served, "x", widget(spec={"replicas": 3}))).tree
 
 
 def scale(replicas: Any, **metadata: Any) -> dict[str, Any]:
@@ -30,51 +30,51 @@ def test_the_scale_shows_the_fields_of_the_object() -> None:
     }
 
 
-def test_a_label_selector_is_told_as_text() -> None:
+def test_a_label_selector_is_rendered_as_text() -> None:
     served = make_served(scale=ScalePaths(".spec.replicas", ".status.replicas", ".spec.selector"))
     tree = {**widget(), "spec": {"selector": {"matchLabels": {"app": "web"}}}}
     assert scaling.get_scale(served, tree)["status"] == {"replicas": 0, "selector": "app=web"}
 
 
 async def test_a_scale_write_sets_the_replicas_and_owns_them() -> None:
-    world, served, _ = await start()
-    written = await scaling.update_scale(world, served, "x", "a", scale(5, name="a"))
+    state, served, _ = await start()
+    written = await scaling.update_scale(state, served, "x", "a", scale(5, name="a"))
     assert (written.tree["kind"], written.tree["spec"]) == ("Scale", {"replicas": 5})
-    tree = await create_and_update.mutate(world, served, "x", "a", lambda tree: None)
+    tree = await create_and_update.mutate(state, served, "x", "a", lambda tree: None)
     assert tree is not None
     assert (tree["spec"]["replicas"], tree["metadata"]["generation"]) == (5, 2)
     assert tree["metadata"]["managedFields"][-1]["subresource"] == "scale"
 
 
-async def test_a_scale_may_be_patched() -> None:
-    world, served, _ = await start()
-    written = await scaling.patch_scale(world, served, "x", "a", lambda tree: {**tree, "spec": {"replicas": 4}})
+async def test_a_scale_can_be_patched() -> None:
+    state, served, _ = await start()
+    written = await scaling.patch_scale(state, served, "x", "a", lambda tree: {**tree, "spec": {"replicas": 4}})
     assert written.tree["spec"] == {"replicas": 4}
 
 
 @pytest.mark.parametrize("replicas", [11, -1, "x", True])
 async def test_replicas_out_of_range_are_invalid(replicas: Any) -> None:
-    world, served, _ = await start()
+    state, served, _ = await start()
     with pytest.raises(Invalid):
-        await scaling.update_scale(world, served, "x", "a", scale(replicas))
+        await scaling.update_scale(state, served, "x", "a", scale(replicas))
 
 
-async def test_a_scale_of_an_older_version_is_a_conflict() -> None:
-    world, served, made = await start()
+async def test_a_scale_with_an_older_resource_version_is_a_conflict() -> None:
+    state, served, made = await start()
     version = made["metadata"]["resourceVersion"]
-    await scaling.update_scale(world, served, "x", "a", scale(5, resourceVersion=version))
+    await scaling.update_scale(state, served, "x", "a", scale(5, resourceVersion=version))
     with pytest.raises(Conflict):
-        await scaling.update_scale(world, served, "x", "a", scale(6, resourceVersion=version))
+        await scaling.update_scale(state, served, "x", "a", scale(6, resourceVersion=version))
 
 
 @pytest.mark.parametrize("tree", [{"kind": "Widget"}, scale(1, name="b"), {"apiVersion": "autoscaling/v2"}])
-async def test_a_body_that_is_no_scale_of_this_object_is_a_bad_request(tree: dict[str, Any]) -> None:
-    world, served, _ = await start()
+async def test_a_body_that_is_not_a_scale_of_this_object_is_a_bad_request(tree: dict[str, Any]) -> None:
+    state, served, _ = await start()
     with pytest.raises(BadRequest):
-        await scaling.update_scale(world, served, "x", "a", tree)
+        await scaling.update_scale(state, served, "x", "a", tree)
 
 
-async def test_the_scale_of_nothing_is_not_found() -> None:
-    world, served = make_world()
+async def test_the_scale_of_a_missing_object_is_not_found() -> None:
+    state, served = make_state()
     with pytest.raises(NotFound):
-        await scaling.update_scale(world, served, "x", "a", scale(1))
+        await scaling.update_scale(state, served, "x", "a", scale(1))

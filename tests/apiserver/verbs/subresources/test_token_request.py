@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.roles import Town, open_town, rule
+from tests.apiserver.support.rbac_server import RbacServer, open_rbac_server, rule
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 PATH = f"{ACCOUNTS}/robot/token"
@@ -19,14 +19,14 @@ def request(**spec: Any) -> Any:
     return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
 
 
-async def post(town: Town, tree: Any, path: str = PATH) -> tuple[int, Any]:
-    return await town.ask("root", "POST", path, tree, groups=["system:masters"])
+async def post(api: RbacServer, tree: Any, path: str = PATH) -> tuple[int, Any]:
+    return await api.request("root", "POST", path, tree, groups=["system:masters"])
 
 
-async def test_what_a_request_leaves_out_is_filled_in() -> None:
-    async with open_town() as town:
-        await town.own("POST", ACCOUNTS, ROBOT)
-        status, found = await post(town, request())
+async def test_missing_fields_of_a_token_request_are_defaulted() -> None:
+    async with open_rbac_server() as api:
+        await api.request_as_owner("POST", ACCOUNTS, ROBOT)
+        status, found = await post(api, request())
         assert status == 201
         assert found["spec"] == {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600}
         assert (found["metadata"]["name"], found["metadata"]["namespace"]) == ("robot", "default")
@@ -51,33 +51,33 @@ async def test_what_a_request_leaves_out_is_filled_in() -> None:
         ([], 400),
     ],
 )
-async def test_a_request_that_cannot_be_met_is_refused(tree: Any, status: int) -> None:
-    async with open_town() as town:
-        await town.own("POST", ACCOUNTS, ROBOT)
-        await town.own("POST", "/api/v1/namespaces/default/pods", POD)
-        assert (await post(town, tree))[0] == status
+async def test_an_invalid_token_request_is_rejected(tree: Any, status: int) -> None:
+    async with open_rbac_server() as api:
+        await api.request_as_owner("POST", ACCOUNTS, ROBOT)
+        await api.request_as_owner("POST", "/api/v1/namespaces/default/pods", POD)
+        assert (await post(api, tree))[0] == status
 
 
-async def test_an_account_that_is_not_there_gets_no_token() -> None:
-    async with open_town() as town:
-        status, found = await post(town, request())
+async def test_a_missing_service_account_gets_no_token() -> None:
+    async with open_rbac_server() as api:
+        status, found = await post(api, request())
         assert (status, found["details"]) == (404, {"name": "robot", "kind": "serviceaccounts"})
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-async def test_a_token_is_asked_for_and_nothing_else(method: str) -> None:
-    async with open_town() as town:
-        await town.own("POST", ACCOUNTS, ROBOT)
-        assert (await town.ask("root", method, PATH, request(), groups=["system:masters"]))[0] == 405
+async def test_only_post_is_allowed_for_token(method: str) -> None:
+    async with open_rbac_server() as api:
+        await api.request_as_owner("POST", ACCOUNTS, ROBOT)
+        assert (await api.request("root", method, PATH, request(), groups=["system:masters"]))[0] == 405
 
 
-async def test_who_may_write_accounts_may_not_yet_have_their_tokens() -> None:
-    async with open_town() as town:
-        await town.own("POST", ACCOUNTS, ROBOT)
-        await town.allow("jane", rule("*", "serviceaccounts"))
-        status, found = await town.ask("jane", "POST", PATH, request())
+async def test_writing_service_accounts_does_not_permit_issuing_tokens() -> None:
+    async with open_rbac_server() as api:
+        await api.request_as_owner("POST", ACCOUNTS, ROBOT)
+        await api.grant("jane", rule("*", "serviceaccounts"))
+        status, found = await api.request("jane", "POST", PATH, request())
         assert status == 403
         assert 'cannot create resource "serviceaccounts/token"' in found["message"]
-        await town.allow("jane", rule("create", "serviceaccounts/token", names="robot"))
-        assert (await town.ask("jane", "POST", PATH, request()))[0] == 201
-        assert (await town.ask("jane", "POST", f"{ACCOUNTS}/other/token", request()))[0] == 403
+        await api.grant("jane", rule("create", "serviceaccounts/token", names="robot"))
+        assert (await api.request("jane", "POST", PATH, request()))[0] == 201
+        assert (await api.request("jane", "POST", f"{ACCOUNTS}/other/token", request()))[0] == 403

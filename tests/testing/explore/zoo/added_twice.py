@@ -1,14 +1,14 @@
-"""Adds one to what is there, and then notes that it did: after a lost answer it adds one again.
+"""Increments a stored number and then records that it did: after a lost response it increments again.
 
-Modelled on cert-manager/cert-manager#6837 (a create that timed out had happened; the next one was made with a higher
-revision, and renewing was stuck from then on) and on rabbitmq/cluster-operator#2104 (a fourth node that nobody asked
-for). What is wanted is said as a whole, not as a step from what is there.
+Modelled on cert-manager/cert-manager#6837 (a create that timed out had taken effect; the next one used a higher
+revision, and renewal was stuck) and rabbitmq/cluster-operator#2104 (an unrequested fourth node). The fix applies the
+desired value instead of an increment.
 """
 
 from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Key", "broken", "expected", "fixed"]
 
@@ -22,7 +22,7 @@ class KeyStatus(Status):
 
 
 class Key(Resource[KeySpec, KeyStatus], api="zoo.example.dev/v1"):
-    """Is made anew each time somebody raises the number of rotations."""
+    """A key that is rotated when the number of rotations is raised."""
 
 
 async def add_one(key: Key, ctx: Context) -> None:
@@ -36,18 +36,18 @@ async def add_one(key: Key, ctx: Context) -> None:
     await ctx.set_status(key, KeyStatus(rotations=key.spec.rotations))
 
 
-async def say_which(key: Key, ctx: Context) -> None:
+async def apply_version(key: Key, ctx: Context) -> None:
     await ctx.apply(config_map(key, key.name, version=key.spec.rotations), owner=key)
     await ctx.set_status(key, KeyStatus(rotations=key.spec.rotations))
 
 
-async def scenario(people: Cluster) -> None:
-    key = await people.create(Key.new("master", KeySpec()))
-    await people.settled()
-    await people.patch(key.ref, MergePatch({"spec": {"rotations": 1}}))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    key = await user.create(Key.new("master", KeySpec()))
+    await user.settled()
+    await user.patch(key.ref, MergePatch({"spec": {"rotations": 1}}))
+    await user.settled()
 
 
 broken = Exploration(scenario, lambda: [Controller(Key, add_one)])
-fixed = Exploration(scenario, lambda: [Controller(Key, say_which)])
+fixed = Exploration(scenario, lambda: [Controller(Key, apply_version)])
 expected = Expected("end state", "patch", "ConfigMap")

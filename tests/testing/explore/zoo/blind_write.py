@@ -1,14 +1,14 @@
-"""Reads a shared list from the cache, adds itself, and writes the whole list back without saying what it had read.
+"""Reads a shared list from the cache, adds itself, and writes the whole list back without a resource version.
 
-Modelled on kubernetes-sigs/kernel-module-management#1343 and knative/pkg#2828: a merge patch sends a list as a whole,
-and one that is made from an old read takes off what somebody else has put on. An update of what was read carries its
-version; the server refuses it, and the next look reads anew.
+Modelled on kubernetes-sigs/kernel-module-management#1343 and knative/pkg#2828: a merge patch replaces a list as a
+whole, so a patch based on a stale read removes entries of other writers. The fix updates the object that was read, so
+that the server detects the conflict.
 """
 
 from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status, replace, watches
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected
+from tests.testing.explore.zoo.common import ConfigMap, Expected
 
 __all__ = ["Peer", "broken", "expected", "fixed"]
 
@@ -18,7 +18,7 @@ class PeerStatus(Status):
 
 
 class Peer(Resource[Spec, PeerStatus], api="zoo.example.dev/v1"):
-    """Wants to be on the list of peers, and stays there."""
+    """A peer that must be on the list of peers."""
 
 
 async def join_blindly(peer: Peer, ctx: Context) -> None:
@@ -46,21 +46,21 @@ def has_joined(peer: Peer) -> bool:
     return peer.status is not None and peer.status.joined
 
 
-def who_has_joined_is_on_the_list(state: State) -> None:
+def joined_peers_are_on_the_list(state: State) -> None:
     names = {name for one in state.list(ConfigMap) for name in one.data.get("names", "").split()}
     missing = {one.name for one in state.list(Peer) if has_joined(one)} - names
     assert not missing, f"no longer on the list: {', '.join(sorted(missing))}"
 
 
-async def scenario(people: Cluster) -> None:
-    await people.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "peers"}, "data": {"names": ""}})
+async def scenario(user: Cluster) -> None:
+    await user.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "peers"}, "data": {"names": ""}})
     for name in ("red", "green"):
-        await people.create(Peer.new(name, Spec()))
-        await people.settled()
+        await user.create(Peer.new(name, Spec()))
+        await user.settled()
 
 
-followed = watches(ConfigMap, to=lambda one: [])
-rules = [who_has_joined_is_on_the_list]
-broken = Exploration(scenario, lambda: [Controller(Peer, join_blindly, followed)], invariants=rules)
-fixed = Exploration(scenario, lambda: [Controller(Peer, join, followed)], invariants=rules)
-expected = Expected("who_has_joined_is_on_the_list", "patch", "ConfigMap")
+watched = watches(ConfigMap, to=lambda one: [])
+rules = [joined_peers_are_on_the_list]
+broken = Exploration(scenario, lambda: [Controller(Peer, join_blindly, watched)], invariants=rules)
+fixed = Exploration(scenario, lambda: [Controller(Peer, join, watched)], invariants=rules)
+expected = Expected("joined_peers_are_on_the_list", "patch", "ConfigMap")

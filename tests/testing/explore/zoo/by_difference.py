@@ -1,8 +1,8 @@
-"""Acts on the difference between two versions that it saw; a change that happens while it is away is none.
+"""Acts on the difference between two observed versions, and misses changes that happen while it is down.
 
-The oldest mistake of all: taking events for the state. Modelled on strimzi/strimzi-kafka-operator#363 (a rolling update
-in the middle of which the operator restarts is never finished) and linkerd/linkerd2#12021 (what changes while nobody
-leads is not acted on). The wanted number is applied as it is, whatever it was before.
+Treats events as state. Modelled on strimzi/strimzi-kafka-operator#363 (a rolling update is never finished if the
+operator restarts in the middle) and linkerd/linkerd2#12021 (changes without a leader are not acted on). The fix applies
+the desired number, whatever it was before.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Fleet", "broken", "expected", "fixed"]
 
@@ -20,7 +20,7 @@ class FleetSpec(Spec):
 
 
 class Fleet(Resource[FleetSpec, Status], api="zoo.example.dev/v1"):
-    """Wants a dock of its size."""
+    """A fleet, which needs a dock of its size."""
 
 
 def remembering() -> list[Controller[Any]]:
@@ -44,11 +44,11 @@ async def apply_size(fleet: Fleet, ctx: Context) -> None:
     await ctx.apply(config_map(fleet, fleet.name, size=fleet.spec.size), owner=fleet)
 
 
-async def scenario(people: Cluster) -> None:
-    fleet = await people.create(Fleet.new("north", FleetSpec(size=2)))
-    await people.settled()
-    await people.patch(fleet.ref, MergePatch({"spec": {"size": 5}}))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    fleet = await user.create(Fleet.new("north", FleetSpec(size=2)))
+    await user.settled()
+    await user.patch(fleet.ref, MergePatch({"spec": {"size": 5}}))
+    await user.settled()
 
 
 broken = Exploration(scenario, remembering)

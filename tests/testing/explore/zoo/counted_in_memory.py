@@ -1,17 +1,18 @@
-"""Hands out numbers from a counter in memory, which begins again with every restart.
+"""Assigns numbers from a counter in memory, which starts again with every restart.
 
-Modelled on F5Networks/k8s-bigip-ctlr#2747 (every restart empties the table of addresses and hands them out anew) and
-on the duplicate addresses of projectcalico/calico#13858. What must be given to one only is claimed by creating an
-object whose name says what it is: of two that try, the server lets one.
+Modelled on F5Networks/k8s-bigip-ctlr#2747 (every restart clears the address table and assigns addresses again) and the
+duplicate addresses of projectcalico/calico#13858. The fix claims a number by creating an object with that name, which
+the server allows only once.
 """
 
 from itertools import count
 from typing import Any
 
-from levelset import AlreadyExists, Context, Controller, Ref, Resource, Spec, Status
+from levelset import Context, Controller, Ref, Resource, Spec, Status
+from levelset.errors import AlreadyExists
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Listener", "broken", "expected", "fixed"]
 
@@ -21,7 +22,7 @@ class ListenerStatus(Status):
 
 
 class Listener(Resource[Spec, ListenerStatus], api="zoo.example.dev/v1"):
-    """Wants a port that nobody else has."""
+    """A listener, which needs a unique port."""
 
 
 def counting() -> list[Controller[Any]]:
@@ -52,17 +53,17 @@ def port_of(listener: Listener) -> int:
     return listener.status.port if listener.status else 0
 
 
-def no_port_is_given_twice(state: State) -> None:
+def no_port_is_assigned_twice(state: State) -> None:
     ports = [port_of(one) for one in state.list(Listener) if port_of(one)]
-    assert len(ports) == len(set(ports)), f"a port is given twice: {ports}"
+    assert len(ports) == len(set(ports)), f"a port is assigned twice: {ports}"
 
 
-async def scenario(people: Cluster) -> None:
+async def scenario(user: Cluster) -> None:
     for name in ("red", "green"):
-        made = await people.create(Listener.new(name, Spec()))
-        await people.until(made.ref, port_of)
+        made = await user.create(Listener.new(name, Spec()))
+        await user.until(made.ref, port_of)
 
 
-broken = Exploration(scenario, counting, invariants=[no_port_is_given_twice])
-fixed = Exploration(scenario, lambda: [Controller(Listener, claim)], invariants=[no_port_is_given_twice])
-expected = Expected("no_port_is_given_twice", "patch", "Listener")
+broken = Exploration(scenario, counting, invariants=[no_port_is_assigned_twice])
+fixed = Exploration(scenario, lambda: [Controller(Listener, claim)], invariants=[no_port_is_assigned_twice])
+expected = Expected("no_port_is_assigned_twice", "patch", "Listener")

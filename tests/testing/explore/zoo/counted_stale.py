@@ -1,14 +1,15 @@
-"""Makes as many children as a list says are missing, under made-up names, and believes the list.
+"""Creates as many children as a stale list is missing, with generated names.
 
-Modelled on ray-project/kuberay#715 (more pods than wanted are made, then some are deleted at random, with what they
-hold), kubernetes-sigs/cluster-api#13649 (three MachineSets for one deployment while the cache is behind) and
-scylladb/scylla-operator#2492. A child whose name says which of them it is cannot be made twice, however old the list.
+Modelled on ray-project/kuberay#715 (too many pods are created, then some are deleted at random),
+kubernetes-sigs/cluster-api#13649 (three MachineSets for one deployment with a stale cache) and
+scylladb/scylla-operator#2492. The fix derives the name of each child from its number, so that it cannot be created
+twice.
 """
 
 from levelset import Context, Controller, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Pool", "broken", "expected", "fixed"]
 
@@ -18,26 +19,26 @@ class PoolSpec(Spec):
 
 
 class Pool(Resource[PoolSpec, Status], api="zoo.example.dev/v1"):
-    """Wants so many workers."""
+    """A pool of workers."""
 
 
-async def make_what_is_missing(pool: Pool, ctx: Context) -> None:
+async def create_missing(pool: Pool, ctx: Context) -> None:
     there = await ctx.list(ConfigMap, namespace=pool.namespace, labels=f"pool={pool.name}")
     for _ in range(pool.spec.size - len(there)):
         await ctx.create(config_map(pool, prefix=f"{pool.name}-", labels={"pool": pool.name}), owner=pool)
 
 
-async def make_each(pool: Pool, ctx: Context) -> None:
+async def apply_each(pool: Pool, ctx: Context) -> None:
     for number in range(pool.spec.size):
         await ctx.apply(config_map(pool, f"{pool.name}-{number}", labels={"pool": pool.name}), owner=pool)
 
 
-async def scenario(people: Cluster) -> None:
-    await people.create(Pool.new("workers", PoolSpec(size=2)))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    await user.create(Pool.new("workers", PoolSpec(size=2)))
+    await user.settled()
 
 
-followed = owns(ConfigMap, metadata_only=False)
-broken = Exploration(scenario, lambda: [Controller(Pool, make_what_is_missing, followed)])
-fixed = Exploration(scenario, lambda: [Controller(Pool, make_each, followed)])
+owned = owns(ConfigMap, metadata_only=False)
+broken = Exploration(scenario, lambda: [Controller(Pool, create_missing, owned)])
+fixed = Exploration(scenario, lambda: [Controller(Pool, apply_each, owned)])
 expected = Expected("created twice", "create", "ConfigMap")

@@ -1,14 +1,14 @@
-"""Cleans up what its status lists, and the status is written after everything was made.
+"""Cleans up the objects that its status lists, but the status is written after everything was created.
 
-Whoever deletes the object before that leaks the rest. Modelled on kubernetes-sigs/cluster-api-provider-cloudstack#190
-(a machine that is deleted before its VM is ready has no id yet, and the VM stays) and kubermatic/machine-controller#16.
-What belongs to the object says so itself, from the moment it is there.
+If the object is deleted before that, the rest leaks. Modelled on kubernetes-sigs/cluster-api-provider-cloudstack#190 (a
+machine that is deleted before its VM is ready has no id, and the VM stays) and kubermatic/machine-controller#16. The
+fix sets an owner reference on each child from the start.
 """
 
 from levelset import Context, Controller, Ref, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Network", "broken", "expected", "fixed"]
 
@@ -18,13 +18,13 @@ class NetworkStatus(Status):
 
 
 class Network(Resource[Spec, NetworkStatus], api="zoo.example.dev/v1"):
-    """Wants a router and two ports."""
+    """A network with a router and two ports."""
 
 
 PARTS = ("router", "port-a", "port-b")
 
 
-async def make_and_list(network: Network, ctx: Context) -> None:
+async def create_and_list(network: Network, ctx: Context) -> None:
     names = [f"{network.name}-{part}" for part in PARTS]
     for name in names:
         await ctx.apply(config_map(network, name))
@@ -36,20 +36,20 @@ async def delete_what_is_listed(network: Network, ctx: Context) -> None:
         await ctx.delete(Ref(ConfigMap, name, network.namespace))
 
 
-async def make_owned(network: Network, ctx: Context) -> None:
+async def apply_owned(network: Network, ctx: Context) -> None:
     names = [f"{network.name}-{part}" for part in PARTS]
     for name in names:
         await ctx.apply(config_map(network, name), owner=network)
     await ctx.set_status(network, NetworkStatus(made=names))
 
 
-async def scenario(people: Cluster) -> None:
-    network = await people.create(Network.new("lan", Spec()))
-    await people.advance(0.5)
-    await people.delete(network.ref)
-    await people.until_gone(network.ref)
+async def scenario(user: Cluster) -> None:
+    network = await user.create(Network.new("lan", Spec()))
+    await user.advance(0.5)
+    await user.delete(network.ref)
+    await user.until_gone(network.ref)
 
 
-broken = Exploration(scenario, lambda: [Controller(Network, make_and_list, cleanup=delete_what_is_listed)])
-fixed = Exploration(scenario, lambda: [Controller(Network, make_owned)])
+broken = Exploration(scenario, lambda: [Controller(Network, create_and_list, cleanup=delete_what_is_listed)])
+fixed = Exploration(scenario, lambda: [Controller(Network, apply_owned)])
 expected = Expected("leaked", "apply", "ConfigMap")

@@ -1,8 +1,8 @@
-"""Uses another object if it is there, and is not woken when it comes.
+"""Uses another object if it exists, but does not watch it.
 
-It works as long as what is needed is seen before what needs it, which nobody promises of two kinds. Modelled on
-tigera/operator#624 (a secret that is not there at the first reconcile is never mounted) and shipwright-io/build#466.
-Who names an object follows it; then it does not matter which of the two comes first.
+Works only if the dependency is seen first, which is not guaranteed for two kinds. Modelled on tigera/operator#624 (a
+secret that does not exist at the first reconcile is never mounted) and shipwright-io/build#466. The fix watches the
+referenced object.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from levelset import Context, Controller, Ref, Resource, Spec, Status, references, watches
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Portal", "broken", "expected", "fixed"]
 
@@ -24,7 +24,7 @@ class PortalStatus(Status):
 
 
 class Portal(Resource[PortalSpec, PortalStatus], api="zoo.example.dev/v1"):
-    """Looks as its settings say, or plain if there are none."""
+    """A portal with the theme of its settings, or plain without settings."""
 
 
 async def reconcile(portal: Portal, ctx: Context) -> None:
@@ -39,14 +39,14 @@ def settings_of(portal: Portal) -> Iterator[Ref[ConfigMap]]:
     yield Ref(ConfigMap, portal.spec.settings, portal.namespace)
 
 
-async def scenario(people: Cluster) -> None:
+async def scenario(user: Cluster) -> None:
     portal = Portal.new("intranet", PortalSpec(settings="dark"))
-    await people.create(config_map(portal, "dark", theme="dark"))
-    await people.create(portal)
-    await people.settled()
+    await user.create(config_map(portal, "dark", theme="dark"))
+    await user.create(portal)
+    await user.settled()
 
 
-kept = watches(ConfigMap, to=lambda one: [])
-broken = Exploration(scenario, lambda: [Controller(Portal, reconcile, kept)])
+watched = watches(ConfigMap, to=lambda one: [])
+broken = Exploration(scenario, lambda: [Controller(Portal, reconcile, watched)])
 fixed = Exploration(scenario, lambda: [Controller(Portal, reconcile, references(ConfigMap, settings_of))])
 expected = Expected("end state", "apply", "ConfigMap")

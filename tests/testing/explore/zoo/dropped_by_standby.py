@@ -1,8 +1,8 @@
-"""Looks at everything in every replica, and drops what it sees while it does not lead.
+"""Reconciles in every replica, and drops events while it is not the leader.
 
-When the lead moves, nobody brings back what was dropped. Modelled on linkerd/linkerd2#12021 (changes are observed by a
-replica that does not lead, are not written, and are only made good at the next resync). A controller that is left to
-the manager starts when its replica begins to lead, and looks at everything there is.
+When the leader changes, the dropped events are not replayed. Modelled on linkerd/linkerd2#12021 (changes that a standby
+observes are written only at the next resync). The fix lets the manager start the controller when its replica becomes
+the leader, so that it reconciles all objects.
 """
 
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 from levelset import Context, Controller, MergePatch, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import Expected, config_map
+from tests.testing.explore.zoo.common import Expected, config_map
 
 __all__ = ["Mesh", "Route", "broken", "expected", "fixed"]
 
 
 class Mesh(Resource[Spec, Status], api="zoo.example.dev/v1", plural="meshes"):
-    """The whole; who looks at it knows that it leads."""
+    """The mesh; only the leader reconciles it."""
 
 
 class RouteSpec(Spec):
@@ -24,10 +24,10 @@ class RouteSpec(Spec):
 
 
 class Route(Resource[RouteSpec, Status], api="zoo.example.dev/v1"):
-    """Wants a slice that says where it goes."""
+    """A route, which needs a slice with its target."""
 
 
-def looking_everywhere() -> list[Controller[Any]]:
+def reconciling_everywhere() -> list[Controller[Any]]:
     leads = False
 
     async def begin_to_lead(mesh: Mesh, ctx: Context) -> None:
@@ -45,15 +45,15 @@ async def write_slice(route: Route, ctx: Context) -> None:
     await ctx.apply(config_map(route, route.name, to=route.spec.to), owner=route)
 
 
-async def scenario(people: Cluster) -> None:
-    await people.create(Mesh.new("mesh", Spec()))
-    await people.advance(30)
-    route = await people.create(Route.new("shop", RouteSpec(to="v1")))
-    await people.advance(30)
-    await people.patch(route.ref, MergePatch({"spec": {"to": "v2"}}))
-    await people.advance(30)
+async def scenario(user: Cluster) -> None:
+    await user.create(Mesh.new("mesh", Spec()))
+    await user.advance(30)
+    route = await user.create(Route.new("shop", RouteSpec(to="v1")))
+    await user.advance(30)
+    await user.patch(route.ref, MergePatch({"spec": {"to": "v2"}}))
+    await user.advance(30)
 
 
-broken = Exploration(scenario, looking_everywhere, leader=True)
+broken = Exploration(scenario, reconciling_everywhere, leader=True)
 fixed = Exploration(scenario, lambda: [Controller(Route, write_slice)], leader=True, kinds=[Mesh])
 expected = Expected("end state", "apply", "ConfigMap")

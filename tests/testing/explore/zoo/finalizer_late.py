@@ -1,8 +1,8 @@
-"""Puts the finalizer on only after the outside thing was made: who deletes the object in between leaks it.
+"""Adds the finalizer only after the external resource was created: a deletion in between leaks it.
 
 Modelled on kubermatic/machine-controller#581 (the finalizer is added after the provider's create, which takes minutes)
-and on the discussion in crossplane/crossplane-runtime#63: too early leaves an object that hangs, too late leaves
-something that is paid for. A controller with a `cleanup` has its finalizer on the object before it first reconciles.
+and the discussion in crossplane/crossplane-runtime#63. The fix uses `cleanup`: its finalizer is added before the first
+reconcile.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from levelset import Context, Controller, MergePatch, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
-from tests.testing.explore.zoo.habitat import Cloud, Expected
+from tests.testing.explore.zoo.common import Cloud, Expected
 
 __all__ = ["Balancer", "broken", "expected", "fixed"]
 
@@ -18,7 +18,7 @@ FINALIZER = "zoo.example.dev/balancer"
 
 
 class Balancer(Resource[Spec, Status], api="zoo.example.dev/v1"):
-    """Wants an address in the cloud."""
+    """A load balancer, which needs an address in the cloud."""
 
 
 def late(cloud: Cloud) -> list[Controller[Any]]:
@@ -58,18 +58,18 @@ async def put_finalizers(balancer: Balancer, ctx: Context, finalizers: list[str]
     await ctx.patch(balancer.ref, MergePatch({"metadata": {"resourceVersion": version, "finalizers": finalizers}}))
 
 
-def every_address_is_wanted(state: State) -> None:
+def every_address_has_a_balancer(state: State) -> None:
     wanted = {one.metadata.uid for one in state.list(Balancer)}
     assert {one.tag for one in state.outside.instances.values()} <= wanted, "an address belongs to no balancer"
 
 
-async def scenario(people: Cluster) -> None:
-    balancer = await people.create(Balancer.new("front", Spec()))
-    await people.advance(0.5)
-    await people.delete(balancer.ref)
-    await people.until_gone(balancer.ref)
+async def scenario(user: Cluster) -> None:
+    balancer = await user.create(Balancer.new("front", Spec()))
+    await user.advance(0.5)
+    await user.delete(balancer.ref)
+    await user.until_gone(balancer.ref)
 
 
-broken = Exploration(scenario, late, invariants=[every_address_is_wanted], outside=Cloud)
-fixed = Exploration(scenario, early, invariants=[every_address_is_wanted], outside=Cloud)
-expected = Expected("every_address_is_wanted", "patch", "Balancer")
+broken = Exploration(scenario, late, invariants=[every_address_has_a_balancer], outside=Cloud)
+fixed = Exploration(scenario, early, invariants=[every_address_has_a_balancer], outside=Cloud)
+expected = Expected("every_address_has_a_balancer", "patch", "Balancer")

@@ -1,15 +1,14 @@
-"""Cleans up by first deleting the list of what is to be cleaned up.
+"""Deletes the index of its parts before the parts when it cleans up.
 
-A cleanup runs again from its beginning when it was interrupted, and must find what it left. Modelled on
-Orange-OpenSource/casskop#370 (a crash between the two halves of a scale-down leaves the volume for ever, since what
-told the operator to delete it is gone) and on the leaks of trunks and ports in
+An interrupted cleanup runs again from the start and needs the index. Modelled on Orange-OpenSource/casskop#370 (a crash
+between the two halves of a scale-down leaks the volume) and the leaked trunks and ports of
 kubernetes-sigs/cluster-api-provider-openstack#1085.
 """
 
 from levelset import Context, Controller, Ref, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Backup", "broken", "expected", "fixed"]
 
@@ -19,7 +18,7 @@ class BackupSpec(Spec):
 
 
 class Backup(Resource[BackupSpec, Status], api="zoo.example.dev/v1"):
-    """Some parts, and an index of them; they may lie where no owner reference reaches."""
+    """A backup with parts and an index, without owner references."""
 
 
 async def reconcile(backup: Backup, ctx: Context) -> None:
@@ -54,14 +53,18 @@ def index_of(backup: Backup) -> Ref[ConfigMap]:
     return Ref(ConfigMap, f"{backup.name}-index", backup.namespace)
 
 
-async def scenario(people: Cluster) -> None:
-    backup = await people.create(Backup.new("nightly", BackupSpec(parts=2)))
-    await people.settled()
-    await people.delete(backup.ref)
-    await people.until_gone(backup.ref)
+async def scenario(user: Cluster) -> None:
+    backup = await user.create(Backup.new("nightly", BackupSpec(parts=2)))
+    await user.settled()
+    await user.delete(backup.ref)
+    await user.until_gone(backup.ref)
 
 
-# Without an owner reference, parts are safe only because a cache begins with the newest state.
-broken = Exploration(scenario, lambda: [Controller(Backup, reconcile, cleanup=clean_up_index_first)], older=False)
-fixed = Exploration(scenario, lambda: [Controller(Backup, reconcile, cleanup=clean_up_index_last)], older=False)
+# Without owner references, parts are safe only because caches start with the newest state.
+broken = Exploration(
+    scenario, lambda: [Controller(Backup, reconcile, cleanup=clean_up_index_first)], stale_restarts=False
+)
+fixed = Exploration(
+    scenario, lambda: [Controller(Backup, reconcile, cleanup=clean_up_index_last)], stale_restarts=False
+)
 expected = Expected("leaked", "delete", "ConfigMap")

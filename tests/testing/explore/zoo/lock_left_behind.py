@@ -1,17 +1,18 @@
-"""Takes a lock of its own making, which nobody takes off when its holder dies.
+"""Uses a lock object that is not released when its holder crashes.
 
-Modelled on pravega/pravega-operator#581 and pravega/bookkeeper-operator#175 (a lock that belongs to a pod which failed
-keeps every new pod waiting): after a crash the next process has another name, finds the lock held, and waits for ever.
-A Lease runs out; and for one object a controller needs no lock, since it never looks at it twice at the same time.
+Modelled on pravega/pravega-operator#581 and pravega/bookkeeper-operator#175 (the lock of a failed pod blocks every new
+pod): after a crash the next process has another name, finds the lock held, and waits for ever. A Lease expires; and for
+one object a controller needs no lock, since it is never reconciled twice at the same time.
 """
 
 from itertools import count
 from typing import Any
 
-from levelset import AlreadyExists, Context, Controller, Ref, Resource, Spec, Status, requeue
+from levelset import Context, Controller, Ref, Resource, Spec, Status, requeue
+from levelset.errors import AlreadyExists
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Migration", "broken", "expected", "fixed"]
 
@@ -21,7 +22,7 @@ class MigrationStatus(Status):
 
 
 class Migration(Resource[Spec, MigrationStatus], api="zoo.example.dev/v1"):
-    """Wants two steps to be done, by one process at a time."""
+    """A migration with two steps, run by one process at a time."""
 
 
 def locking(names: "count[int]") -> list[Controller[Any]]:
@@ -52,9 +53,9 @@ def plain(names: "count[int]") -> list[Controller[Any]]:
     return [Controller(Migration, take_steps)]
 
 
-async def scenario(people: Cluster) -> None:
-    await people.create(Migration.new("schema", Spec()))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    await user.create(Migration.new("schema", Spec()))
+    await user.settled()
 
 
 broken = Exploration(scenario, locking, outside=count)

@@ -1,9 +1,9 @@
-"""Makes a machine in the cloud, and loses it when the write of its id fails.
+"""Creates a machine in the cloud, and loses it when the write of its id fails.
 
-Modelled on outscale/cluster-api-provider-outscale#350 (a restart just after the VM was made), on
-kubermatic/machine-controller#381 (three new instances for one machine) and on gardener/machine-controller-manager#318
-(an orphan every four minutes). What is made outside carries the uid of who wants it, and is looked for before it is
-made.
+Modelled on outscale/cluster-api-provider-outscale#350 (a restart just after the VM was created),
+kubermatic/machine-controller#381 (three instances for one machine) and gardener/machine-controller-manager#318 (an
+orphan every four minutes). The fix tags external resources with the uid of their owner, and searches for them before it
+creates one.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import Any
 from levelset import Context, Controller, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
-from tests.testing.explore.zoo.habitat import Cloud, Expected
+from tests.testing.explore.zoo.common import Cloud, Expected
 
 __all__ = ["Machine", "broken", "expected", "fixed"]
 
@@ -22,7 +22,7 @@ class MachineStatus(Status):
 
 
 class Machine(Resource[Spec, MachineStatus], api="zoo.example.dev/v1"):
-    """Wants one instance."""
+    """A machine, which needs one instance."""
 
 
 def forgetting(cloud: Cloud) -> list[Controller[Any]]:
@@ -51,20 +51,20 @@ def tagging(cloud: Cloud) -> list[Controller[Any]]:
     return [Controller(Machine, reconcile, cleanup=cleanup)]
 
 
-def nobody_pays_twice(state: State) -> None:
+def each_machine_has_one_instance(state: State) -> None:
     wanted = {one.metadata.uid for one in state.list(Machine)}
     there = Counter(one.tag for one in state.outside.instances.values())
     assert set(there) <= wanted, "an instance belongs to no machine"
     assert max(there.values(), default=0) <= 1, "a machine has two instances"
 
 
-async def scenario(people: Cluster) -> None:
-    machine = await people.create(Machine.new("one", Spec()))
-    await people.settled()
-    await people.delete(machine.ref)
-    await people.until_gone(machine.ref)
+async def scenario(user: Cluster) -> None:
+    machine = await user.create(Machine.new("one", Spec()))
+    await user.settled()
+    await user.delete(machine.ref)
+    await user.until_gone(machine.ref)
 
 
-broken = Exploration(scenario, forgetting, invariants=[nobody_pays_twice], outside=Cloud)
-fixed = Exploration(scenario, tagging, invariants=[nobody_pays_twice], outside=Cloud)
-expected = Expected("nobody_pays_twice", "patch", "Machine")
+broken = Exploration(scenario, forgetting, invariants=[each_machine_has_one_instance], outside=Cloud)
+fixed = Exploration(scenario, tagging, invariants=[each_machine_has_one_instance], outside=Cloud)
+expected = Expected("each_machine_has_one_instance", "patch", "Machine")

@@ -1,14 +1,14 @@
-"""Deletes the volumes of a cluster that was deleted, and finds them by the name that a new cluster has too.
+"""Deletes the volume of a deleted cluster by a name that a new cluster uses too.
 
-After a restart the old one may be seen once more, being deleted. Modelled on instaclustr/cassandra-operator#402,
-datastax/cass-operator#412, Orange-OpenSource/casskop#316 and pravega/zookeeper-operator#312, all of which then delete
-the data of the new cluster. Whose a volume is, the uid says.
+After a restart the old object may be seen once more, being deleted. Modelled on instaclustr/cassandra-operator#402,
+datastax/cass-operator#412, Orange-OpenSource/casskop#316 and pravega/zookeeper-operator#312, which then delete the data
+of the new cluster. The fix compares the uid of the owner.
 """
 
 from levelset import Context, Controller, Ref, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Datacenter", "broken", "expected", "fixed"]
 
@@ -18,13 +18,13 @@ class DatacenterStatus(Status):
 
 
 class Datacenter(Resource[Spec, DatacenterStatus], api="zoo.example.dev/v1"):
-    """Keeps a volume, which goes with it."""
+    """A datacenter with a volume, which is deleted with it."""
 
 
 async def reconcile(center: Datacenter, ctx: Context) -> None:
     ref, newest = volume_of(center), await ctx.live(center.ref)
     if newest is None or newest.metadata.uid != center.metadata.uid:
-        return  # it is one that was, and nothing may be made for it
+        return  # a deleted predecessor with the same name: create nothing for it
     if await ctx.live(ref) is None:
         await ctx.create(config_map(center, ref.name, labels={"uid": center.metadata.uid}))
     await ctx.set_status(center, DatacenterStatus(ready=True))
@@ -48,21 +48,21 @@ def is_ready(center: Datacenter) -> bool:
     return center.status is not None and center.status.ready and center.metadata.deletion_timestamp is None
 
 
-def who_is_ready_has_its_volume(state: State) -> None:
+def ready_datacenters_have_a_volume(state: State) -> None:
     for one in filter(is_ready, state.list(Datacenter)):
         assert state.find(volume_of(one)) is not None, f"the volume of {one.name} is gone, with everything in it"
 
 
-async def scenario(people: Cluster) -> None:
-    first = await people.create(Datacenter.new("east", Spec()))
-    await people.until(first.ref, is_ready)
-    await people.delete(first.ref)
-    await people.until_gone(first.ref)
-    second = await people.create(Datacenter.new("east", Spec()))
-    await people.until(second.ref, is_ready)
+async def scenario(user: Cluster) -> None:
+    first = await user.create(Datacenter.new("east", Spec()))
+    await user.until(first.ref, is_ready)
+    await user.delete(first.ref)
+    await user.until_gone(first.ref)
+    second = await user.create(Datacenter.new("east", Spec()))
+    await user.until(second.ref, is_ready)
 
 
-rules = [who_is_ready_has_its_volume]
+rules = [ready_datacenters_have_a_volume]
 broken = Exploration(scenario, lambda: [Controller(Datacenter, reconcile, cleanup=clean_up_by_name)], invariants=rules)
 fixed = Exploration(scenario, lambda: [Controller(Datacenter, reconcile, cleanup=clean_up_by_uid)], invariants=rules)
-expected = Expected("who_is_ready_has_its_volume", "delete", "ConfigMap")
+expected = Expected("ready_datacenters_have_a_volume", "delete", "ConfigMap")

@@ -1,14 +1,14 @@
-"""Works on one version of an object, and notes that it has seen the newest.
+"""Works on one version of an object, and records that it has observed the newest.
 
-Modelled on kubernetes/kubernetes#66501 and kubernetes-retired/service-catalog#1747: a generation that is noted as done
-is not looked at again, so it must be the one that was worked on. If the object changes while a slow write is under way,
-the change is lost.
+Modelled on kubernetes/kubernetes#66501 and kubernetes-retired/service-catalog#1747: an observed generation is not
+reconciled again, so it must be the one that was reconciled. If the object changes during a slow write, the change is
+lost.
 """
 
 from levelset import Context, Controller, MergePatch, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import Expected, config_map
+from tests.testing.explore.zoo.common import Expected, config_map
 
 __all__ = ["Policy", "broken", "expected", "fixed"]
 
@@ -22,10 +22,10 @@ class PolicyStatus(Status):
 
 
 class Policy(Resource[PolicySpec, PolicyStatus], api="zoo.example.dev/v1"):
-    """Wants its level in force."""
+    """A policy with a level."""
 
 
-async def note_the_newest(policy: Policy, ctx: Context) -> None:
+async def record_the_newest(policy: Policy, ctx: Context) -> None:
     if policy.status is not None and policy.status.observed_generation == policy.metadata.generation:
         return
     await ctx.apply(config_map(policy, policy.name, level=policy.spec.level), owner=policy)
@@ -34,18 +34,18 @@ async def note_the_newest(policy: Policy, ctx: Context) -> None:
         await ctx.set_status(newest, PolicyStatus(observed_generation=newest.metadata.generation))
 
 
-async def note_what_was_done(policy: Policy, ctx: Context) -> None:
+async def record_what_was_done(policy: Policy, ctx: Context) -> None:
     await ctx.apply(config_map(policy, policy.name, level=policy.spec.level), owner=policy)
     await ctx.set_status(policy, PolicyStatus(observed_generation=policy.metadata.generation))
 
 
-async def scenario(people: Cluster) -> None:
-    policy = await people.create(Policy.new("rules", PolicySpec(level="low")))
-    await people.advance(1)
-    await people.patch(policy.ref, MergePatch({"spec": {"level": "high"}}))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    policy = await user.create(Policy.new("rules", PolicySpec(level="low")))
+    await user.advance(1)
+    await user.patch(policy.ref, MergePatch({"spec": {"level": "high"}}))
+    await user.settled()
 
 
-broken = Exploration(scenario, lambda: [Controller(Policy, note_the_newest)])
-fixed = Exploration(scenario, lambda: [Controller(Policy, note_what_was_done)])
+broken = Exploration(scenario, lambda: [Controller(Policy, record_the_newest)])
+fixed = Exploration(scenario, lambda: [Controller(Policy, record_what_was_done)])
 expected = Expected("end state", "apply", "ConfigMap")

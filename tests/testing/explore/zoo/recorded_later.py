@@ -1,15 +1,15 @@
-"""Creates a child under a made-up name, and only then writes down what it is called.
+"""Creates a child with a generated name, and only then records the name.
 
-Whoever dies between the two, or never gets the answer, finds no record and creates another one. Modelled on
-cert-manager/cert-manager#4956 and #3603 (several CertificateRequests for one revision of a Certificate) and on
-argoproj/argo-rollouts#243 (four AnalysisRuns for one Rollout); cert-manager cured it with names that can be told
-beforehand (pull request 5487).
+After a crash or a lost response in between, there is no record, and another child is created. Modelled on
+cert-manager/cert-manager#4956 and #3603 (several CertificateRequests for one revision of a Certificate) and
+argoproj/argo-rollouts#243 (four AnalysisRuns for one Rollout); cert-manager fixed it with deterministic names (pull
+request 5487).
 """
 
 from levelset import Context, Controller, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Certificate", "broken", "expected", "fixed"]
 
@@ -23,7 +23,7 @@ class CertificateStatus(Status):
 
 
 class Certificate(Resource[CertificateSpec, CertificateStatus], api="zoo.example.dev/v1"):
-    """Wants to be signed, once."""
+    """A certificate, which must be ordered once."""
 
 
 async def sign_and_record(certificate: Certificate, ctx: Context) -> None:
@@ -41,9 +41,9 @@ def order_of(certificate: Certificate, name: str = "", *, prefix: str = "") -> C
     return config_map(certificate, name, prefix=prefix, host=certificate.spec.host)
 
 
-async def scenario(people: Cluster) -> None:
-    await people.create(Certificate.new("shop", CertificateSpec(host="shop.example.dev")))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    await user.create(Certificate.new("shop", CertificateSpec(host="shop.example.dev")))
+    await user.settled()
 
 
 broken = Exploration(scenario, lambda: [Controller(Certificate, sign_and_record)])

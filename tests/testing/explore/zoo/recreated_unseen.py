@@ -1,14 +1,14 @@
-"""Needs to see an object gone between two of the same name; a cache that was behind shows only the second one.
+"""Relies on seeing a deletion between two objects of the same name; a stale cache shows only the second one.
 
-Modelled on the class that Sieve calls unobserved states, as in instaclustr/cassandra-operator#398, and on
-CrunchyData/postgres-operator#769, where a cluster that is deleted and made again under its name meets what was left of
-the first one. A record that is compared with the object each time does not depend on what was seen before.
+Modelled on the class of bugs that Sieve calls unobserved states, as in instaclustr/cassandra-operator#398, and on
+CrunchyData/postgres-operator#769, where a cluster that is recreated under its name finds leftovers of the first one.
+The fix compares the record with the object at every reconcile.
 """
 
 from levelset import Context, Controller, Ref, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Endpoint", "broken", "expected", "fixed"]
 
@@ -18,7 +18,7 @@ class EndpointSpec(Spec):
 
 
 class Endpoint(Resource[EndpointSpec, Status], api="zoo.example.dev/v1"):
-    """Wants its address to be published."""
+    """An endpoint with a published address."""
 
 
 async def publish_once(endpoint: Endpoint, ctx: Context) -> None:
@@ -43,14 +43,14 @@ def record_of(endpoint: Ref[Endpoint]) -> Ref[ConfigMap]:
     return Ref(ConfigMap, f"{endpoint.name}-record", endpoint.namespace)
 
 
-async def scenario(people: Cluster) -> None:
-    first = await people.create(Endpoint.new("api", EndpointSpec(address="10.0.0.1")))
-    await people.settled()
-    await people.delete(first.ref)
-    await people.until_gone(first.ref)
-    await people.advance(0.5)
-    await people.create(Endpoint.new("api", EndpointSpec(address="10.0.0.2")))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    first = await user.create(Endpoint.new("api", EndpointSpec(address="10.0.0.1")))
+    await user.settled()
+    await user.delete(first.ref)
+    await user.until_gone(first.ref)
+    await user.advance(0.5)
+    await user.create(Endpoint.new("api", EndpointSpec(address="10.0.0.2")))
+    await user.settled()
 
 
 broken = Exploration(scenario, lambda: [Controller(Endpoint, publish_once, gone=withdraw)])

@@ -1,14 +1,15 @@
-"""Looks for its child in a cache that does not show its own last write yet, and makes another under a made-up name.
+"""Searches for its child in a cache that does not show its own last write yet, and creates another one.
 
-Modelled on snapp-incubator/route-to-contour-httpproxy#11 and cryostatio/cryostat-operator#163 (two ConsoleLinks, one
-made right after the other): a name that the server makes up together with a cache that is behind. Waiting a little
-before the next look, as the first of them did, only makes it rarer.
+Modelled on snapp-incubator/route-to-contour-httpproxy#11 and cryostatio/cryostat-operator#163 (two ConsoleLinks,
+created one right after the other): generated names together with a stale cache. A delay before the next reconcile, as
+in the first of them, only makes it rarer.
 """
 
-from levelset import AlreadyExists, Context, Controller, MergePatch, Resource, Spec, Status, owns
+from levelset import Context, Controller, MergePatch, Resource, Spec, Status, owns
+from levelset.errors import AlreadyExists
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Link", "broken", "expected", "fixed"]
 
@@ -22,10 +23,10 @@ class LinkStatus(Status):
 
 
 class Link(Resource[LinkSpec, LinkStatus], api="zoo.example.dev/v1"):
-    """Wants one entry in a menu."""
+    """A link with one menu entry."""
 
 
-async def peek_and_create(link: Link, ctx: Context) -> None:
+async def list_and_create(link: Link, ctx: Context) -> None:
     there = await ctx.list(ConfigMap, namespace=link.namespace, labels=f"link={link.name}", read="stale")
     if not there:
         await ctx.create(config_map(link, prefix=f"{link.name}-", labels={"link": link.name}), owner=link)
@@ -36,18 +37,18 @@ async def create_by_name(link: Link, ctx: Context) -> None:
     try:
         await ctx.create(config_map(link, f"{link.name}-entry", labels={"link": link.name}), owner=link)
     except AlreadyExists:
-        ctx.log.debug("the entry is there")
+        ctx.log.debug("the entry exists")
     await ctx.set_status(link, LinkStatus(text=link.spec.text))
 
 
-async def scenario(people: Cluster) -> None:
-    link = await people.create(Link.new("console", LinkSpec(text="Console")))
-    await people.advance(1)
-    await people.patch(link.ref, MergePatch({"spec": {"text": "The console"}}))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    link = await user.create(Link.new("console", LinkSpec(text="Console")))
+    await user.advance(1)
+    await user.patch(link.ref, MergePatch({"spec": {"text": "The console"}}))
+    await user.settled()
 
 
-followed = owns(ConfigMap, metadata_only=False)
-broken = Exploration(scenario, lambda: [Controller(Link, peek_and_create, followed)])
-fixed = Exploration(scenario, lambda: [Controller(Link, create_by_name, followed)])
+owned = owns(ConfigMap, metadata_only=False)
+broken = Exploration(scenario, lambda: [Controller(Link, list_and_create, owned)])
+fixed = Exploration(scenario, lambda: [Controller(Link, create_by_name, owned)])
 expected = Expected("created twice", "create", "ConfigMap")

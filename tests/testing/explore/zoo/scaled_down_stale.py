@@ -1,15 +1,15 @@
-"""Deletes what an old version of its own object does not want any more.
+"""Deletes volumes that an old version of its object does not need.
 
-After a restart the first thing a controller hears may be older than what it heard before. Modelled on
-pravega/zookeeper-operator#314 and elastic/cloud-on-k8s#5274: scaled down and up again, the operator restarts, sees the
-smaller number once more, and deletes a volume, or a node, that is in use. Before something is destroyed that cannot be
-made again, the server itself is asked whether that is still wanted.
+After a restart a controller may first see an older state. Modelled on pravega/zookeeper-operator#314 and
+elastic/cloud-on-k8s#5274: after a scale-down and scale-up the operator restarts, sees the smaller number again, and
+deletes a volume or node that is in use. The fix reads the object from the server before it deletes what cannot be
+recreated.
 """
 
 from levelset import Context, Controller, MergePatch, Ref, Resource, Retry, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Store", "broken", "expected", "fixed"]
 
@@ -23,16 +23,16 @@ class StoreStatus(Status):
 
 
 class Store(Resource[StoreSpec, StoreStatus], api="zoo.example.dev/v1"):
-    """Keeps data in as many volumes as it has replicas."""
+    """A store with one volume per replica."""
 
 
-async def believe(store: Store, ctx: Context) -> None:
+async def trust_the_cache(store: Store, ctx: Context) -> None:
     for volume in await surplus(store, ctx):
         await ctx.delete(volume)
     await grow(store, ctx)
 
 
-async def ask_first(store: Store, ctx: Context) -> None:
+async def read_live_first(store: Store, ctx: Context) -> None:
     for volume in await surplus(store, ctx):
         newest = await ctx.live(store.ref)
         if newest is None or newest.metadata.generation != store.metadata.generation:
@@ -58,22 +58,22 @@ def is_done(store: Store) -> bool:
     return store.status is not None and store.status.replicas == store.spec.replicas
 
 
-def who_is_done_has_all_volumes(state: State) -> None:
+def finished_stores_have_all_volumes(state: State) -> None:
     there = {one.name for one in state.list(ConfigMap)}
     for one in filter(is_done, state.list(Store)):
         missing = {f"{one.name}-{number}" for number in range(one.spec.replicas)} - there
         assert not missing, f"{', '.join(missing)} is gone, with everything in it"
 
 
-async def scenario(people: Cluster) -> None:
-    store = await people.create(Store.new("db", StoreSpec(replicas=2)))
-    await people.until(store.ref, is_done)
+async def scenario(user: Cluster) -> None:
+    store = await user.create(Store.new("db", StoreSpec(replicas=2)))
+    await user.until(store.ref, is_done)
     for replicas in (1, 2):
-        await people.patch(store.ref, MergePatch({"spec": {"replicas": replicas}}))
-        await people.until(store.ref, is_done)
+        await user.patch(store.ref, MergePatch({"spec": {"replicas": replicas}}))
+        await user.until(store.ref, is_done)
 
 
-rules = [who_is_done_has_all_volumes]
-broken = Exploration(scenario, lambda: [Controller(Store, believe, owns(ConfigMap))], invariants=rules)
-fixed = Exploration(scenario, lambda: [Controller(Store, ask_first, owns(ConfigMap))], invariants=rules)
-expected = Expected("who_is_done_has_all_volumes", "delete", "ConfigMap")
+rules = [finished_stores_have_all_volumes]
+broken = Exploration(scenario, lambda: [Controller(Store, trust_the_cache, owns(ConfigMap))], invariants=rules)
+fixed = Exploration(scenario, lambda: [Controller(Store, read_live_first, owns(ConfigMap))], invariants=rules)
+expected = Expected("finished_stores_have_all_volumes", "delete", "ConfigMap")

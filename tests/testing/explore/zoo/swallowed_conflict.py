@@ -1,14 +1,14 @@
-"""Passes over a conflict, since "the next event will bring us back", and notes that the work is done.
+"""Ignores a conflict, and records that the work is done.
 
-Modelled on netobserv/netobserv-operator#2852, which goes on when an update fails, and on kubernetes/kubernetes#66501,
-where a generation that is noted as observed is not looked at again. A conflict means that nothing was written: the look
-failed, and must be repeated.
+Modelled on netobserv/netobserv-operator#2852, which continues after a failed update, and on
+kubernetes/kubernetes#66501, where an observed generation is not reconciled again. After a conflict nothing was written:
+the reconcile has failed and must be retried.
 """
 
 from levelset import Conflict, Context, Controller, MergePatch, Ref, Resource, Spec, Status, replace
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Gateway", "broken", "expected", "fixed"]
 
@@ -22,18 +22,18 @@ class GatewayStatus(Status):
 
 
 class Gateway(Resource[GatewaySpec, GatewayStatus], api="zoo.example.dev/v1"):
-    """Wants its routes in a table, where others have fields too."""
+    """A gateway with its routes in a table that other writers share."""
 
 
-async def pass_over(gateway: Gateway, ctx: Context) -> None:
+async def ignore_conflict(gateway: Gateway, ctx: Context) -> None:
     try:
         await write_table(gateway, ctx)
     except Conflict:
-        ctx.log.info("somebody else writes the table just now")
+        ctx.log.info("another writer has changed the table")
     await ctx.set_status(gateway, GatewayStatus(observed_generation=gateway.metadata.generation))
 
 
-async def look_again(gateway: Gateway, ctx: Context) -> None:
+async def fail_on_conflict(gateway: Gateway, ctx: Context) -> None:
     await write_table(gateway, ctx)
     await ctx.set_status(gateway, GatewayStatus(observed_generation=gateway.metadata.generation))
 
@@ -46,13 +46,13 @@ async def write_table(gateway: Gateway, ctx: Context) -> None:
         await ctx.update(replace(table, data={**table.data, "routes": gateway.spec.routes}))
 
 
-async def scenario(people: Cluster) -> None:
-    gateway = await people.create(Gateway.new("edge", GatewaySpec(routes="/")))
-    await people.settled()
-    await people.patch(gateway.ref, MergePatch({"spec": {"routes": "/ /shop"}}))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    gateway = await user.create(Gateway.new("edge", GatewaySpec(routes="/")))
+    await user.settled()
+    await user.patch(gateway.ref, MergePatch({"spec": {"routes": "/ /shop"}}))
+    await user.settled()
 
 
-broken = Exploration(scenario, lambda: [Controller(Gateway, pass_over)])
-fixed = Exploration(scenario, lambda: [Controller(Gateway, look_again)])
+broken = Exploration(scenario, lambda: [Controller(Gateway, ignore_conflict)])
+fixed = Exploration(scenario, lambda: [Controller(Gateway, fail_on_conflict)])
 expected = Expected("end state", "update", "ConfigMap")

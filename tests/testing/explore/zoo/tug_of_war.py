@@ -1,8 +1,8 @@
-"""Two controllers that both know better what one field should be.
+"""Two controllers that set one field to different values.
 
 Modelled on operator-framework/operator-sdk#3367, druid-io/druid-operator#160, VictoriaMetrics/operator#2190 and
-apache/superset-kubernetes-operator#151: an operator sets the replicas that an autoscaler has just set, for ever. Who
-applies a document owns what it names; what somebody else decides is left out of it.
+apache/superset-kubernetes-operator#151: an operator and an autoscaler set the replicas in turn, for ever. The fix omits
+fields that another controller owns from the applied object.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from levelset import Context, Controller, Ref, Resource, Spec, Status, owns, watches
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.habitat import ConfigMap, Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Scaler", "Web", "broken", "expected", "fixed"]
 
@@ -20,7 +20,7 @@ class WebSpec(Spec):
 
 
 class Web(Resource[WebSpec, Status], api="zoo.example.dev/v1"):
-    """Wants a deployment of its image."""
+    """A web application with a deployment."""
 
 
 class ScalerSpec(Spec):
@@ -29,7 +29,7 @@ class ScalerSpec(Spec):
 
 
 class Scaler(Resource[ScalerSpec, Status], api="zoo.example.dev/v1"):
-    """Knows how many replicas a deployment needs just now."""
+    """An autoscaler with the replicas of a deployment."""
 
 
 async def deploy_everything(web: Web, ctx: Context) -> None:
@@ -49,10 +49,10 @@ def both(reconcile: Any) -> list[Controller[Any]]:
     return [Controller(Web, reconcile, owns(ConfigMap)), Controller(Scaler, scale, aims)]
 
 
-async def scenario(people: Cluster) -> None:
-    await people.create(Web.new("shop", WebSpec(image="shop:1")))
-    await people.create(Scaler.new("shop", ScalerSpec(target="shop", replicas=3)))
-    await people.settled()
+async def scenario(user: Cluster) -> None:
+    await user.create(Web.new("shop", WebSpec(image="shop:1")))
+    await user.create(Scaler.new("shop", ScalerSpec(target="shop", replicas=3)))
+    await user.settled()
 
 
 broken = Exploration(scenario, lambda: both(deploy_everything))

@@ -1,38 +1,42 @@
-"""What validating and mutating admission policies have in common: whom they are for, and what their expressions see."""
+"""A policy with its bindings: the base of validating and mutating admission policies.
+
+It decides which writes the policy applies to, collects the parameters of each binding, and provides the variables of
+the expressions. What the expressions do is in `validating.py` and `mutating.py`.
+"""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from levelset.apiserver.admission.chain import Policy, equivalents
-from levelset.apiserver.admission.match_rules import MatchResources, Place, place_of, read_match
-from levelset.apiserver.admission.policies.authorizer import authorizer_values
+from levelset.apiserver.admission.chain import AdmissionPolicy, equivalent_resources
+from levelset.apiserver.admission.match_rules import GroupVersionResource, MatchResources, gvr_of, read_match_resources
+from levelset.apiserver.admission.policies.authorizer_variable import authorizer_values
 from levelset.apiserver.admission.policies.params import (
-    BadBinding,
+    BindingConfigurationError,
     ParamKind,
     ParamRef,
     collect_params,
     read_param_kind,
     read_param_ref,
 )
-from levelset.apiserver.expressions.cel_programs import Composition
-from levelset.apiserver.expressions.match_conditions import Conditions, read_conditions
-from levelset.apiserver.resources.json_members import items, part
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.expressions.cel_programs import PolicyEnvironment
+from levelset.apiserver.expressions.match_conditions import MatchConditions, read_match_conditions
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.resources.server_state import ServerState, Tree
 
-__all__ = ["Binding", "BoundPolicy", "Case", "refused_request"]
+__all__ = ["BoundPolicy", "PolicyBinding", "PolicyInvocation", "forbidden_message"]
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _NAMESPACES: Final = ("", "v1", "namespaces")
 _POLICIES: Final = ("mutatingadmissionpolicies", "validatingadmissionpolicies")
-_OWN: Final = frozenset({*_POLICIES, "mutatingadmissionpolicybindings", "validatingadmissionpolicybindings"})
-_SHOWN: Final = {"metadata", "spec", "status"}
+_EXEMPT: Final = frozenset({*_POLICIES, "mutatingadmissionpolicybindings", "validatingadmissionpolicybindings"})
+_NAMESPACE_FIELDS: Final = {"metadata", "spec", "status"}
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """What puts a policy into force: for which writes, with which parameters, and with what consequence."""
+class PolicyBinding:
+    """A binding of a policy: for which writes, with which parameters, and what a failed validation does."""
 
     name: str
     match: MatchResources | None
@@ -41,108 +45,113 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One evaluation of a policy: by which binding, and what its expressions see."""
+class PolicyInvocation:
+    """One evaluation of a policy: its binding, and the variables of the expressions."""
 
-    binding: Binding
-    values: Mapping[str, Any] = field(repr=False)
+    binding: PolicyBinding
+    variables: Mapping[str, Any] = field(repr=False)
 
 
-class BoundPolicy(Policy):
-    """A policy with its bindings, as an `Admitter`; subclasses say what its expressions are for."""
+class BoundPolicy(AdmissionPolicy):
+    """A policy with its bindings as an `AdmissionPlugin`; subclasses evaluate the expressions."""
 
     mutates: bool = False
 
-    def __init__(self, world: World, policy: Tree, bindings: Sequence[Tree]) -> None:
-        spec = part(policy, "spec")
-        self.world = world
+    def __init__(self, state: ServerState, policy: Tree, bindings: Sequence[Tree]) -> None:
+        spec = map_member(policy, "spec")
+        self.state = state
         self.name: str = policy["metadata"]["name"]
-        self.match = read_match(part(spec, "matchConstraints"))
+        self.match = read_match_resources(map_member(spec, "matchConstraints"))
         self.param_kind: ParamKind | None = read_param_kind(spec.get("paramKind"))
-        self.may_fail: bool = spec.get("failurePolicy") == "Ignore"
+        self.ignores_failures: bool = spec.get("failurePolicy") == "Ignore"
         self.reinvokes: bool = spec.get("reinvocationPolicy") == "IfNeeded"
-        self.conditions = Conditions(
-            read_conditions(items(spec, "matchConditions")), has_params=self.param_kind is not None
+        self.conditions = MatchConditions(
+            read_match_conditions(list_member(spec, "matchConditions")), has_params=self.param_kind is not None
         )
         self.bindings = tuple(_read_binding(one) for one in bindings)
-        self.composition = Composition(self.param_kind is not None, is_mutating=self.mutates)
-        for one in items(spec, "variables"):
-            self.composition = self.composition.with_variable(str(one.get("name")), str(one.get("expression")))
+        self.environment = PolicyEnvironment(self.param_kind is not None, is_mutating=self.mutates)
+        for one in list_member(spec, "variables"):
+            self.environment = self.environment.with_variable(str(one.get("name")), str(one.get("expression")))
 
-    def matches(self, operation: str, place: Place, subresource: str, /) -> bool:
-        """Whether one of its rules is for this; policies and bindings are nobody's business but their own."""
-        if place[0] == _GROUP and place[2] in _OWN:
+    def matches(self, operation: str, resource: GroupVersionResource, subresource: str, /) -> bool:
+        """Whether one of its rules matches; policies and bindings are exempt, so that a bad one can be fixed."""
+        if resource[0] == _GROUP and resource[2] in _EXEMPT:
             return False
-        return self.match.matches(operation, place, subresource)
+        return self.match.matches(operation, resource, subresource)
 
     @abstractmethod
-    async def review(self, request: Tree, space: Tree | None, /) -> Tree:
-        """The response of the policy to a request."""
+    async def review(self, request: Tree, namespace: Tree | None, /) -> Tree:
+        """The response of the policy to a review request."""
 
-    def wants(self, request: Tree, space: Tree | None) -> bool:
-        """Whether the policy is for this very write."""
-        return self.match.wants(request, space, self._others(request))
+    def matches_request(self, request: Tree, namespace: Tree | None) -> bool:
+        """Whether the policy applies to this write."""
+        return self.match.matches_request(request, namespace, self._equivalents(request))
 
-    async def cases(self, request: Tree, space: Tree | None) -> AsyncIterator[Case | tuple[Binding, BadBinding]]:
-        """All evaluations that the bindings ask for, or what is wrong with a binding; raises BadPolicy."""
-        others = self._others(request)
-        seen = self._values(request, space)
-        is_space = place_of(request["requestResource"]) == _NAMESPACES
-        namespace = "" if is_space else request.get("namespace") or ""
+    async def invocations(
+        self, request: Tree, namespace: Tree | None
+    ) -> AsyncIterator[PolicyInvocation | tuple[PolicyBinding, BindingConfigurationError]]:
+        """All evaluations for a request: one per binding and parameter, or the error of a binding.
+
+        Raises PolicyConfigurationError.
+        """
+        equivalents = self._equivalents(request)
+        variables = self._variables(request, namespace)
+        is_namespace = gvr_of(request["requestResource"]) == _NAMESPACES
+        params_namespace = "" if is_namespace else request.get("namespace") or ""
         for binding in self.bindings:
-            if binding.match is not None and not binding.match.covers(request, space, others):
+            if binding.match is not None and not binding.match.matches_any_version(request, namespace, equivalents):
                 continue
             try:
-                params = await collect_params(self.world, self.param_kind, binding.params, namespace)
-            except BadBinding as error:
+                params = await collect_params(self.state, self.param_kind, binding.params, params_namespace)
+            except BindingConfigurationError as error:
                 yield binding, error
                 continue
             for one in params:
-                yield Case(binding, {**seen, "params": one})
+                yield PolicyInvocation(binding, {**variables, "params": one})
 
-    def _others(self, request: Tree) -> list[Place]:
-        served = self.world.catalog.find(*place_of(request["requestResource"]))
-        return [] if served is None else [one.place for one in equivalents(self.world.catalog, served)]
+    def _equivalents(self, request: Tree) -> list[GroupVersionResource]:
+        served = self.state.catalog.find(*gvr_of(request["requestResource"]))
+        return [] if served is None else [one.gvr for one in equivalent_resources(self.state.catalog, served)]
 
-    def _values(self, request: Tree, space: Tree | None) -> dict[str, Any]:
-        is_space = place_of(request["requestResource"]) == _NAMESPACES
+    def _variables(self, request: Tree, namespace: Tree | None) -> dict[str, Any]:
+        is_namespace = gvr_of(request["requestResource"]) == _NAMESPACES
         return {
             "object": request.get("object"),
             "oldObject": request.get("oldObject"),
             "request": request,
-            "namespaceObject": None if is_space else _shown_space(space),
-            **authorizer_values(self.world, request),
+            "namespaceObject": None if is_namespace else _namespace_object(namespace),
+            **authorizer_values(self.state, request),
         }
 
 
-def refused_request(request: Tree) -> tuple[str, Tree]:
-    """What was asked for in words, `configmaps "a" is forbidden`, and the details that an error has about it."""
-    resource, name = request["requestResource"], request.get("name") or _generated(request)
+def forbidden_message(request: Tree) -> tuple[str, Tree]:
+    """The message `configmaps "a" is forbidden` for the object of a request, and the details of its Status."""
+    resource, name = request["requestResource"], request.get("name") or _generate_name(request)
     qualified = f"{resource['resource']}.{resource['group']}" if resource["group"] else resource["resource"]
     details = {"name": name, "group": resource["group"], "kind": resource["resource"]}
     text = f'{qualified} "{name}" is forbidden' if name else f"{qualified} is forbidden"
     return text, {word: value for word, value in details.items() if value}
 
 
-def _generated(request: Tree) -> str:
-    return str(part(request.get("object"), "metadata").get("generateName") or "")
+def _generate_name(request: Tree) -> str:
+    return str(map_member(request.get("object"), "metadata").get("generateName") or "")
 
 
-def _shown_space(space: Tree | None) -> Tree | None:
-    """The namespace without what nobody needs to decide by."""
-    if space is None:
+def _namespace_object(namespace: Tree | None) -> Tree | None:
+    """The namespace as `namespaceObject`: metadata, spec and status, without managedFields."""
+    if namespace is None:
         return None
-    shown = {word: value for word, value in space.items() if word in _SHOWN}
-    metadata = {word: value for word, value in space["metadata"].items() if word != "managedFields"}
-    return {**shown, "metadata": metadata}
+    fields = {word: value for word, value in namespace.items() if word in _NAMESPACE_FIELDS}
+    metadata = {word: value for word, value in namespace["metadata"].items() if word != "managedFields"}
+    return {**fields, "metadata": metadata}
 
 
-def _read_binding(tree: Tree) -> Binding:
-    spec = part(tree, "spec")
+def _read_binding(tree: Tree) -> PolicyBinding:
+    spec = map_member(tree, "spec")
     match = spec.get("matchResources")
-    return Binding(
+    return PolicyBinding(
         tree["metadata"]["name"],
-        None if match is None else read_match(match),
+        None if match is None else read_match_resources(match),
         read_param_ref(spec.get("paramRef")),
         tuple(spec.get("validationActions") or ()),
     )

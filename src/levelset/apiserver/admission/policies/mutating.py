@@ -1,7 +1,4 @@
-"""MutatingAdmissionPolicies: expressions that change what is written, as an apply or as a JSON patch would.
-
-How the value of a mutating policy's expression changes an object: laid over it, or applied as a JSON patch; pure.
-"""
+"""MutatingAdmissionPolicy: evaluates its expressions, and applies their ApplyConfiguration or JSONPatch values."""
 
 import base64
 import logging
@@ -11,58 +8,165 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver.admission.match_rules import place_of
-from levelset.apiserver.admission.policies.bound_policy import Binding, BoundPolicy, Case, refused_request
-from levelset.apiserver.admission.policies.params import BadPolicy
-from levelset.apiserver.expressions.cel_programs import Composition, OutOfBudget, Run, Uncompilable
-from levelset.apiserver.expressions.match_conditions import ConditionsFailed
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.admission.match_rules import gvr_of
+from levelset.apiserver.admission.policies.bound_policy import (
+    BoundPolicy,
+    PolicyBinding,
+    PolicyInvocation,
+    forbidden_message,
+)
+from levelset.apiserver.admission.policies.params import PolicyConfigurationError
+from levelset.apiserver.expressions.cel_programs import (
+    CostBudgetExceeded,
+    ExpressionCompileError,
+    PolicyEnvironment,
+    PolicyEvaluation,
+)
+from levelset.apiserver.expressions.match_conditions import MatchConditionError
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.cel import APPLIED, PATCHES, EvaluationError, Made, Program, plain_value
 from levelset.errors import ApiError, BadPatch, LevelsetError, PatchFailed
 from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.patch import Shape, apply_operations, diff_operations
-from levelset.patch.apply import overlay
+from levelset.patch.server_side_apply import overlay
 
-__all__ = ["MutatingPolicy", "NotChanged", "apply_configuration", "apply_patch"]
+__all__ = ["MutatingPolicy", "MutationError", "apply_configuration", "apply_json_patch"]
+
+log = logging.getLogger(__name__)
 
 _ROOT: Final = ("apiVersion", "kind")
 
 
-class NotChanged(LevelsetError):
-    """What an expression gave cannot be done to the object."""
+class MutationError(LevelsetError):
+    """The value of an expression cannot be applied to the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mutation:
+    """One mutation: its compiled expression, and whether its value is an ApplyConfiguration or a JSONPatch."""
+
+    program: Program | ExpressionCompileError
+    is_apply: bool
+
+
+class MutatingPolicy(BoundPolicy):
+    """A MutatingAdmissionPolicy with its bindings as an `AdmissionPlugin`."""
+
+    mutates = True
+
+    def __init__(self, state: ServerState, policy: Tree, bindings: Sequence[Tree]) -> None:
+        super().__init__(state, policy, bindings)
+        spec = map_member(policy, "spec")
+        self._mutations = tuple(_read_mutation(self.environment, one) for one in list_member(spec, "mutations"))
+
+    async def review(self, request: Tree, namespace: Tree | None, /) -> Tree:
+        """The response of the policy to a review request, with a patch if it changes the object."""
+        response: Tree = {"uid": request["uid"], "allowed": True}
+        before = request.get("object")
+        if before is None or not self.matches_request(request, namespace):
+            return response
+        problems: list[tuple[str, str]] = []
+        tree: Tree = before
+        try:
+            async for invocation in self.invocations(request, namespace):
+                if isinstance(invocation, PolicyInvocation):
+                    tree = self._mutate(invocation, tree, request, problems)
+                else:
+                    binding, error = invocation
+                    problems.append((self._denied(binding, f"failed to configure binding: {error}"), "Forbidden"))
+        except PolicyConfigurationError as error:
+            text = f'policy "{self.name}" denied request: failed to configure policy: {error}'
+            problems.append((text, "Forbidden"))
+        if problems:
+            log.warning("admission policy failed", extra={"policy": self.name, "cause": problems[0][0]})
+            if not self.ignores_failures:
+                return {**response, "allowed": False, "status": {"problems": problems}}
+        return response if tree is before else {**response, **_patch(before, tree)}
+
+    def denial(self, request: Tree, response: Tree, /) -> ApiError:
+        """The error with kube-apiserver's message and code, which is 403 for every reason."""
+        problems = response["status"]["problems"]
+        _, details = forbidden_message(request)
+        status_details = {**details, "causes": [{"message": message} for message, _ in problems]}
+        message, reason = problems[0]
+        return ApiError(message, code=403, reason=reason, details=status_details)
+
+    def _mutate(self, invocation: PolicyInvocation, tree: Tree, request: Tree, problems: list[tuple[str, str]]) -> Tree:
+        """The object after all mutations of one invocation; errors are appended to `problems`."""
+        try:
+            if not self.conditions.match({**invocation.variables, "object": tree}):
+                return tree
+        except MatchConditionError as error:
+            problems.append((self._denied(invocation.binding, str(error)), "Invalid"))
+            return tree
+        for mutation in self._mutations:
+            try:
+                tree = self._apply_mutation(mutation, {**invocation.variables, "object": tree}, request)
+            except (EvaluationError, MutationError, CostBudgetExceeded) as error:
+                problems.append((self._denied(invocation.binding, str(error)), "Invalid"))
+        return tree
+
+    def _apply_mutation(self, mutation: _Mutation, values: dict[str, Any], request: Tree) -> Tree:
+        if isinstance(mutation.program, ExpressionCompileError):
+            raise EvaluationError(f"compilation error: {mutation.program}")
+        tree: Tree = values["object"]
+        value = PolicyEvaluation(self.environment, values).value(mutation.program)
+        if not mutation.is_apply:
+            return apply_json_patch(tree, value)
+        served = self.state.catalog.find(*gvr_of(request["resource"]))
+        if served is None or tree.get("kind") != served.kind:
+            raise MutationError(f"Resource kind {tree.get('apiVersion')}, Kind={tree.get('kind')} not found")
+        return apply_configuration(served, tree, value)
+
+    def _denied(self, binding: PolicyBinding, problem: str) -> str:
+        return f"policy '{self.name}' with binding '{binding.name}' denied request: {problem}"
+
+
+def _patch(before: Tree, after: Tree) -> Tree:
+    operations = msgspec.json.encode(diff_operations(before, after))
+    return {"patchType": "JSONPatch", "patch": base64.b64encode(operations).decode()}
+
+
+def _read_mutation(environment: PolicyEnvironment, tree: Tree) -> _Mutation:
+    is_apply = tree.get("patchType") == "ApplyConfiguration"
+    text = map_member(tree, "applyConfiguration" if is_apply else "jsonPatch").get("expression")
+    try:
+        return _Mutation(environment.compile(str(text or "").strip(), APPLIED if is_apply else PATCHES), is_apply)
+    except ExpressionCompileError as error:
+        return _Mutation(error, is_apply)
 
 
 def apply_configuration(served: ServedResource, tree: Tree, value: Any) -> Tree:
-    """The object with the value of `Object{...}` laid over it; what the value does not mention stays as it is."""
+    """The object after applying the value of an `Object{...}` expression; fields it does not mention stay."""
     _check_names(value, ["Object"])
-    wanted = {**_tree(value), "apiVersion": tree.get("apiVersion"), "kind": tree.get("kind")}
-    _check_fields(served, wanted)
+    configuration = {**_tree(value), "apiVersion": tree.get("apiVersion"), "kind": tree.get("kind")}
+    _check_fields(served, configuration)
     shape = served.shape()
-    whole = list(_wholes(wanted, shape, ""))
-    if whole:
-        problem = f"may not mutate atomic arrays, maps or structs: {', '.join(whole)}"
-        raise NotChanged(f"error applying patch: invalid ApplyConfiguration: {problem}")
+    atomic = list(_atomic_paths(configuration, shape, ""))
+    if atomic:
+        problem = f"may not mutate atomic arrays, maps or structs: {', '.join(atomic)}"
+        raise MutationError(f"error applying patch: invalid ApplyConfiguration: {problem}")
     try:
-        return cast("Tree", copy_tree(overlay(tree, wanted, shape)))
+        return cast("Tree", copy_tree(overlay(tree, configuration, shape)))
     except BadPatch as error:
-        raise NotChanged(f"error applying patch: failed to merge patch: {error}") from error
+        raise MutationError(f"error applying patch: failed to merge patch: {error}") from error
 
 
-def apply_patch(tree: Tree, value: Any) -> Tree:
-    """The object after the operations that are the value; unchanged if one of their tests fails."""
+def apply_json_patch(tree: Tree, value: Any) -> Tree:
+    """The object after the JSON patch operations in the value; unchanged if a `test` operation fails."""
     operations = [_operation(one) for one in value]
     try:
         made = apply_operations(tree, operations, like_kubernetes=True)
     except PatchFailed as error:
         if error.index is not None and operations[error.index].get("op") == "test":
             return tree
-        raise NotChanged(f"JSONPath: {error}") from error
+        raise MutationError(f"JSONPath: {error}") from error
     except BadPatch as error:
-        raise NotChanged(f"JSONPath: {error}") from error
+        raise MutationError(f"JSONPath: {error}") from error
     if not is_map(made):
-        raise NotChanged("JSONPath: the patch leaves no object")
+        raise MutationError("JSONPath: the patch leaves no object")
     return cast("Tree", copy_tree(made))
 
 
@@ -76,12 +180,12 @@ def _operation(value: Any) -> Tree:
 
 
 def _check_names(value: Any, path: list[str]) -> None:
-    """Makes sure that what was written as `Object.spec{...}` stands at `spec`."""
+    """Checks that a value written as `Object.spec{...}` is at the path `spec`; raises MutationError."""
     if isinstance(value, Made):
-        wanted = ".".join(path)
-        if value.name != wanted:
+        expected = ".".join(path)
+        if value.name != expected:
             tail = "which matches field name path from root Object type"
-            raise NotChanged(f'type mismatch: unexpected type name "{value.name}", expected "{wanted}", {tail}')
+            raise MutationError(f'type mismatch: unexpected type name "{value.name}", expected "{expected}", {tail}')
     if is_map(value):
         for name, member in value.items():
             _check_names(member, [*path, str(name)])
@@ -94,130 +198,32 @@ def _tree(value: Any) -> Tree:
     try:
         made = plain_value(value)
     except LevelsetError as error:
-        raise NotChanged(f"the value of the expression is no JSON: {error}") from error
+        raise MutationError(f"the value of the expression is not JSON: {error}") from error
     if not is_map(made):
-        raise NotChanged("the value of the expression is no object")
+        raise MutationError("the value of the expression is not an object")
     return made
 
 
-def _check_fields(served: ServedResource, wanted: Tree) -> None:
+def _check_fields(served: ServedResource, configuration: Tree) -> None:
     schema = served.schema()
-    unknown = [] if schema is None else schema.prune(cast("Tree", copy_tree(wanted)))
+    unknown = [] if schema is None else schema.prune(cast("Tree", copy_tree(configuration)))
     if not unknown:
         return
-    told = [f".{path}: field not declared in schema" for path in unknown]
-    text = told[0] if len(told) == 1 else "\n  ".join(["errors:", *told])
-    raise NotChanged(f"error applying patch: failed to convert patch object to typed object: {text}")
+    errors = [f".{path}: field not declared in schema" for path in unknown]
+    text = errors[0] if len(errors) == 1 else "\n  ".join(["errors:", *errors])
+    raise MutationError(f"error applying patch: failed to convert patch object to typed object: {text}")
 
 
-def _wholes(value: Any, shape: Shape, path: str) -> Iterator[str]:
-    """Where the value has something that can only be replaced as a whole."""
+def _atomic_paths(value: Any, shape: Shape, path: str) -> Iterator[str]:
+    """The paths of the value that the schema declares atomic: they can only be replaced as a whole."""
     if is_map(value):
         if shape.atomic:
             yield path
         for name, member in value.items():
             if path or name not in _ROOT:
-                yield from _wholes(member, shape.member(name), f"{path}.{name}")
+                yield from _atomic_paths(member, shape.member(name), f"{path}.{name}")
     elif is_list(value):
         if shape.list_type == "atomic":
             yield path
         for index, member in enumerate(value):
-            yield from _wholes(member, shape.item(), f"{path}[{index}]")
-
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Mutation:
-    """One change: the expression that says what it is, and how that is meant."""
-
-    program: Program | Uncompilable
-    applies: bool
-
-
-class MutatingPolicy(BoundPolicy):
-    """A MutatingAdmissionPolicy with its bindings, as an `Admitter`."""
-
-    mutates = True
-
-    def __init__(self, world: World, policy: Tree, bindings: Sequence[Tree]) -> None:
-        super().__init__(world, policy, bindings)
-        spec = part(policy, "spec")
-        self._mutations = tuple(_read(self.composition, one) for one in items(spec, "mutations"))
-
-    async def review(self, request: Tree, space: Tree | None, /) -> Tree:
-        """The response of the policy to a request, with a patch if it changes anything."""
-        response: Tree = {"uid": request["uid"], "allowed": True}
-        before = request.get("object")
-        if before is None or not self.wants(request, space):
-            return response
-        problems: list[tuple[str, str]] = []
-        tree: Tree = before
-        try:
-            async for case in self.cases(request, space):
-                if isinstance(case, Case):
-                    tree = self._changed(case, tree, request, problems)
-                else:
-                    binding, error = case
-                    problems.append((self._by(binding, f"failed to configure binding: {error}"), "Forbidden"))
-        except BadPolicy as error:
-            text = f'policy "{self.name}" denied request: failed to configure policy: {error}'
-            problems.append((text, "Forbidden"))
-        if problems:
-            log.warning("a policy cannot be held to", extra={"policy": self.name, "cause": problems[0][0]})
-            if not self.may_fail:
-                return {**response, "allowed": False, "status": {"problems": problems}}
-        return response if tree is before else {**response, **_patch(before, tree)}
-
-    def refusal(self, request: Tree, response: Tree, /) -> ApiError:
-        """The error in the words of Kubernetes, which has 403 for all of them, whatever their reason."""
-        problems = response["status"]["problems"]
-        _, details = refused_request(request)
-        told = {**details, "causes": [{"message": message} for message, _ in problems]}
-        message, reason = problems[0]
-        return ApiError(message, code=403, reason=reason, details=told)
-
-    def _changed(self, case: Case, tree: Tree, request: Tree, problems: list[tuple[str, str]]) -> Tree:
-        """The object after all mutations, for one binding and one parameter."""
-        try:
-            if not self.conditions.hold({**case.values, "object": tree}):
-                return tree
-        except ConditionsFailed as error:
-            problems.append((self._by(case.binding, str(error)), "Invalid"))
-            return tree
-        for mutation in self._mutations:
-            try:
-                tree = self._mutated(mutation, {**case.values, "object": tree}, request)
-            except (EvaluationError, NotChanged, OutOfBudget) as error:
-                problems.append((self._by(case.binding, str(error)), "Invalid"))
-        return tree
-
-    def _mutated(self, mutation: _Mutation, values: dict[str, Any], request: Tree) -> Tree:
-        if isinstance(mutation.program, Uncompilable):
-            raise EvaluationError(f"compilation error: {mutation.program}")
-        tree: Tree = values["object"]
-        value = Run(self.composition, values).value(mutation.program)
-        if not mutation.applies:
-            return apply_patch(tree, value)
-        served = self.world.catalog.find(*place_of(request["resource"]))
-        if served is None or tree.get("kind") != served.kind:
-            raise NotChanged(f"Resource kind {tree.get('apiVersion')}, Kind={tree.get('kind')} not found")
-        return apply_configuration(served, tree, value)
-
-    def _by(self, binding: Binding, problem: str) -> str:
-        return f"policy '{self.name}' with binding '{binding.name}' denied request: {problem}"
-
-
-def _patch(before: Tree, after: Tree) -> Tree:
-    operations = msgspec.json.encode(diff_operations(before, after))
-    return {"patchType": "JSONPatch", "patch": base64.b64encode(operations).decode()}
-
-
-def _read(composition: Composition, tree: Tree) -> _Mutation:
-    applies = tree.get("patchType") == "ApplyConfiguration"
-    text = part(tree, "applyConfiguration" if applies else "jsonPatch").get("expression")
-    try:
-        return _Mutation(composition.compile(str(text or "").strip(), APPLIED if applies else PATCHES), applies)
-    except Uncompilable as error:
-        return _Mutation(error, applies)
+            yield from _atomic_paths(member, shape.item(), f"{path}[{index}]")

@@ -1,4 +1,4 @@
-"""The parameters of a policy: objects that its bindings name, read anew for every write that is judged by them."""
+"""Parameters of admission policies: resolves the `paramRef` of a binding; read from the store for every write."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,28 @@ from levelset.apiserver.admission.match_rules import read_selector
 from levelset.apiserver.registry import conversion_webhook
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.errors import LevelsetError
 from levelset.objects import LabelSelector
 from levelset.storage import Item
 
-__all__ = ["BadBinding", "BadPolicy", "ParamKind", "ParamRef", "collect_params", "read_param_kind", "read_param_ref"]
+__all__ = [
+    "BindingConfigurationError",
+    "ParamKind",
+    "ParamRef",
+    "PolicyConfigurationError",
+    "collect_params",
+    "read_param_kind",
+    "read_param_ref",
+]
 
 
-class BadPolicy(LevelsetError):
-    """A policy that cannot be held to as it stands; its failure policy says what that means."""
+class PolicyConfigurationError(LevelsetError):
+    """A policy cannot be evaluated as it is configured; its failure policy applies."""
 
 
-class BadBinding(LevelsetError):
-    """A binding that cannot be held to as it stands; the failure policy of its policy says what that means."""
+class BindingConfigurationError(LevelsetError):
+    """A binding cannot be evaluated as it is configured; the failure policy of its policy applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +41,23 @@ class ParamKind:
     kind: str
 
     def __str__(self) -> str:
-        place = f"{self.group}/{self.version}" if self.group else f"/{self.version}"
-        return f"{place}, Kind={self.kind}"
+        group_version = f"{self.group}/{self.version}" if self.group else f"/{self.version}"
+        return f"{group_version}, Kind={self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class ParamRef:
-    """Which objects are a binding's parameters: that of a name, or those with some labels."""
+    """The objects that are the parameters of a binding: one by name, or those that a selector matches."""
 
     name: str
     namespace: str
     selector: LabelSelector | None
     denies: bool
-    """Whether a write is refused if there are none."""
+    """Whether a write is denied if there are none (`parameterNotFoundAction: Deny`)."""
 
 
 def read_param_kind(tree: Any) -> ParamKind | None:
-    """The `paramKind` of a policy."""
+    """Reads the `paramKind` of a policy."""
     if not tree:
         return None
     group, _, version = str(tree.get("apiVersion") or "").rpartition("/")
@@ -57,7 +65,7 @@ def read_param_kind(tree: Any) -> ParamKind | None:
 
 
 def read_param_ref(tree: Any) -> ParamRef | None:
-    """The `paramRef` of a binding."""
+    """Reads the `paramRef` of a binding."""
     if not tree:
         return None
     selector = None if tree.get("selector") is None else read_selector(tree["selector"])
@@ -66,51 +74,59 @@ def read_param_ref(tree: Any) -> ParamRef | None:
 
 
 async def collect_params(
-    world: World, kind: ParamKind | None, ref: ParamRef | None, namespace: str
+    state: ServerState, kind: ParamKind | None, ref: ParamRef | None, namespace: str
 ) -> list[Tree | None]:
-    """The parameters for a write in this namespace (empty: in none): the policy is evaluated once with each.
+    """The parameters for a write in this namespace (empty: cluster-scoped); the policy is evaluated once with each.
 
-    One None stands for a policy that has no parameters, or a binding that gives it none. Raises BadPolicy if there is
-    no such kind, BadBinding if the reference cannot be followed.
+    A single None stands for a policy without a paramKind or a binding without a paramRef. Raises
+    PolicyConfigurationError if the kind is not served, BindingConfigurationError if the reference cannot be resolved.
     """
     if kind is None:
         return [None]
-    served = world.catalog.by_gvk(kind.group, kind.version, kind.kind)
+    served = state.catalog.by_gvk(kind.group, kind.version, kind.kind)
     if served is None:
-        raise BadPolicy(f"failed to find resource referenced by paramKind: '{kind}'")
+        raise PolicyConfigurationError(f"failed to find resource referenced by paramKind: '{kind}'")
     if ref is None:
         return [None]
-    home = _home(served, ref, namespace)
-    found = await _named(world, served, home, ref.name) if ref.name else await _selected(world, served, home, ref)
+    params_namespace = _params_namespace(served, ref, namespace)
+    found = (
+        await _named(state, served, params_namespace, ref.name)
+        if ref.name
+        else await _selected(state, served, params_namespace, ref)
+    )
     if not found and ref.denies:
-        raise BadBinding("no params found for policy binding with `Deny` parameterNotFoundAction")
+        raise BindingConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
     return [*found]
 
 
-def _home(served: ServedResource, ref: ParamRef, namespace: str) -> str | None:
+def _params_namespace(served: ServedResource, ref: ParamRef, namespace: str) -> str | None:
     if not served.namespaced:
         if ref.namespace:
-            raise BadBinding("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+            raise BindingConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         return None
     if not ref.namespace and not namespace:
-        raise BadBinding("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+        raise BindingConfigurationError(
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+        )
     return ref.namespace or namespace
 
 
-async def _named(world: World, served: ServedResource, home: str | None, name: str) -> list[Tree]:
-    key = served.key(home, name)
-    item = await world.storage.get(key) if world.reader is None else world.reader.get_nowait(key)
+async def _named(state: ServerState, served: ServedResource, params_namespace: str | None, name: str) -> list[Tree]:
+    key = served.key(params_namespace, name)
+    item = await state.storage.get(key) if state.reader is None else state.reader.get_nowait(key)
     return [] if item is None else await _served_trees(served, [item])
 
 
-async def _selected(world: World, served: ServedResource, home: str | None, ref: ParamRef) -> list[Tree]:
-    page = await world.storage.list(served.prefix_in(home))
+async def _selected(
+    state: ServerState, served: ServedResource, params_namespace: str | None, ref: ParamRef
+) -> list[Tree]:
+    page = await state.storage.list(served.prefix_in(params_namespace))
     selector = ref.selector or LabelSelector.everything()
     trees = await _served_trees(served, page.items)
     return [tree for tree in trees if selector.matches(tree["metadata"].get("labels"))]
 
 
 async def _served_trees(served: ServedResource, items: Sequence[Item]) -> list[Tree]:
-    if served.awaits:
-        await conversion_webhook.convert(served, items)
+    if served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, items)
     return [served_tree(served, item) for item in items]

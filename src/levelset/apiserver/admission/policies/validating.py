@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: expressions that must be true of what is written, or the write is refused or noted."""
+"""ValidatingAdmissionPolicy: evaluates its validations, and denies, warns or audits as its bindings say."""
 
 import json
 import logging
@@ -6,12 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from levelset.apiserver.admission.policies.bound_policy import Binding, BoundPolicy, Case, refused_request
-from levelset.apiserver.admission.policies.params import BadPolicy
-from levelset.apiserver.expressions.cel_programs import Composition, OutOfBudget, Run, Uncompilable
-from levelset.apiserver.expressions.match_conditions import ConditionsFailed
-from levelset.apiserver.resources.json_members import items, part
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.admission.policies.bound_policy import (
+    BoundPolicy,
+    PolicyBinding,
+    PolicyInvocation,
+    forbidden_message,
+)
+from levelset.apiserver.admission.policies.params import PolicyConfigurationError
+from levelset.apiserver.expressions.cel_programs import (
+    CostBudgetExceeded,
+    ExpressionCompileError,
+    PolicyEnvironment,
+    PolicyEvaluation,
+)
+from levelset.apiserver.expressions.match_conditions import MatchConditionError
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.cel import BOOL, NULL, STRING, EvaluationError, Program, Type
 from levelset.errors import ApiError
 
@@ -21,26 +31,26 @@ log = logging.getLogger(__name__)
 
 FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
-_LONGEST_MESSAGE: Final = 5 * 1024
-_LONGEST_NOTE: Final = 10 * 1024
+_MAX_MESSAGE_BYTES: Final = 5 * 1024
+_MAX_ANNOTATION_LENGTH: Final = 10 * 1024
 
-_Made = Program | Uncompilable
+_Compiled = Program | ExpressionCompileError
 
 
 @dataclass(frozen=True, slots=True)
 class _Validation:
-    """One expression that must be true, and what is said if it is not."""
+    """One expression that must be true, and the message and reason if it is not."""
 
     text: str
-    program: _Made
+    program: _Compiled
     message: str
-    teller: _Made | None
+    message_program: _Compiled | None
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Denial:
-    """That one validation was not met, or could not be evaluated."""
+    """One validation that is false or failed to evaluate."""
 
     index: int
     message: str
@@ -49,157 +59,159 @@ class _Denial:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a policy has to say about one write."""
+    """The result of a policy for one write."""
 
-    denied: list[tuple[Binding | None, _Denial]] = field(default_factory=list[tuple[Binding | None, _Denial]])
+    denied: list[tuple[PolicyBinding | None, _Denial]] = field(
+        default_factory=list[tuple[PolicyBinding | None, _Denial]]
+    )
     warnings: list[str] = field(default_factory=list[str])
     failures: list[str] = field(default_factory=list[str])
-    notes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    annotations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
 class ValidatingPolicy(BoundPolicy):
-    """A ValidatingAdmissionPolicy with its bindings, as an `Admitter`."""
+    """A ValidatingAdmissionPolicy with its bindings as an `AdmissionPlugin`."""
 
-    def __init__(self, world: World, policy: Tree, bindings: Sequence[Tree]) -> None:
-        super().__init__(world, policy, bindings)
-        spec = part(policy, "spec")
-        self._validations = tuple(_read(self.composition, one) for one in items(spec, "validations"))
-        self._notes = {
-            str(one.get("key")): _made(self.composition, str(one.get("valueExpression") or "").strip(), STRING, NULL)
-            for one in items(spec, "auditAnnotations")
+    def __init__(self, state: ServerState, policy: Tree, bindings: Sequence[Tree]) -> None:
+        super().__init__(state, policy, bindings)
+        spec = map_member(policy, "spec")
+        self._validations = tuple(_read_validation(self.environment, one) for one in list_member(spec, "validations"))
+        self._annotations = {
+            str(one.get("key")): _compile(self.environment, str(one.get("valueExpression") or "").strip(), STRING, NULL)
+            for one in list_member(spec, "auditAnnotations")
         }
 
-    async def review(self, request: Tree, space: Tree | None, /) -> Tree:
-        """The response of the policy to a request."""
+    async def review(self, request: Tree, namespace: Tree | None, /) -> Tree:
+        """The response of the policy to a review request."""
         response: Tree = {"uid": request["uid"], "allowed": True}
-        if not self.wants(request, space):
+        if not self.matches_request(request, namespace):
             return response
         outcome = _Outcome()
         try:
-            async for case in self.cases(request, space):
-                if isinstance(case, Case):
-                    self._judge(case, outcome)
-                elif not self.may_fail:
-                    binding, error = case
+            async for invocation in self.invocations(request, namespace):
+                if isinstance(invocation, PolicyInvocation):
+                    self._validate(invocation, outcome)
+                elif not self.ignores_failures:
+                    binding, error = invocation
                     outcome.denied.append((binding, _Denial(0, f"failed to configure binding: {error}")))
-        except BadPolicy as error:
-            log.warning("a policy cannot be held to", extra={"policy": self.name, "cause": str(error)})
-            if not self.may_fail:
+        except PolicyConfigurationError as error:
+            log.warning("admission policy failed", extra={"policy": self.name, "cause": str(error)})
+            if not self.ignores_failures:
                 outcome.denied.append((None, _Denial(0, f"failed to configure policy: {error}")))
-        return {**response, **self._told(outcome)}
+        return {**response, **self._response_fields(outcome)}
 
-    def refusal(self, request: Tree, response: Tree, /) -> ApiError:
-        """The error in the words of Kubernetes."""
+    def denial(self, request: Tree, response: Tree, /) -> ApiError:
+        """The error with the message of kube-apiserver."""
         status = response["status"]
-        text, details = refused_request(request)
-        told = {**details, "causes": [{"message": status["message"]}]}
+        text, details = forbidden_message(request)
+        status_details = {**details, "causes": [{"message": status["message"]}]}
         message = f"{text}: {status['message']}"
-        return ApiError(message, code=status["code"], reason=status["reason"], details=told)
+        return ApiError(message, code=status["code"], reason=status["reason"], details=status_details)
 
-    def _told(self, outcome: _Outcome) -> Tree:
-        notes = {f"{self.name}/{key}": ", ".join(values) for key, values in outcome.notes.items()}
+    def _response_fields(self, outcome: _Outcome) -> Tree:
+        annotations = {f"{self.name}/{key}": ", ".join(values) for key, values in outcome.annotations.items()}
         if outcome.failures:
-            notes[FAILURE] = outcome.failures[0]
-        told: Tree = {"warnings": outcome.warnings, "auditAnnotations": notes}
+            annotations[FAILURE] = outcome.failures[0]
+        fields: Tree = {"warnings": outcome.warnings, "auditAnnotations": annotations}
         if not outcome.denied:
-            return told
+            return fields
         binding, denial = outcome.denied[0]
         by = "" if binding is None else f" with binding '{binding.name}'"
         message = f"ValidatingAdmissionPolicy '{self.name}'{by} denied request: {denial.message}"
         status = {"message": message, "reason": denial.reason, "code": _CODES.get(denial.reason, 422)}
-        return {**told, "allowed": False, "status": status}
+        return {**fields, "allowed": False, "status": status}
 
-    def _judge(self, case: Case, outcome: _Outcome) -> None:
-        """Evaluates the policy for one binding and one parameter."""
-        binding = case.binding
+    def _validate(self, invocation: PolicyInvocation, outcome: _Outcome) -> None:
+        """Evaluates the policy for one binding and one parameter; adds to `outcome`."""
+        binding = invocation.binding
         try:
-            if not self.conditions.hold(case.values):
+            if not self.conditions.match(invocation.variables):
                 return
-            denials = self._denials(case.values)
-        except (ConditionsFailed, OutOfBudget) as error:
-            denials = [] if self.may_fail else [_Denial(0, str(error))]
+            denials = self._denials(invocation.variables)
+        except (MatchConditionError, CostBudgetExceeded) as error:
+            denials = [] if self.ignores_failures else [_Denial(0, str(error))]
         for denial in denials:
             for action in binding.actions:
                 self._act(action, binding, denial, outcome)
-        self._annotate(case, outcome)
+        self._annotate(invocation, outcome)
 
-    def _act(self, action: str, binding: Binding, denial: _Denial, outcome: _Outcome) -> None:
+    def _act(self, action: str, binding: PolicyBinding, denial: _Denial, outcome: _Outcome) -> None:
         if action == "Deny":
             outcome.denied.append((binding, denial))
         elif action == "Warn":
             source = f"ValidatingAdmissionPolicy '{self.name}' with binding '{binding.name}'"
             outcome.warnings.append(f"Validation failed for {source}: {denial.message}")
         elif action == "Audit":
-            told = {
+            failure = {
                 "message": denial.message,
                 "policy": self.name,
                 "binding": binding.name,
                 "expressionIndex": denial.index,
                 "validationActions": list(binding.actions),
             }
-            outcome.failures.append(json.dumps([told], ensure_ascii=False, separators=(",", ":")))
+            outcome.failures.append(json.dumps([failure], ensure_ascii=False, separators=(",", ":")))
 
     def _denials(self, values: Mapping[str, Any]) -> list[_Denial]:
-        run, found = Run(self.composition, values), list[_Denial]()
+        evaluation, found = PolicyEvaluation(self.environment, values), list[_Denial]()
         for index, one in enumerate(self._validations):
             try:
-                if isinstance(one.program, Uncompilable):
+                if isinstance(one.program, ExpressionCompileError):
                     raise EvaluationError(f"compilation error: {one.program}")
-                if run.value(one.program) is not True:
-                    found.append(_Denial(index, _message(one, run), one.reason))
+                if evaluation.value(one.program) is not True:
+                    found.append(_Denial(index, _message(one, evaluation), one.reason))
             except EvaluationError as error:
-                if not self.may_fail:
+                if not self.ignores_failures:
                     found.append(_Denial(index, str(error)))
         return found
 
-    def _annotate(self, case: Case, outcome: _Outcome) -> None:
-        if not self._notes:
+    def _annotate(self, invocation: PolicyInvocation, outcome: _Outcome) -> None:
+        if not self._annotations:
             return
-        run = Run(self.composition, case.values)
-        for key, program in self._notes.items():
+        evaluation = PolicyEvaluation(self.environment, invocation.variables)
+        for key, program in self._annotations.items():
             try:
-                if isinstance(program, Uncompilable):
+                if isinstance(program, ExpressionCompileError):
                     raise EvaluationError(f"compilation error: {program}")
-                value = run.value(program)
-            except (EvaluationError, OutOfBudget) as error:
-                if not self.may_fail:
-                    outcome.denied.append((case.binding, _Denial(0, str(error))))
+                value = evaluation.value(program)
+            except (EvaluationError, CostBudgetExceeded) as error:
+                if not self.ignores_failures:
+                    outcome.denied.append((invocation.binding, _Denial(0, str(error))))
                 continue
-            text = value.strip()[:_LONGEST_NOTE] if isinstance(value, str) else ""
-            if text and text not in outcome.notes.setdefault(key, []):
-                outcome.notes[key].append(text)
+            text = value.strip()[:_MAX_ANNOTATION_LENGTH] if isinstance(value, str) else ""
+            if text and text not in outcome.annotations.setdefault(key, []):
+                outcome.annotations[key].append(text)
 
 
-def _read(composition: Composition, tree: Tree) -> _Validation:
-    text, teller = str(tree.get("expression") or ""), str(tree.get("messageExpression") or "")
+def _read_validation(environment: PolicyEnvironment, tree: Tree) -> _Validation:
+    text, message_text = str(tree.get("expression") or ""), str(tree.get("messageExpression") or "")
     return _Validation(
         text.strip(),
-        _made(composition, text, BOOL),
+        _compile(environment, text, BOOL),
         str(tree.get("message") or "").strip(),
-        _made(composition, teller, STRING, has_authorizer=False) if teller.strip() else None,
+        _compile(environment, message_text, STRING, has_authorizer=False) if message_text.strip() else None,
         str(tree.get("reason") or "Invalid"),
     )
 
 
-def _made(composition: Composition, text: str, *wanted: Type, has_authorizer: bool = True) -> _Made:
-    """The program; if it cannot be one (an older server took it), what is wrong with it, told when it is needed."""
+def _compile(environment: PolicyEnvironment, text: str, *types: Type, has_authorizer: bool = True) -> _Compiled:
+    """The program, or its compile error for when it is evaluated: an older server may have stored it."""
     try:
-        return composition.compile(text, *wanted, has_authorizer=has_authorizer)
-    except Uncompilable as error:
+        return environment.compile(text, *types, has_authorizer=has_authorizer)
+    except ExpressionCompileError as error:
         return error
 
 
-def _message(one: _Validation, run: Run) -> str:
-    """What is said about a validation that is not met."""
-    told = ""
-    if isinstance(one.teller, Program):
+def _message(one: _Validation, evaluation: PolicyEvaluation) -> str:
+    """The message of a failed validation."""
+    message = ""
+    if isinstance(one.message_program, Program):
         try:
-            value = run.value(one.teller)
-            told = value.strip() if isinstance(value, str) else ""
+            value = evaluation.value(one.message_program)
+            message = value.strip() if isinstance(value, str) else ""
         except EvaluationError as error:
-            log.info("a message cannot be evaluated", extra={"cause": str(error)})
-        except OutOfBudget as error:
+            log.info("messageExpression failed", extra={"cause": str(error)})
+        except CostBudgetExceeded as error:
             raise EvaluationError(f"failed messageExpression: {error}") from error
-    if len(told.encode()) > _LONGEST_MESSAGE or "\n" in told:
-        told = ""
-    return told or one.message or f"failed expression: {one.text}"
+    if len(message.encode()) > _MAX_MESSAGE_BYTES or "\n" in message:
+        message = ""
+    return message or one.message or f"failed expression: {one.text}"

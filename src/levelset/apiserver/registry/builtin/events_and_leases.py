@@ -1,8 +1,8 @@
-"""Events and leases: their times are told in universal time, and an event belongs where its object is."""
+"""Events and Leases: normalization of their timestamps to UTC, and validation."""
 
 from collections.abc import Iterable
 
-from levelset.apiserver.resources.json_members import part
+from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import BadTime, Cause
@@ -11,27 +11,27 @@ from levelset.objects.timestamps import MicroTime, format_time, parse_time
 
 __all__ = [
     "check_core_event",
+    "check_events_v1_event",
     "check_lease",
-    "check_newer_event",
-    "fill_core_event",
-    "fill_lease",
-    "fill_newer_event",
+    "set_core_event_defaults",
+    "set_events_v1_defaults",
+    "set_lease_defaults",
 ]
 
-LONGEST_NOTE = 1024
-LONGEST_WORD = 128
+MAX_NOTE_LENGTH = 1024
+MAX_FIELD_LENGTH = 128
 TYPES = ("Normal", "Warning")
-# What a newer event says once; `series` and the metadata are what may change.
-FIXED = (
+# Of an events.k8s.io/v1 Event only `series` and the metadata may change.
+IMMUTABLE_FIELDS = (
     *("eventTime", "reportingController", "reportingInstance", "action", "reason", "regarding", "related", "note"),
     *("type", "deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount"),
 )
 
 
-def fill_core_event(tree: Object) -> None:
-    """Brings an event of the core group into the form in which it is shown."""
-    _fill_event(tree)
-    _tell_seconds(tree, ("firstTimestamp", "lastTimestamp"))
+def set_core_event_defaults(tree: Object) -> None:
+    """Sets the defaults of a core/v1 Event and normalizes its timestamps."""
+    _set_event_defaults(tree)
+    _normalize_times(tree, ("firstTimestamp", "lastTimestamp"))
     tree.setdefault("source", {})
     tree.setdefault("firstTimestamp", None)
     tree.setdefault("lastTimestamp", None)
@@ -39,41 +39,41 @@ def fill_core_event(tree: Object) -> None:
     tree.setdefault("reportingInstance", "")
 
 
-def fill_newer_event(tree: Object) -> None:
-    """Brings an event of `events.k8s.io` into the form in which it is shown."""
-    _fill_event(tree)
-    _tell_seconds(tree, ("deprecatedFirstTimestamp", "deprecatedLastTimestamp"))
+def set_events_v1_defaults(tree: Object) -> None:
+    """Sets the defaults of an Event of `events.k8s.io/v1` and normalizes its timestamps."""
+    _set_event_defaults(tree)
+    _normalize_times(tree, ("deprecatedFirstTimestamp", "deprecatedLastTimestamp"))
     tree.setdefault("deprecatedSource", {})
     tree.setdefault("regarding", {})
 
 
-def _fill_event(tree: Object) -> None:
+def _set_event_defaults(tree: Object) -> None:
     tree.setdefault("eventTime", None)
-    _tell_micros(tree, ("eventTime",))
+    _normalize_micro_times(tree, ("eventTime",))
     if tree.get("series"):
         series = dict(tree["series"])
-        _tell_micros(series, ("lastObservedTime",))
+        _normalize_micro_times(series, ("lastObservedTime",))
         tree["series"] = series
 
 
-def fill_lease(tree: Object) -> None:
-    """Tells the times of a lease in universal time."""
-    _tell_micros(tree.setdefault("spec", {}), ("acquireTime", "renewTime"))
+def set_lease_defaults(tree: Object) -> None:
+    """Normalizes the timestamps of a Lease to UTC."""
+    _normalize_micro_times(tree.setdefault("spec", {}), ("acquireTime", "renewTime"))
 
 
-def _tell_micros(tree: Object, names: Iterable[str]) -> None:
+def _normalize_micro_times(tree: Object, names: Iterable[str]) -> None:
     for name in names:
         if tree.get(name):
-            tree[name] = _told(tree[name], micros=True)
+            tree[name] = _normalized(tree[name], micros=True)
 
 
-def _tell_seconds(tree: Object, names: Iterable[str]) -> None:
+def _normalize_times(tree: Object, names: Iterable[str]) -> None:
     for name in names:
         if tree.get(name):
-            tree[name] = _told(tree[name], micros=False)
+            tree[name] = _normalized(tree[name], micros=False)
 
 
-def _told(text: str, *, micros: bool) -> str:
+def _normalized(text: str, *, micros: bool) -> str:
     try:
         time = parse_time(text)
     except BadTime:
@@ -82,40 +82,40 @@ def _told(text: str, *, micros: bool) -> str:
 
 
 def check_core_event(new: Object, old: Object | None) -> list[Cause]:
-    """An event is in the namespace of its object; that of an object without one is the default namespace.
+    """Validates a core/v1 Event: it is in the namespace of its object, or in `default` for a cluster-scoped one.
 
-    An event with a time in microseconds follows the newer rules.
+    An Event with an `eventTime` follows the rules of `events.k8s.io/v1`.
     """
-    named = part(new, "involvedObject").get("namespace") or ""
-    causes = _check_place(new, named, "involvedObject.namespace")
+    namespace = map_member(new, "involvedObject").get("namespace") or ""
+    causes = _check_namespace(new, namespace, "involvedObject.namespace")
     if old is None and new.get("eventTime"):
-        causes += _check_words(new, "reportingComponent")
+        causes += _check_reporter(new, "reportingComponent")
     return causes
 
 
-def check_newer_event(new: Object, old: Object | None) -> list[Cause]:
-    """An event of `events.k8s.io` says who did what and when, and says it once."""
-    named = part(new, "regarding").get("namespace") or ""
-    causes = _check_place(new, named, "regarding.namespace")
+def check_events_v1_event(new: Object, old: Object | None) -> list[Cause]:
+    """Validates an Event of `events.k8s.io/v1`: reporter, action, reason and time are required and immutable."""
+    namespace = map_member(new, "regarding").get("namespace") or ""
+    causes = _check_namespace(new, namespace, "regarding.namespace")
     if old is not None:
-        changed = [name for name in FIXED if (new.get(name) or None) != (old.get(name) or None)]
+        changed = [name for name in IMMUTABLE_FIELDS if (new.get(name) or None) != (old.get(name) or None)]
         return causes + [field_errors.invalid(name, new.get(name), "field is immutable") for name in changed]
     if not new.get("eventTime"):
         causes.append(field_errors.required("eventTime"))
-    causes += _check_words(new, "reportingController")
-    if len(new.get("note") or "") > LONGEST_NOTE:
-        causes.append(field_errors.invalid("note", "", f"can have at most {LONGEST_NOTE} characters"))
+    causes += _check_reporter(new, "reportingController")
+    if len(new.get("note") or "") > MAX_NOTE_LENGTH:
+        causes.append(field_errors.invalid("note", "", f"can have at most {MAX_NOTE_LENGTH} characters"))
     return causes
 
 
-def _check_place(tree: Object, named: str, path: str) -> list[Cause]:
+def _check_namespace(tree: Object, object_namespace: str, path: str) -> list[Cause]:
     namespace = tree["metadata"].get("namespace") or ""
-    if named == namespace or (not named and namespace in ("default", "")):
+    if object_namespace == namespace or (not object_namespace and namespace in ("default", "")):
         return []
-    return [field_errors.invalid(path, named, f"does not match the event's namespace {namespace!r}")]
+    return [field_errors.invalid(path, object_namespace, f"does not match the event's namespace {namespace!r}")]
 
 
-def _check_words(tree: Object, controller: str) -> list[Cause]:
+def _check_reporter(tree: Object, controller: str) -> list[Cause]:
     causes: list[Cause] = []
     reporter = tree.get(controller) or ""
     if not reporter:
@@ -126,16 +126,16 @@ def _check_words(tree: Object, controller: str) -> list[Cause]:
         value = tree.get(name) or ""
         if not value:
             causes.append(field_errors.required(name))
-        elif len(value) > LONGEST_WORD:
-            causes.append(field_errors.invalid(name, "", f"can have at most {LONGEST_WORD} characters"))
+        elif len(value) > MAX_FIELD_LENGTH:
+            causes.append(field_errors.invalid(name, "", f"can have at most {MAX_FIELD_LENGTH} characters"))
     if tree.get("type") not in TYPES:
         causes.append(field_errors.invalid("type", tree.get("type") or "", f"must be one of {', '.join(TYPES)}"))
     return causes
 
 
 def check_lease(new: Object, _old: Object | None) -> list[Cause]:
-    """The numbers of a lease make sense."""
-    spec = part(new, "spec")
+    """Validates the numbers of a Lease."""
+    spec = map_member(new, "spec")
     causes: list[Cause] = []
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if duration is not None and duration <= 0:

@@ -1,31 +1,31 @@
-"""The built-in kinds: a table of what a Kubernetes API server carries of its own accord.
+"""The table of built-in kinds: names, scope, subresources and selectable fields of what kube-apiserver serves.
 
-Names, scope and habits are written down here; schemas, shapes and columns are data that is read when somebody asks.
-Which rules a kind goes by is in `builtin_rules` and the files it draws on.
+Schemas, merge shapes and printer columns are data files that are loaded at first use. The rules of a kind (defaults,
+validation, immutable fields) come from `strategies.py`.
 """
 
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from levelset.apiserver.registry.builtin.equivalent_kinds import VIEWS
-from levelset.apiserver.registry.builtin.strategies import rules_of
+from levelset.apiserver.registry.builtin.conversions import STORAGE_CONVERSIONS
+from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.resources.served_resource import ALL_VERBS, Column, Object, Rules, ScalePaths, ServedResource
 from levelset.apiserver.schema import builtin_columns, builtin_kind
 from levelset.patch import ANYTHING, Shape, builtin_shape
 
-__all__ = ["Kind", "builtin_kinds"]
+__all__ = ["BuiltinKind", "builtin_kinds"]
 
 ALL = ("all",)
-EXTENSIONS = ("api-extensions",)
+API_EXTENSIONS = ("api-extensions",)
 REPLICAS = ScalePaths(".spec.replicas", ".status.replicas")
-SELECTED = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selector")
+REPLICAS_WITH_SELECTOR = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selector")
 CREATE_ONLY = ("create",)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A row of the table. The plural is the lower-case kind with an "s" unless it says otherwise."""
+class BuiltinKind:
+    """One built-in kind. Its plural is the lower-case kind with an "s" unless it is given."""
 
     kind: str
     short: str = ""
@@ -46,13 +46,13 @@ _POD_FIELDS = (
 )
 _EVENT_FIELDS = ("reason", "reportingComponent", "source", "type")
 
-TABLE: dict[str, tuple[Kind, ...]] = {
+BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
     "/v1": (
-        Kind("ConfigMap", "cm"),
-        Kind("Endpoints", "ep", plural="endpoints"),
-        Kind("Event", "ev", selectable=(*(f"involvedObject.{one}" for one in _OBJECT_FIELDS), *_EVENT_FIELDS)),
-        Kind("LimitRange", "limits"),
-        Kind(
+        BuiltinKind("ConfigMap", "cm"),
+        BuiltinKind("Endpoints", "ep", plural="endpoints"),
+        BuiltinKind("Event", "ev", selectable=(*(f"involvedObject.{one}" for one in _OBJECT_FIELDS), *_EVENT_FIELDS)),
+        BuiltinKind("LimitRange", "limits"),
+        BuiltinKind(
             *("Namespace", "ns"),
             cluster=True,
             status=True,
@@ -60,66 +60,75 @@ TABLE: dict[str, tuple[Kind, ...]] = {
             selectable=("status.phase",),
             verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         ),
-        Kind("Node", "no", cluster=True, status=True),
-        Kind("PersistentVolume", "pv", cluster=True, status=True),
-        Kind("PersistentVolumeClaim", "pvc", status=True),
-        Kind("Pod", "po", categories=ALL, status=True, subresources=("eviction",), selectable=_POD_FIELDS),
-        Kind("PodTemplate"),
-        Kind(
+        BuiltinKind("Node", "no", cluster=True, status=True),
+        BuiltinKind("PersistentVolume", "pv", cluster=True, status=True),
+        BuiltinKind("PersistentVolumeClaim", "pvc", status=True),
+        BuiltinKind("Pod", "po", categories=ALL, status=True, subresources=("eviction",), selectable=_POD_FIELDS),
+        BuiltinKind("PodTemplate"),
+        BuiltinKind(
             *("ReplicationController", "rc"),
             categories=ALL,
             status=True,
-            scale=SELECTED,
+            scale=REPLICAS_WITH_SELECTOR,
             selectable=("status.replicas",),
         ),
-        Kind("ResourceQuota", "quota", status=True),
-        Kind("Secret", selectable=("type",)),
-        Kind("Service", "svc", categories=ALL, status=True, selectable=("spec.clusterIP", "spec.type")),
-        Kind("ServiceAccount", "sa", subresources=("token",)),
+        BuiltinKind("ResourceQuota", "quota", status=True),
+        BuiltinKind("Secret", selectable=("type",)),
+        BuiltinKind("Service", "svc", categories=ALL, status=True, selectable=("spec.clusterIP", "spec.type")),
+        BuiltinKind("ServiceAccount", "sa", subresources=("token",)),
     ),
     "admissionregistration.k8s.io/v1": (
-        Kind("MutatingAdmissionPolicy", plural="mutatingadmissionpolicies", cluster=True, categories=EXTENSIONS),
-        Kind("MutatingAdmissionPolicyBinding", cluster=True, categories=EXTENSIONS),
-        Kind("MutatingWebhookConfiguration", cluster=True, categories=EXTENSIONS),
-        Kind(
+        BuiltinKind(
+            "MutatingAdmissionPolicy", plural="mutatingadmissionpolicies", cluster=True, categories=API_EXTENSIONS
+        ),
+        BuiltinKind("MutatingAdmissionPolicyBinding", cluster=True, categories=API_EXTENSIONS),
+        BuiltinKind("MutatingWebhookConfiguration", cluster=True, categories=API_EXTENSIONS),
+        BuiltinKind(
             "ValidatingAdmissionPolicy",
             plural="validatingadmissionpolicies",
             cluster=True,
-            categories=EXTENSIONS,
+            categories=API_EXTENSIONS,
             status=True,
         ),
-        Kind("ValidatingAdmissionPolicyBinding", cluster=True),
-        Kind("ValidatingWebhookConfiguration", cluster=True, categories=EXTENSIONS),
+        BuiltinKind("ValidatingAdmissionPolicyBinding", cluster=True),
+        BuiltinKind("ValidatingWebhookConfiguration", cluster=True, categories=API_EXTENSIONS),
     ),
     "apiextensions.k8s.io/v1": (
-        Kind("CustomResourceDefinition", "crd,crds", cluster=True, categories=EXTENSIONS, status=True),
+        BuiltinKind("CustomResourceDefinition", "crd,crds", cluster=True, categories=API_EXTENSIONS, status=True),
     ),
-    "apiregistration.k8s.io/v1": (Kind("APIService", cluster=True, categories=EXTENSIONS, status=True),),
+    "apiregistration.k8s.io/v1": (BuiltinKind("APIService", cluster=True, categories=API_EXTENSIONS, status=True),),
     "apps/v1": (
-        Kind("ControllerRevision"),
-        Kind("DaemonSet", "ds", categories=ALL, status=True),
-        Kind("Deployment", "deploy", categories=ALL, status=True, scale=SELECTED),
-        Kind("ReplicaSet", "rs", categories=ALL, status=True, scale=SELECTED, selectable=("status.replicas",)),
-        Kind("StatefulSet", "sts", categories=ALL, status=True, scale=SELECTED),
+        BuiltinKind("ControllerRevision"),
+        BuiltinKind("DaemonSet", "ds", categories=ALL, status=True),
+        BuiltinKind("Deployment", "deploy", categories=ALL, status=True, scale=REPLICAS_WITH_SELECTOR),
+        BuiltinKind(
+            "ReplicaSet",
+            "rs",
+            categories=ALL,
+            status=True,
+            scale=REPLICAS_WITH_SELECTOR,
+            selectable=("status.replicas",),
+        ),
+        BuiltinKind("StatefulSet", "sts", categories=ALL, status=True, scale=REPLICAS_WITH_SELECTOR),
     ),
     "authentication.k8s.io/v1": (
-        Kind("SelfSubjectReview", cluster=True, verbs=CREATE_ONLY),
-        Kind("TokenReview", cluster=True, verbs=CREATE_ONLY),
+        BuiltinKind("SelfSubjectReview", cluster=True, verbs=CREATE_ONLY),
+        BuiltinKind("TokenReview", cluster=True, verbs=CREATE_ONLY),
     ),
     "authorization.k8s.io/v1": (
-        Kind("LocalSubjectAccessReview", verbs=CREATE_ONLY),
-        Kind("SelfSubjectAccessReview", cluster=True, verbs=CREATE_ONLY),
-        Kind("SelfSubjectRulesReview", cluster=True, verbs=CREATE_ONLY),
-        Kind("SubjectAccessReview", cluster=True, verbs=CREATE_ONLY),
+        BuiltinKind("LocalSubjectAccessReview", verbs=CREATE_ONLY),
+        BuiltinKind("SelfSubjectAccessReview", cluster=True, verbs=CREATE_ONLY),
+        BuiltinKind("SelfSubjectRulesReview", cluster=True, verbs=CREATE_ONLY),
+        BuiltinKind("SubjectAccessReview", cluster=True, verbs=CREATE_ONLY),
     ),
-    "autoscaling/v1": (Kind("HorizontalPodAutoscaler", "hpa", categories=ALL, status=True),),
-    "autoscaling/v2": (Kind("HorizontalPodAutoscaler", "hpa", categories=ALL, status=True),),
+    "autoscaling/v1": (BuiltinKind("HorizontalPodAutoscaler", "hpa", categories=ALL, status=True),),
+    "autoscaling/v2": (BuiltinKind("HorizontalPodAutoscaler", "hpa", categories=ALL, status=True),),
     "batch/v1": (
-        Kind("CronJob", "cj", categories=ALL, status=True),
-        Kind("Job", categories=ALL, status=True),
+        BuiltinKind("CronJob", "cj", categories=ALL, status=True),
+        BuiltinKind("Job", categories=ALL, status=True),
     ),
     "certificates.k8s.io/v1": (
-        Kind(
+        BuiltinKind(
             *("CertificateSigningRequest", "csr"),
             cluster=True,
             status=True,
@@ -127,57 +136,57 @@ TABLE: dict[str, tuple[Kind, ...]] = {
             selectable=("spec.signerName",),
         ),
     ),
-    "coordination.k8s.io/v1": (Kind("Lease"),),
-    "discovery.k8s.io/v1": (Kind("EndpointSlice"),),
+    "coordination.k8s.io/v1": (BuiltinKind("Lease"),),
+    "discovery.k8s.io/v1": (BuiltinKind("EndpointSlice"),),
     "events.k8s.io/v1": (
-        Kind(
+        BuiltinKind(
             *("Event", "ev"),
             selectable=(*(f"regarding.{one}" for one in _OBJECT_FIELDS), "reason", "reportingController", "type"),
         ),
     ),
     "flowcontrol.apiserver.k8s.io/v1": (
-        Kind("FlowSchema", cluster=True, status=True),
-        Kind("PriorityLevelConfiguration", cluster=True, status=True),
+        BuiltinKind("FlowSchema", cluster=True, status=True),
+        BuiltinKind("PriorityLevelConfiguration", cluster=True, status=True),
     ),
     "networking.k8s.io/v1": (
-        Kind("Ingress", "ing", plural="ingresses", status=True),
-        Kind("IngressClass", plural="ingressclasses", cluster=True),
-        Kind("NetworkPolicy", "netpol", plural="networkpolicies"),
+        BuiltinKind("Ingress", "ing", plural="ingresses", status=True),
+        BuiltinKind("IngressClass", plural="ingressclasses", cluster=True),
+        BuiltinKind("NetworkPolicy", "netpol", plural="networkpolicies"),
     ),
-    "node.k8s.io/v1": (Kind("RuntimeClass", plural="runtimeclasses", cluster=True),),
-    "policy/v1": (Kind("PodDisruptionBudget", "pdb", status=True),),
+    "node.k8s.io/v1": (BuiltinKind("RuntimeClass", plural="runtimeclasses", cluster=True),),
+    "policy/v1": (BuiltinKind("PodDisruptionBudget", "pdb", status=True),),
     "rbac.authorization.k8s.io/v1": (
-        Kind("ClusterRole", cluster=True),
-        Kind("ClusterRoleBinding", cluster=True),
-        Kind("Role"),
-        Kind("RoleBinding"),
+        BuiltinKind("ClusterRole", cluster=True),
+        BuiltinKind("ClusterRoleBinding", cluster=True),
+        BuiltinKind("Role"),
+        BuiltinKind("RoleBinding"),
     ),
-    "scheduling.k8s.io/v1": (Kind("PriorityClass", "pc", plural="priorityclasses", cluster=True),),
-    "storage.k8s.io/v1": (Kind("StorageClass", "sc", plural="storageclasses", cluster=True),),
+    "scheduling.k8s.io/v1": (BuiltinKind("PriorityClass", "pc", plural="priorityclasses", cluster=True),),
+    "storage.k8s.io/v1": (BuiltinKind("StorageClass", "sc", plural="storageclasses", cluster=True),),
 }
 
 
 def builtin_kinds(special: dict[tuple[str, str], Rules] | None = None) -> Iterator[ServedResource]:
-    """All built-in kinds; `special` holds the rules, by group and kind, that need more than the object to judge by."""
-    for served in _usual_kinds():
+    """All built-in kinds; `special` has the rules, by group and kind, that depend on the state of a server."""
+    for served in _stateless_kinds():
         rules = None if special is None else special.get((served.group, served.kind))
         yield served if rules is None else replace(served, rules=rules)
 
 
 @functools.cache
-def _usual_kinds() -> tuple[ServedResource, ...]:
-    """All built-in kinds with the rules that need nothing but the object; all servers of a process share them."""
+def _stateless_kinds() -> tuple[ServedResource, ...]:
+    """All built-in kinds with stateless rules; shared by all servers of a process."""
     found: list[ServedResource] = []
-    for path, kinds in TABLE.items():
+    for path, kinds in BUILTIN_KINDS.items():
         group, _, version = path.partition("/")
-        found += [_served(group, version, row, rules_of(group, row.kind)) for row in kinds]
+        found += [_served(group, version, row, builtin_rules(group, row.kind)) for row in kinds]
     return tuple(found)
 
 
-def _served(group: str, version: str, row: Kind, rules: Rules) -> ServedResource:
-    view = VIEWS.get((group, version, row.kind))
-    from_stored: Callable[[Object], None] | None = None if view is None else view.from_stored
-    to_stored: Callable[[Object], None] | None = None if view is None else view.to_stored
+def _served(group: str, version: str, row: BuiltinKind, rules: Rules) -> ServedResource:
+    conversion = STORAGE_CONVERSIONS.get((group, version, row.kind))
+    from_stored: Callable[[Object], None] | None = None if conversion is None else conversion.from_stored
+    to_stored: Callable[[Object], None] | None = None if conversion is None else conversion.to_stored
     singular = row.kind.lower()
     return ServedResource(
         group,
@@ -187,8 +196,8 @@ def _served(group: str, version: str, row: Kind, rules: Rules) -> ServedResource
         singular,
         f"{row.kind}List",
         namespaced=not row.cluster,
-        storage_version=version if view is None else view.version,
-        storage_group=None if view is None else view.group,
+        storage_version=version if conversion is None else conversion.version,
+        storage_group=None if conversion is None else conversion.group,
         from_stored=from_stored,
         to_stored=to_stored,
         short_names=tuple(row.short.split(",")) if row.short else (),

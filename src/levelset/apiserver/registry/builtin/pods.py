@@ -1,24 +1,30 @@
-"""What a pod, or the template of one, means when it leaves something out, and what it must not leave out."""
+"""Pods and pod templates: defaults and validation."""
 
 from typing import Any
 
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_label
 
-__all__ = ["check_pod_spec", "check_pod_update", "fill_pod", "fill_pod_spec"]
+__all__ = ["check_pod_spec", "check_pod_update", "set_pod_defaults", "set_pod_spec_defaults"]
 
-FILE_MODE = 0o644
-# What may change in the spec of a pod that exists; images of its containers may as well.
-CHANGEABLE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName", "schedulingGates")
+DEFAULT_FILE_MODE = 0o644
+# The spec fields of an existing Pod that may change, besides the images of its containers.
+MUTABLE_FIELDS = (
+    "activeDeadlineSeconds",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "nodeName",
+    "schedulingGates",
+)
 
 
-def fill_pod(pod: Object) -> None:
-    """Fills in the defaults of a pod."""
+def set_pod_defaults(pod: Object) -> None:
+    """Sets the defaults of a Pod."""
     spec = pod.setdefault("spec", {})
-    fill_pod_spec(spec)
+    set_pod_spec_defaults(spec)
     spec.setdefault("enableServiceLinks", True)
     for container in [*spec.get("containers", ()), *spec.get("initContainers", ())]:
         limits = container["resources"].get("limits")
@@ -28,8 +34,8 @@ def fill_pod(pod: Object) -> None:
                 requests.setdefault(name, value)
 
 
-def fill_pod_spec(spec: Object) -> None:
-    """Fills in the defaults that a pod and a template of pods have in common."""
+def set_pod_spec_defaults(spec: Object) -> None:
+    """Sets the defaults of the spec of a Pod or a pod template."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -40,61 +46,61 @@ def fill_pod_spec(spec: Object) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for name in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(name) or ():
-            _fill_container(container)
-    for volume in items(spec, "volumes"):
-        _fill_volume(volume)
+            _set_container_defaults(container)
+    for volume in list_member(spec, "volumes"):
+        _set_volume_defaults(volume)
 
 
-def _fill_container(container: Object) -> None:
+def _set_container_defaults(container: Object) -> None:
     container.setdefault("resources", {})
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe):
-            _fill_probe(container[probe])
+            _set_probe_defaults(container[probe])
     for hook in ("postStart", "preStop"):
-        _fill_http(part(part(container, "lifecycle"), hook))
-    for variable in items(container, "env"):
-        reference = part(variable, "valueFrom").get("fieldRef")
+        _set_http_defaults(map_member(map_member(container, "lifecycle"), hook))
+    for variable in list_member(container, "env"):
+        reference = map_member(variable, "valueFrom").get("fieldRef")
         if reference is not None:
             reference.setdefault("apiVersion", "v1")
 
 
 def _pull_policy(image: str) -> str:
-    """A tag that may move is pulled every time."""
+    """The default imagePullPolicy: an image without a fixed tag is always pulled."""
     if "@" in image:
         return "IfNotPresent"
     tag = image.rpartition("/")[2].partition(":")[2]
     return "Always" if tag in ("", "latest") else "IfNotPresent"
 
 
-def _fill_probe(probe: Object) -> None:
+def _set_probe_defaults(probe: Object) -> None:
     for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
         probe[name] = probe.get(name) or value
-    _fill_http(probe)
+    _set_http_defaults(probe)
 
 
-def _fill_http(action: Object) -> None:
+def _set_http_defaults(action: Object) -> None:
     http: Any = action.get("httpGet")
     if http is not None:
         http["path"] = http.get("path") or "/"
         http["scheme"] = http.get("scheme") or "HTTP"
 
 
-def _fill_volume(volume: Object) -> None:
+def _set_volume_defaults(volume: Object) -> None:
     if len(volume) == 1:
         volume["emptyDir"] = {}
     for source in ("secret", "configMap", "downwardAPI", "projected"):
         if volume.get(source) is not None:
-            volume[source].setdefault("defaultMode", FILE_MODE)
+            volume[source].setdefault("defaultMode", DEFAULT_FILE_MODE)
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
 
 
 def check_pod_spec(spec: Object, path: str) -> list[Cause]:
-    """What is wrong with the containers of a pod."""
-    containers = items(spec, "containers")
+    """Validates the containers of a pod spec."""
+    containers = list_member(spec, "containers")
     if not containers:
         return [field_errors.required(f"{path}.containers")]
     causes: list[Cause] = []
@@ -119,16 +125,16 @@ def _check_container(container: Object, path: str, seen: set[str]) -> list[Cause
 
 
 def check_pod_update(new: Object, old: Object) -> list[Cause]:
-    """A pod that exists keeps its spec, but for a few fields."""
-    if _fixed(part(new, "spec")) == _fixed(part(old, "spec")):
+    """Validates that an update changes only the mutable fields of the spec."""
+    if _immutable_fields(map_member(new, "spec")) == _immutable_fields(map_member(old, "spec")):
         return []
-    listed = ", ".join(("containers[*].image", "initContainers[*].image", *CHANGEABLE))
+    listed = ", ".join(("containers[*].image", "initContainers[*].image", *MUTABLE_FIELDS))
     return [field_errors.forbidden("spec", f"pod updates may not change fields other than {listed}")]
 
 
-def _fixed(spec: Object) -> Object:
-    kept = {name: value for name, value in spec.items() if name not in CHANGEABLE}
+def _immutable_fields(spec: Object) -> Object:
+    fields = {name: value for name, value in spec.items() if name not in MUTABLE_FIELDS}
     for group in ("containers", "initContainers"):
-        if group in kept:
-            kept[group] = [{name: value for name, value in one.items() if name != "image"} for one in kept[group]]
-    return kept
+        if group in fields:
+            fields[group] = [{name: value for name, value in one.items() if name != "image"} for one in fields[group]]
+    return fields

@@ -1,28 +1,29 @@
-"""Which rules a built-in kind goes by: its names, what it means by default, what must hold and what never changes."""
+"""The rules of each built-in kind: name validation, defaults, preparation, validation and immutable fields."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from levelset.apiserver.registry.builtin import (
     admission_policies,
-    config_and_namespaces,
+    config_maps_and_secrets,
     events_and_leases,
+    namespaces,
     pods,
     rbac,
     webhook_configurations,
     workloads,
 )
-from levelset.apiserver.registry.builtin.defaults import FILLERS
+from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 from levelset.apiserver.registry.metadata import check_dns1035_label, check_path_segment
-from levelset.apiserver.resources.json_members import part
+from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain
 
-__all__ = ["rules_of"]
+__all__ = ["builtin_rules"]
 
-Fill = Callable[[Object], None]
+Defaulter = Callable[[Object], None]
 Check = Callable[[Object, Object | None], list[Cause]]
 
 APPS = "apps"
@@ -47,8 +48,8 @@ GENERATION = frozenset(
         ("scheduling.k8s.io", "PriorityClass"),
     }
 )
-# These demand a resourceVersion in every update, as custom resources do.
-CONDITIONAL = frozenset(
+# Kinds whose updates must have a resourceVersion, as those of custom resources.
+REQUIRES_RESOURCE_VERSION = frozenset(
     {
         *((ADMISSION, kind) for group, kind in GENERATION if group == ADMISSION),
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
@@ -58,7 +59,7 @@ CONDITIONAL = frozenset(
         ("policy", "PodDisruptionBudget"),
     }
 )
-CREATED_BY_UPDATE = frozenset(
+CREATE_ON_UPDATE = frozenset(
     {
         *(("", kind) for kind in ("Endpoints", "Event", "LimitRange", "Service")),
         ("coordination.k8s.io", "Lease"),
@@ -66,8 +67,8 @@ CREATED_BY_UPDATE = frozenset(
         *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     }
 )
-# Fields that stay as they were created, by kind; a dotted path.
-FIXED: dict[tuple[str, str], tuple[str, ...]] = {
+# Dotted paths of the fields that cannot change after creation.
+IMMUTABLE_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.nfs", "spec.volumeMode"),
     ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
     ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
@@ -77,46 +78,46 @@ FIXED: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def rules_of(group: str, kind: str) -> Rules:
-    """The rules of a built-in kind, as far as they can be told from the object alone."""
+def builtin_rules(group: str, kind: str) -> Rules:
+    """The stateless rules of a built-in kind; Services and CRDs add rules that depend on the server."""
     key = (group, kind)
-    checks = [one for one in (CHECKS.get(key), _fixed_check(FIXED.get(key, ()))) if one is not None]
+    checks = [one for one in (CHECKS.get(key), _immutable_check(IMMUTABLE_FIELDS.get(key, ()))) if one is not None]
     return Rules(
         generation=key in GENERATION,
-        unconditional_update=key not in CONDITIONAL,
-        create_on_update=key in CREATED_BY_UPDATE,
-        name_check=NAMES.get(key, check_dns1123_subdomain),
-        default=FILLERS.get(key),
-        prepare_create=STARTS.get(key),
-        prepare_update=KEEPS.get(key),
-        prepare_delete=config_and_namespaces.terminate_namespace if key == ("", "Namespace") else None,
-        held=config_and_namespaces.is_held_namespace if key == ("", "Namespace") else None,
+        unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
+        create_on_update=key in CREATE_ON_UPDATE,
+        name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
+        default=DEFAULTERS.get(key),
+        prepare_create=PREPARE_CREATE.get(key),
+        prepare_update=PREPARE_UPDATE.get(key),
+        prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
+        held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
         validate=_all_of(checks) if checks else None,
         graceful=key == ("", "Pod"),
         finalizers_need_slash=True,
     )
 
 
-def _check_claim(new: Object, old: Object | None) -> list[Cause]:
-    if old is None or _claimed(new) == _claimed(old):
+def _check_volume_claim(new: Object, old: Object | None) -> list[Cause]:
+    if old is None or _immutable_claim_fields(new) == _immutable_claim_fields(old):
         return []
     detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
     return [field_errors.forbidden("spec", detail)]
 
 
-def _claimed(tree: Object) -> Object:
-    open_to_change = ("resources", "volumeAttributesClassName", "volumeName")
-    return {name: value for name, value in part(tree, "spec").items() if name not in open_to_change}
+def _immutable_claim_fields(tree: Object) -> Object:
+    mutable = ("resources", "volumeAttributesClassName", "volumeName")
+    return {name: value for name, value in map_member(tree, "spec").items() if name not in mutable}
 
 
 def _check_pod(new: Object, old: Object | None) -> list[Cause]:
-    causes = pods.check_pod_spec(part(new, "spec"), "spec")
+    causes = pods.check_pod_spec(map_member(new, "spec"), "spec")
     return causes if old is None else causes + pods.check_pod_update(new, old)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed:
-    """Refuses an update that changes one of these fields."""
+class _ImmutableFields:
+    """Rejects an update that changes one of these fields."""
 
     paths: tuple[str, ...]
 
@@ -127,8 +128,8 @@ class _Fixed:
         return [field_errors.invalid(path, _at(new, path), "field is immutable") for path in changed]
 
 
-def _fixed_check(paths: tuple[str, ...]) -> Check | None:
-    return _Fixed(paths) if paths else None
+def _immutable_check(paths: tuple[str, ...]) -> Check | None:
+    return _ImmutableFields(paths) if paths else None
 
 
 def _at(tree: Object, path: str) -> object:
@@ -139,30 +140,30 @@ def _at(tree: Object, path: str) -> object:
 
 
 def _all_of(checks: Iterable[Check]) -> Check:
-    kept = tuple(checks)
-    if len(kept) == 1:
-        return kept[0]
-    return lambda new, old: [cause for check in kept for cause in check(new, old)]
+    combined = tuple(checks)
+    if len(combined) == 1:
+        return combined[0]
+    return lambda new, old: [cause for check in combined for cause in check(new, old)]
 
 
-def _start_pod(tree: Object) -> None:
+def _prepare_pod_create(tree: Object) -> None:
     tree["status"] = {"phase": "Pending"}
 
 
-def _start_volume(tree: Object) -> None:
+def _prepare_volume_create(tree: Object) -> None:
     tree["status"] = {"phase": "Pending"}
 
 
-def _keep_request(new: Object, old: Object) -> None:
-    new["spec"] = part(old, "spec")
+def _prepare_csr_update(new: Object, old: Object) -> None:
+    new["spec"] = map_member(old, "spec")
 
 
 CHECKS: dict[tuple[str, str], Check] = {
-    ("", "ConfigMap"): config_and_namespaces.check_config_map,
+    ("", "ConfigMap"): config_maps_and_secrets.check_config_map,
     ("", "Event"): events_and_leases.check_core_event,
-    ("", "PersistentVolumeClaim"): _check_claim,
+    ("", "PersistentVolumeClaim"): _check_volume_claim,
     ("", "Pod"): _check_pod,
-    ("", "Secret"): config_and_namespaces.check_secret,
+    ("", "Secret"): config_maps_and_secrets.check_secret,
     (APPS, "DaemonSet"): workloads.check_workload,
     (APPS, "Deployment"): workloads.check_workload,
     (APPS, "ReplicaSet"): workloads.check_workload,
@@ -170,29 +171,29 @@ CHECKS: dict[tuple[str, str], Check] = {
     (BATCH, "Job"): workloads.check_job,
     (ADMISSION, "MutatingAdmissionPolicy"): admission_policies.check_mutating_policy,
     (ADMISSION, "MutatingAdmissionPolicyBinding"): admission_policies.check_mutating_binding,
-    (ADMISSION, "MutatingWebhookConfiguration"): webhook_configurations.check_webhooks,
+    (ADMISSION, "MutatingWebhookConfiguration"): webhook_configurations.check_webhook_configuration,
     (ADMISSION, "ValidatingAdmissionPolicy"): admission_policies.check_validating_policy,
     (ADMISSION, "ValidatingAdmissionPolicyBinding"): admission_policies.check_validating_binding,
-    (ADMISSION, "ValidatingWebhookConfiguration"): webhook_configurations.check_webhooks,
+    (ADMISSION, "ValidatingWebhookConfiguration"): webhook_configurations.check_webhook_configuration,
     ("coordination.k8s.io", "Lease"): events_and_leases.check_lease,
-    ("events.k8s.io", "Event"): events_and_leases.check_newer_event,
+    ("events.k8s.io", "Event"): events_and_leases.check_events_v1_event,
     (RBAC, "ClusterRole"): rbac.check_cluster_role,
-    (RBAC, "ClusterRoleBinding"): rbac.check_cluster_binding,
+    (RBAC, "ClusterRoleBinding"): rbac.check_cluster_role_binding,
     (RBAC, "Role"): rbac.check_role,
     (RBAC, "RoleBinding"): rbac.check_role_binding,
 }
-STARTS: dict[tuple[str, str], Fill] = {
-    ("", "Namespace"): config_and_namespaces.start_namespace,
-    ("", "PersistentVolume"): _start_volume,
-    ("", "PersistentVolumeClaim"): _start_volume,
-    ("", "Pod"): _start_pod,
-    (BATCH, "Job"): workloads.prepare_job,
+PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
+    ("", "Namespace"): namespaces.prepare_namespace_create,
+    ("", "PersistentVolume"): _prepare_volume_create,
+    ("", "PersistentVolumeClaim"): _prepare_volume_create,
+    ("", "Pod"): _prepare_pod_create,
+    (BATCH, "Job"): workloads.prepare_job_create,
 }
-KEEPS: dict[tuple[str, str], Callable[[Object, Object], None]] = {
-    ("", "Namespace"): config_and_namespaces.keep_namespace,
-    ("certificates.k8s.io", "CertificateSigningRequest"): _keep_request,
+PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+    ("", "Namespace"): namespaces.prepare_namespace_update,
+    ("certificates.k8s.io", "CertificateSigningRequest"): _prepare_csr_update,
 }
-NAMES: dict[tuple[str, str], Callable[[str], list[str]]] = {
+NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
     ("", "Namespace"): check_dns1123_label,
     ("", "Service"): check_dns1035_label,
     ("apiregistration.k8s.io", "APIService"): check_path_segment,

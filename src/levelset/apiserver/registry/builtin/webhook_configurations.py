@@ -1,42 +1,51 @@
-"""What must hold of a configuration of webhooks, so that whatever is stored can be asked; pure."""
+"""Validation of webhook configurations, and of the rules and match conditions that admission policies share."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from levelset.apiserver.expressions.match_conditions import condition_problem
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.expressions.match_conditions import match_condition_error
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import BadSelector, Cause
 from levelset.objects import LabelSelector
 from levelset.objects.names import check_dns1123_subdomain, check_label_key
 
-__all__ = ["OPERATIONS", "check_client_config", "check_conditions", "check_rule", "check_selector", "check_webhooks"]
+__all__ = [
+    "OPERATIONS",
+    "check_client_config",
+    "check_match_conditions",
+    "check_rule",
+    "check_selector",
+    "check_webhook_configuration",
+]
 
 OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-_WORDS: Final = {
+_ENUMS: Final = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
     "reinvocationPolicy": ("IfNeeded", "Never"),
     "sideEffects": ("None", "NoneOnDryRun"),
 }
 _VERSIONS: Final = ("v1", "v1beta1")
-_MOST_CONDITIONS: Final = 64
+_MAX_CONDITIONS: Final = 64
 
 
-def check_webhooks(new: Object, old: Object | None) -> list[Cause]:
-    """What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
+def check_webhook_configuration(new: Object, old: Object | None) -> list[Cause]:
+    """Validates a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
     causes: list[Cause] = []
     seen: set[str] = set()
-    hooks, before = items(new, "webhooks"), items(old, "webhooks")
-    # Conditions that stay as they were are not looked at: what an older server took can still be stored.
-    is_new = [items(one, "matchConditions") for one in hooks] != [items(one, "matchConditions") for one in before]
+    hooks, before = list_member(new, "webhooks"), list_member(old, "webhooks")
+    # Unchanged match conditions are not validated again: an object that an older server accepted stays writable.
+    is_new = [list_member(one, "matchConditions") for one in hooks] != [
+        list_member(one, "matchConditions") for one in before
+    ]
     for index, hook in enumerate(hooks):
         at, name = f"webhooks[{index}]", str(hook.get("name") or "")
         causes += _check_webhook(hook, at)
         if is_new:
-            causes += check_conditions(items(hook, "matchConditions"), f"{at}.matchConditions")
+            causes += check_match_conditions(list_member(hook, "matchConditions"), f"{at}.matchConditions")
         if name in seen:
             causes.append(field_errors.duplicate(f"{at}.name", name))
         seen.add(name)
@@ -44,24 +53,24 @@ def check_webhooks(new: Object, old: Object | None) -> list[Cause]:
 
 
 def check_client_config(config: Object, at: str) -> list[Cause]:
-    """What is wrong with how a webhook is to be reached."""
+    """Validates the `clientConfig` of an admission or conversion webhook."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [field_errors.required(at, "exactly one of url or service is required")]
     if service is not None:
-        return _check_service(part(config, "service"), f"{at}.service")
+        return _check_service(map_member(config, "service"), f"{at}.service")
     return _check_url(str(url), f"{at}.url")
 
 
 def check_rule(rule: Object, at: str, operations: Sequence[str] = OPERATIONS) -> list[Cause]:
-    """What is wrong with a rule of a webhook or of a policy, which may name these operations."""
+    """Validates a rule of a webhook or a policy, which may use these operations."""
     causes: list[Cause] = []
     for word, what in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
-        causes += _check_names(items(rule, word), f"{at}.{word}", what)
-    for index, one in enumerate(items(rule, "operations")):
+        causes += _check_names(list_member(rule, word), f"{at}.{word}", what)
+    for index, one in enumerate(list_member(rule, "operations")):
         if one not in operations:
             causes.append(field_errors.not_supported(f"{at}.operations[{index}]", one, operations))
-    resources = items(rule, "resources")
+    resources = list_member(rule, "resources")
     if not resources:
         causes.append(field_errors.required(f"{at}.resources"))
     elif "*/*" in resources and len(resources) > 1:
@@ -74,7 +83,7 @@ def check_rule(rule: Object, at: str, operations: Sequence[str] = OPERATIONS) ->
 
 
 def check_selector(selector: Any, at: str) -> list[Cause]:
-    """What is wrong with a label selector."""
+    """Validates a label selector."""
     try:
         LabelSelector.from_tree(selector or {})
     except BadSelector as error:
@@ -82,16 +91,16 @@ def check_selector(selector: Any, at: str) -> list[Cause]:
     return []
 
 
-def check_conditions(conditions: list[Any], at: str, *, has_params: bool = False) -> list[Cause]:
-    """What is wrong with the conditions of a webhook or of a policy."""
-    if len(conditions) > _MOST_CONDITIONS:
-        return [field_errors.too_many(at, len(conditions), _MOST_CONDITIONS)]
+def check_match_conditions(conditions: list[Any], at: str, *, has_params: bool = False) -> list[Cause]:
+    """Validates the match conditions of a webhook or a policy."""
+    if len(conditions) > _MAX_CONDITIONS:
+        return [field_errors.too_many(at, len(conditions), _MAX_CONDITIONS)]
     causes: list[Cause] = []
     for index, one in enumerate(conditions):
         name, expression = str(one.get("name") or ""), str(one.get("expression") or "").strip()
         if not expression:
             causes.append(field_errors.required(f"{at}[{index}].expression"))
-        elif (problem := condition_problem(expression, has_params=has_params)) is not None:
+        elif (problem := match_condition_error(expression, has_params=has_params)) is not None:
             causes.append(field_errors.invalid(f"{at}[{index}].expression", expression, problem))
         causes += _check_condition_name(name, f"{at}[{index}].name")
     return causes + list(_duplicates([str(one.get("name") or "") for one in conditions], at))
@@ -99,7 +108,7 @@ def check_conditions(conditions: list[Any], at: str, *, has_params: bool = False
 
 def _check_webhook(hook: Object, at: str) -> list[Cause]:
     causes = _check_name(str(hook.get("name") or ""), f"{at}.name")
-    for field, known in _WORDS.items():
+    for field, known in _ENUMS.items():
         value = hook.get(field)
         if value is not None and value not in known:
             causes.append(field_errors.not_supported(f"{at}.{field}", value, known))
@@ -107,11 +116,11 @@ def _check_webhook(hook: Object, at: str) -> list[Cause]:
     if isinstance(seconds, int) and not 1 <= seconds <= 30:
         detail = "the timeout value must be between 1 and 30 seconds"
         causes.append(field_errors.invalid(f"{at}.timeoutSeconds", seconds, detail))
-    causes += _check_versions(items(hook, "admissionReviewVersions"), f"{at}.admissionReviewVersions")
+    causes += _check_versions(list_member(hook, "admissionReviewVersions"), f"{at}.admissionReviewVersions")
     for word in ("namespaceSelector", "objectSelector"):
         causes += check_selector(hook.get(word), f"{at}.{word}")
-    causes += check_client_config(part(hook, "clientConfig"), f"{at}.clientConfig")
-    for index, rule in enumerate(items(hook, "rules")):
+    causes += check_client_config(map_member(hook, "clientConfig"), f"{at}.clientConfig")
+    for index, rule in enumerate(list_member(hook, "rules")):
         causes += check_rule(rule, f"{at}.rules[{index}]")
     return causes
 
@@ -139,7 +148,7 @@ def _check_url(url: str, at: str) -> list[Cause]:
     form = "; desired format: https://host[/path]"
     try:
         parts = urlsplit(url)
-        port = parts.port  # a port that is none is noticed only now
+        port = parts.port  # raises ValueError for an invalid port
     except ValueError as error:
         return [field_errors.required(at, f"url must be a valid URL: {error}{form}")]
     causes: list[Cause] = []

@@ -1,8 +1,8 @@
-"""Custom resource definitions: they are served from the moment they are stored, and looked after as long as they live.
+"""The registry of CustomResourceDefinitions: keeps the catalog of served resources in sync with the stored CRDs.
 
-The rules of the kind fill in what a definition leaves out and settle its status before it is stored, so that the
-answer to its creation says whether its names are accepted. When it is stored, the catalog changes at once: there is no
-time between "established" and "can be used".
+The rules of the kind set the defaults of a CRD and compute its status before it is stored, so that the response to its
+creation says whether its names are accepted. When it is stored, the catalog changes at once: an established CRD can be
+used without delay.
 """
 
 import copy
@@ -11,206 +11,216 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from levelset.apiserver.registry.builtin.strategies import rules_of
-from levelset.apiserver.registry.crd.names import Names, is_established, is_terminating, settle_status, with_condition
-from levelset.apiserver.registry.crd.served_versions import served_of
+from levelset.apiserver.registry.builtin.strategies import builtin_rules
+from levelset.apiserver.registry.crd.names import (
+    CrdNames,
+    compute_status,
+    is_established,
+    is_terminating,
+    with_condition,
+)
+from levelset.apiserver.registry.crd.served_versions import served_versions
 from levelset.apiserver.registry.crd.validation import check_definition
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.objects.timestamps import format_time
 
-__all__ = ["CLEANUP", "GROUP", "KIND", "PLURAL", "Converter", "Definition", "Definitions"]
+__all__ = ["CLEANUP_FINALIZER", "GROUP", "KIND", "PLURAL", "Converter", "CrdRegistry", "CustomResourceDefinition"]
 
 GROUP = "apiextensions.k8s.io"
 KIND = "CustomResourceDefinition"
 PLURAL = "customresourcedefinitions"
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 Converter = Callable[[Object, str], Object]
-"""Makes of an object of any version of a kind one of the apiVersion that is wanted."""
+"""Converts an object of any version of a kind to the given apiVersion."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Definition:
-    """A stored definition, and all its versions as they are or would be served."""
+class CustomResourceDefinition:
+    """A stored CRD with the resources of its versions, whether they are served or not."""
 
     tree: Object
     since: int
-    """The revision at which its schemas last changed."""
+    """The storage revision at which its schemas last changed."""
     versions: tuple[ServedResource, ...]
     served: tuple[ServedResource, ...]
-    """Those of them that are in the catalog."""
-    remote: Converter | None = None
-    """The webhook that converts between the versions; None if there is none."""
+    """The versions that are in the catalog."""
+    webhook_converter: Converter | None = None
+    """The conversion webhook; None if there is none."""
 
     @property
     def name(self) -> str:
-        """The name of the definition, `widgets.example.com`."""
+        """The name of the CRD, `widgets.example.com`."""
         return str(self.tree["metadata"]["name"])
 
     @property
     def storage(self) -> ServedResource:
-        """The version in which objects are stored."""
+        """The resource of the storage version."""
         return next(one for one in self.versions if one.version == one.storage_version)
 
 
-class Definitions:
-    """All definitions of a server, kept in step with the catalog.
+class CrdRegistry:
+    """All CRDs of a server, kept in sync with the catalog.
 
-    `changed` is called, if set, after a definition was stored or removed, with its former and its present state.
+    `on_change` is called, if set, after a CRD was stored or removed, with its former and its current state.
     """
 
     def __init__(self, *, now: Callable[[], datetime]) -> None:
         self._now = now
         self._catalog: Catalog | None = None
-        self._known: dict[str, Definition] = {}
-        self._names = Names()
+        self._definitions: dict[str, CustomResourceDefinition] = {}
+        self._names = CrdNames()
         self._logs: dict[tuple[str, str], Callable[..., Any]] = {}
         self._converters: dict[tuple[str, str], Converter] = {}
-        self.remote: Callable[[Object], Converter] | None = None
-        """Makes a converter of the `webhook` in a definition; None if none is called."""
-        self.changed: Callable[[Definition | None, Definition | None], None] | None = None
+        self.webhook_converter: Callable[[Object], Converter] | None = None
+        """Makes a converter from the `conversion.webhook` of a CRD; None if webhooks are not called."""
+        self.on_change: Callable[[CustomResourceDefinition | None, CustomResourceDefinition | None], None] | None = None
         self.rules: Rules = replace(
-            rules_of(GROUP, KIND),
-            default=_fill,
+            builtin_rules(GROUP, KIND),
+            default=_set_defaults,
             prepare_create=self._prepare_create,
             prepare_update=self._prepare_update,
             prepare_delete=self._prepare_delete,
             validate=check_definition,
         )
 
-    async def load(self, world: World) -> None:
-        """Serves what is stored already, and from then on follows every write."""
-        self._catalog = world.catalog
-        kind = world.catalog.find(GROUP, "v1", PLURAL)
+    async def load(self, state: ServerState) -> None:
+        """Serves the stored CRDs, and follows every write from then on."""
+        self._catalog = state.catalog
+        kind = state.catalog.find(GROUP, "v1", PLURAL)
         if kind is None:
             return
-        world.follow(kind.prefix, self._stored)
-        page = await world.storage.list(kind.prefix)
+        state.add_resource_listener(kind.prefix, self._stored)
+        page = await state.storage.list(kind.prefix)
         for item in page.items:
-            self.accept(served_tree(kind, item))
+            self.serve(served_tree(kind, item))
 
-    def find(self, name: str) -> Definition | None:
-        """The definition of this name, None if there is none."""
-        return self._known.get(name)
+    def find(self, name: str) -> CustomResourceDefinition | None:
+        """The CRD of this name; None if there is none."""
+        return self._definitions.get(name)
 
-    def all(self) -> list[Definition]:
-        """All definitions."""
-        return list(self._known.values())
+    def all(self) -> list[CustomResourceDefinition]:
+        """All CRDs."""
+        return list(self._definitions.values())
 
-    def of_kind(self, served: ServedResource) -> Definition | None:
-        """The definition that a custom resource comes from."""
-        return self._known.get(served.qualified) if served.custom else None
+    def of_kind(self, served: ServedResource) -> CustomResourceDefinition | None:
+        """The CRD of a custom resource; None for a built-in kind."""
+        return self._definitions.get(served.qualified) if served.custom else None
 
-    def settle(self, tree: Object) -> Object:
-        """The status that this definition should have now."""
-        return settle_status(tree, self._names, self._time())
+    def desired_status(self, tree: Object) -> Object:
+        """The status that a CRD should have, given the names of the others."""
+        return compute_status(tree, self._names, self._time())
 
     def serve_logs(self, group: str, kind: str, handler: Callable[..., Any]) -> None:
-        """Has the `log` subresource of a custom kind answered by this handler, now and whenever it is defined."""
+        """Sets the handler of the `log` subresource of a custom kind, whether its CRD exists already or not."""
         self._logs[group, kind] = handler
-        self._remake(group, kind)
+        self._rebuild(group, kind)
 
-    def convert_with(self, group: str, kind: str, convert: Callable[[Object, str], Object]) -> Callable[[], None]:
-        """Has the versions of a custom kind converted by this function, now and whenever it is defined.
+    def set_converter(self, group: str, kind: str, convert: Callable[[Object, str], Object]) -> Callable[[], None]:
+        """Sets the converter between the versions of a custom kind, whether its CRD exists already or not.
 
-        It gets an object, which it leaves as it is, and an apiVersion; it may raise anything. What is returned ends it,
-        unless another function has taken its place.
+        It gets an object, which it must not modify, and an apiVersion; it may raise anything. The returned function
+        removes it, unless another converter has replaced it.
         """
         self._converters[group, kind] = convert
-        self._remake(group, kind)
+        self._rebuild(group, kind)
 
-        def end() -> None:
+        def remove() -> None:
             if self._converters.get((group, kind)) is convert:
                 del self._converters[group, kind]
-                self._remake(group, kind)
+                self._rebuild(group, kind)
 
-        return end
+        return remove
 
-    def _remake(self, group: str, kind: str) -> None:
+    def _rebuild(self, group: str, kind: str) -> None:
         for one in self.all():
             if one.storage.group == group and one.storage.kind == kind:
-                self._replace(one, self._made(one.tree, one))
+                self._replace(one, self._build(one.tree, one))
 
-    def accept(self, tree: Object) -> None:
-        """Serves a definition as it is now stored, from this very moment."""
-        former = self._known.get(tree["metadata"]["name"])
-        if former is not None and _looks_alike(former.tree, tree):
+    def serve(self, tree: Object) -> None:
+        """Updates the catalog with a CRD as it is stored."""
+        former = self._definitions.get(tree["metadata"]["name"])
+        if former is not None and _is_served_alike(former.tree, tree):
             present = replace(former, tree=copy.deepcopy(tree))
         else:
-            present = self._made(copy.deepcopy(tree), former)
+            present = self._build(copy.deepcopy(tree), former)
         self._replace(former, present)
 
-    def forget(self, name: str) -> None:
-        """Serves a definition no longer, because it is gone."""
-        former = self._known.pop(name, None)
+    def remove(self, name: str) -> None:
+        """Removes a deleted CRD from the catalog."""
+        former = self._definitions.pop(name, None)
         if former is not None:
             self._names.release(name)
-            self._serve(former, ())
-            self._tell(former, None)
+            self._update_catalog(former, ())
+            self._notify(former, None)
 
-    def _replace(self, former: Definition | None, present: Definition) -> None:
+    def _replace(self, former: CustomResourceDefinition | None, present: CustomResourceDefinition) -> None:
         if former is None or former.served is not present.served:
-            self._serve(former, present.served)
-        self._known[present.name] = present
+            self._update_catalog(former, present.served)
+        self._definitions[present.name] = present
         self._names.claim(present.tree)
-        self._tell(former, present)
+        self._notify(former, present)
 
     def _stored(self, _served: ServedResource, before: Object | None, after: Object | None) -> None:
         if after is not None:
-            self.accept(after)
+            self.serve(after)
         elif before is not None:
-            self.forget(before["metadata"]["name"])
+            self.remove(before["metadata"]["name"])
 
-    def _made(self, tree: Object, former: Definition | None) -> Definition:
+    def _build(self, tree: Object, former: CustomResourceDefinition | None) -> CustomResourceDefinition:
         revision = int(tree["metadata"].get("resourceVersion") or 0)
         same = former is not None and former.tree["spec"]["versions"] == tree["spec"]["versions"]
         since = former.since if former is not None and same else revision
-        named = (tree["spec"]["group"], tree["spec"]["names"]["kind"])
-        own, remote = self._converters.get(named), self._remote(tree, former)
-        versions = served_of(
-            tree, since, logs=self._logs.get(named), convert=own or remote, awaits=own is None and remote is not None
+        kind = (tree["spec"]["group"], tree["spec"]["names"]["kind"])
+        converter, webhook = self._converters.get(kind), self._webhook_converter(tree, former)
+        versions = served_versions(
+            tree,
+            since,
+            logs=self._logs.get(kind),
+            convert=converter or webhook,
+            converts_by_webhook=converter is None and webhook is not None,
         )
-        listed = {one["name"] for one in tree["spec"]["versions"] if one.get("served")}
-        is_shown = is_established(tree) and not self._names.are_contested(tree)
-        shown = tuple(one for one in versions if one.version in listed) if is_shown else ()
-        return Definition(tree, since, versions, shown, remote)
+        served_names = {one["name"] for one in tree["spec"]["versions"] if one.get("served")}
+        is_served = is_established(tree) and not self._names.has_conflict(tree)
+        served = tuple(one for one in versions if one.version in served_names) if is_served else ()
+        return CustomResourceDefinition(tree, since, versions, served, webhook)
 
-    def _remote(self, tree: Object, former: Definition | None) -> Converter | None:
-        """The webhook that converts, if the definition names one; the former one if it is the same."""
-        conversion = part(tree["spec"], "conversion")
-        if self.remote is None or conversion.get("strategy") != "Webhook":
+    def _webhook_converter(self, tree: Object, former: CustomResourceDefinition | None) -> Converter | None:
+        """The conversion webhook of a CRD; the former one with its cache if the CRD has not changed."""
+        conversion = map_member(tree["spec"], "conversion")
+        if self.webhook_converter is None or conversion.get("strategy") != "Webhook":
             return None
-        if former is not None and former.remote is not None and former.tree["spec"] == tree["spec"]:
-            return former.remote
-        return self.remote(part(conversion, "webhook"))
+        if former is not None and former.webhook_converter is not None and former.tree["spec"] == tree["spec"]:
+            return former.webhook_converter
+        return self.webhook_converter(map_member(conversion, "webhook"))
 
-    def _serve(self, former: Definition | None, present: tuple[ServedResource, ...]) -> None:
+    def _update_catalog(self, former: CustomResourceDefinition | None, present: tuple[ServedResource, ...]) -> None:
         if self._catalog is not None:
             self._catalog.change(remove=() if former is None else former.served, add=present)
 
-    def _tell(self, former: Definition | None, present: Definition | None) -> None:
-        if self.changed is not None:
-            self.changed(former, present)
+    def _notify(self, former: CustomResourceDefinition | None, present: CustomResourceDefinition | None) -> None:
+        if self.on_change is not None:
+            self.on_change(former, present)
 
     def _prepare_create(self, tree: Object) -> None:
-        tree["status"] = self.settle({**tree, "status": {}})
+        tree["status"] = self.desired_status({**tree, "status": {}})
 
     def _prepare_update(self, new: Object, old: Object) -> None:
-        new["status"] = part(old, "status")
-        new["status"] = self.settle(new)
+        new["status"] = map_member(old, "status")
+        new["status"] = self.desired_status(new)
 
     def _prepare_delete(self, tree: Object) -> None:
-        finalizers = items(tree["metadata"], "finalizers")
-        if CLEANUP not in finalizers:
-            tree["metadata"]["finalizers"] = [*finalizers, CLEANUP]
-        status = dict(part(tree, "status"))
+        finalizers = list_member(tree["metadata"], "finalizers")
+        if CLEANUP_FINALIZER not in finalizers:
+            tree["metadata"]["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
+        status = dict(map_member(tree, "status"))
         reason, message = "InstanceDeletionPending", "the definition is marked for deletion; its objects go first"
         status["conditions"] = with_condition(
-            items(status, "conditions"), "Terminating", "True", reason, message, now=self._time()
+            list_member(status, "conditions"), "Terminating", "True", reason, message, now=self._time()
         )
         tree["status"] = status
 
@@ -218,28 +228,28 @@ class Definitions:
         return format_time(self._now())
 
 
-def _fill(tree: Object) -> None:
-    """Fills in what a definition leaves out."""
+def _set_defaults(tree: Object) -> None:
+    """Sets the defaults of a CRD."""
     spec = tree.setdefault("spec", {})
     names = spec.setdefault("names", {})
     spec.setdefault("versions", [])
     kind = names.get("kind") or ""
     names["singular"] = names.get("singular") or kind.lower()
     names["listKind"] = names.get("listKind") or f"{kind}List"
-    conversion = part(spec, "conversion")
+    conversion = map_member(spec, "conversion")
     spec["conversion"] = {**conversion, "strategy": conversion.get("strategy") or "None"}
-    service = (part(part(conversion, "webhook"), "clientConfig")).get("service")
+    service = (map_member(map_member(conversion, "webhook"), "clientConfig")).get("service")
     if service is not None:
         service.setdefault("port", 443)
     if spec.get("preserveUnknownFields") is False:
         del spec["preserveUnknownFields"]
 
 
-def _looks_alike(former: Object, tree: Object) -> bool:
-    """Whether nothing changed that shows in what is served."""
+def _is_served_alike(former: Object, tree: Object) -> bool:
+    """Whether the served resources are the same, so that they need not be rebuilt."""
     if former["spec"] != tree["spec"] or is_established(former) != is_established(tree):
         return False
     if is_terminating(former) != is_terminating(tree):
         return False
-    names = [part(one, "status").get("acceptedNames") for one in (former, tree)]
+    names = [map_member(one, "status").get("acceptedNames") for one in (former, tree)]
     return names[0] == names[1]

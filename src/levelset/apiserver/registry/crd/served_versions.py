@@ -1,4 +1,4 @@
-"""From a CustomResourceDefinition to what is served: one `Served` for each of its versions."""
+"""The served resources of a CustomResourceDefinition: one `ServedResource` for each of its versions."""
 
 import functools
 import sys
@@ -8,44 +8,47 @@ from typing import Any
 
 from levelset.apiserver.registry.crd.names import is_terminating
 from levelset.apiserver.registry.crd.validation import expression_rules
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Column, Object, Rules, ScalePaths, ServedResource
 from levelset.apiserver.schema import Compiled, compile_schema
 from levelset.patch import Shape, resource_shape
 
-__all__ = ["schema_tree", "served_of"]
+__all__ = ["schema_tree", "served_versions"]
 
-NAME = Column("Name", "string", "name", description="The name of the object, unique within its namespace.")
-AGE = Column(
+NAME_COLUMN = Column("Name", "string", "name", description="The name of the object, unique within its namespace.")
+AGE_COLUMN = Column(
     "Age",
     "date",
     description="When the object was created, as seen by the server.",
     path=".metadata.creationTimestamp",
 )
-RULES = Rules()
+CUSTOM_RESOURCE_RULES = Rules()
 
 
-def served_of(
+def served_versions(
     definition: Object,
     since: int,
     *,
     logs: Callable[..., Any] | None = None,
     convert: Callable[[Object, str], Object] | None = None,
-    awaits: bool = False,
+    converts_by_webhook: bool = False,
 ) -> tuple[ServedResource, ...]:
-    """All versions of a definition, those that are not served included.
+    """The resources of all versions of a CRD, including those that are not served.
 
-    `since` is the revision at which its schemas last changed, `logs` what answers its `log` subresource, `convert` what
-    makes of an object in one version the same object in another, `awaits` whether that may have to be waited for.
+    `since` is the storage revision at which its schemas last changed, `logs` the handler of its `log` subresource,
+    `convert` the converter between its versions, `converts_by_webhook` whether it is a webhook that must be awaited.
     """
     versions = definition["spec"]["versions"]
     schemas = {one["name"]: _schema(one) for one in versions}
     storage = next(one for one in versions if one.get("storage"))
-    made = [_served(definition, one, storage, schemas, since) for one in versions]
+    resources = [_served(definition, one, storage, schemas, since) for one in versions]
     if convert is not None:
-        # What is not stored in the version that is asked for must be converted, however new it is.
-        made = [replace(one, convert=convert, awaits=awaits, since=_since_converted(one)) for one in made]
-    return tuple(made if logs is None else [replace(one, logs=logs) for one in made])
+        # An object that is not stored in the requested version must be converted, whenever it was written.
+        resources = [
+            replace(one, convert=convert, converts_by_webhook=converts_by_webhook, since=_since_converted(one))
+            for one in resources
+        ]
+    return tuple(resources if logs is None else [replace(one, logs=logs) for one in resources])
 
 
 def _since_converted(served: ServedResource) -> int:
@@ -53,18 +56,18 @@ def _since_converted(served: ServedResource) -> int:
 
 
 def schema_tree(version: Object) -> Any:
-    """The schema of a version as it was written; None if it has none."""
-    return part(version, "schema").get("openAPIV3Schema")
+    """The `openAPIV3Schema` of a version; None if it has none."""
+    return map_member(version, "schema").get("openAPIV3Schema")
 
 
 def _served(
     definition: Object, version: Object, storage: Object, schemas: dict[str, Callable[[], Compiled | None]], since: int
 ) -> ServedResource:
     spec = definition["spec"]
-    # Names that are not accepted yet are missing there; nothing is served then, but objects may be stored.
-    names = {**spec["names"], **part(part(definition, "status"), "acceptedNames")}
-    subresources = part(version, "subresources")
-    # A version with a schema of its own drops what it does not know on every read, however new the object.
+    # The accepted names are incomplete until there is no conflict; nothing is served then, but objects may be stored.
+    names = {**spec["names"], **map_member(map_member(definition, "status"), "acceptedNames")}
+    subresources = map_member(version, "subresources")
+    # A version whose schema differs from that of the storage version prunes every object that it reads.
     differs = schema_tree(version) != schema_tree(storage)
     return ServedResource(
         spec["group"],
@@ -75,8 +78,8 @@ def _served(
         names.get("listKind") or f"{names['kind']}List",
         namespaced=spec["scope"] == "Namespaced",
         storage_version=storage["name"],
-        short_names=tuple(items(names, "shortNames")),
-        categories=tuple(items(names, "categories")),
+        short_names=tuple(list_member(names, "shortNames")),
+        categories=tuple(list_member(names, "categories")),
         custom=True,
         status=subresources.get("status") is not None,
         scale=_scale(subresources.get("scale")),
@@ -85,7 +88,7 @@ def _served(
         storage_schema=schemas[storage["name"]],
         shape=_shape(version),
         column_source=functools.partial(_columns, version),
-        selectable=tuple(one["jsonPath"].lstrip(".") for one in items(version, "selectableFields")),
+        selectable=tuple(one["jsonPath"].lstrip(".") for one in list_member(version, "selectableFields")),
         rules=_rules(version),
         deprecation=_deprecation(spec["group"], version, names["kind"]),
         terminating=is_terminating(definition),
@@ -95,7 +98,7 @@ def _served(
 
 def _rules(version: Object) -> Rules:
     expressions = expression_rules(schema_tree(version))
-    return RULES if expressions is None else replace(RULES, expressions=expressions)
+    return CUSTOM_RESOURCE_RULES if expressions is None else replace(CUSTOM_RESOURCE_RULES, expressions=expressions)
 
 
 def _schema(version: Object) -> Callable[[], Compiled | None]:
@@ -116,7 +119,7 @@ def _scale(scale: Any) -> ScalePaths | None:
 
 def _columns(version: Object) -> tuple[Column, ...]:
     columns = version.get("additionalPrinterColumns")
-    return (NAME, *map(_column, columns)) if columns else (NAME, AGE)
+    return (NAME_COLUMN, *map(_column, columns)) if columns else (NAME_COLUMN, AGE_COLUMN)
 
 
 def _column(tree: Object) -> Column:

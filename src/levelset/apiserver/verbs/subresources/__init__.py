@@ -1,3 +1,3 @@
-"""Subresources with a behaviour of their own: scale, eviction, token, log and a namespace's finalize."""
+"""The subresources with their own logic: scale, eviction, token, log and finalize of namespaces."""
 
 __all__: list[str] = []

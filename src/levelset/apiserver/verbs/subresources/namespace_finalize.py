@@ -1,13 +1,13 @@
-"""The `finalize` subresource of namespaces: the one place where the finalizers in their spec can be changed."""
+"""The `finalize` subresource of namespaces: the only way to change `spec.finalizers`."""
 
 from typing import Any
 
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
-from levelset.apiserver.wire.request_paths import Address
+from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.errors import BadRequest
 from levelset.http import Request, Response
@@ -17,14 +17,14 @@ from levelset.objects.json_tree import is_list, is_map
 __all__ = ["finalize"]
 
 
-async def finalize(world: World, served: ServedResource, address: Address, request: Request) -> Response:
-    """Replaces the finalizers; a namespace that is being deleted and has none left goes with them."""
-    if request.method != "PUT" or address.name is None:
+async def finalize(state: ServerState, served: ServedResource, path: RequestPath, request: Request) -> Response:
+    """Replaces `spec.finalizers`; a terminating namespace without finalizers is removed."""
+    if request.method != "PUT" or path.name is None:
         raise method_not_allowed(request.method, request.path)
-    name = address.name
+    name = path.name
     given = read_object(request).tree
     finalizers, version = _read(given, name)
-    made: list[Object] = []
+    updated: list[Object] = []
 
     def change(tree: Object) -> Object:
         if version and version != tree["metadata"]["resourceVersion"]:
@@ -33,13 +33,15 @@ async def finalize(world: World, served: ServedResource, address: Address, reque
         spec["finalizers"] = finalizers
         if not finalizers:
             del spec["finalizers"]
-        made[:] = [{**tree, "spec": spec}]
-        return made[0]
+        updated[:] = [{**tree, "spec": spec}]
+        return updated[0]
 
-    kept = await create_and_update.mutate(world, served, None, name, change)
-    if kept is None and not made:
+    remaining = await create_and_update.mutate(state, served, None, name, change)
+    if remaining is None and not updated:
         raise status_errors.object_not_found(served, name)
-    return Response(200, (("Content-Type", "application/json"),), encode_tree(made[0] if kept is None else kept))
+    return Response(
+        200, (("Content-Type", "application/json"),), encode_tree(updated[0] if remaining is None else remaining)
+    )
 
 
 def _read(tree: Object, name: str) -> tuple[list[str], str]:

@@ -1,17 +1,17 @@
-"""The `scale` subresource: a small object of autoscaling/v1 that shows and sets how many replicas are wanted."""
+"""The `scale` subresource: an autoscaling/v1 Scale that shows and sets the desired number of replicas."""
 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from levelset.apiserver.admission.chain import Form
+from levelset.apiserver.admission.chain import SubresourceView
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
-from levelset.apiserver.resources.server_state import Tree, World
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
-from levelset.apiserver.verbs.create_and_update import Written, rewrite
+from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_update
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.apiserver.wire.request_options import WriteOptions
@@ -20,7 +20,7 @@ from levelset.objects import LabelSelector
 from levelset.objects.json_tree import copy_tree
 from levelset.storage import Item
 
-__all__ = ["FORM", "as_scale", "get_scale", "patch_scale", "update_scale", "wanted_object"]
+__all__ = ["SCALE_VIEW", "as_scale", "get_scale", "object_from_scale", "patch_scale", "update_scale"]
 
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
@@ -28,7 +28,7 @@ _SHARED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimest
 
 
 def get_scale(served: ServedResource, tree: Tree) -> Tree:
-    """The scale of an object."""
+    """Returns the Scale of an object."""
     paths = _paths(served)
     metadata = tree["metadata"]
     replicas = parse_path(paths.spec).first(tree)
@@ -46,73 +46,73 @@ def get_scale(served: ServedResource, tree: Tree) -> Tree:
 
 
 async def update_scale(
-    world: World,
+    state: ServerState,
     served: ServedResource,
     namespace: str | None,
     name: str,
     tree: Tree,
     *,
     options: WriteOptions | None = None,
-) -> Written:
-    """Sets the replicas of an object to those of a whole Scale; raises as `writing.update` does."""
-    return await patch_scale(world, served, namespace, name, lambda _: tree, options=options)
+) -> WriteResult:
+    """Sets the replicas of an object to those of a complete Scale; raises as `create_and_update.update` does."""
+    return await patch_scale(state, served, namespace, name, lambda _: tree, options=options)
 
 
 async def patch_scale(
-    world: World,
+    state: ServerState,
     served: ServedResource,
     namespace: str | None,
     name: str,
     change: Callable[[Tree], Any],
     *,
     options: WriteOptions | None = None,
-) -> Written:
-    """Sets the replicas of an object to what `change` makes of its Scale."""
+) -> WriteResult:
+    """Sets the replicas of an object to those of the Scale that `change` returns for its current Scale."""
     options = replace(WriteOptions() if options is None else options, subresource="scale")
 
-    def scaled(old: Tree, item: Item) -> strategy.Settled:
-        scale = _checked(name, change(get_scale(served, old)))
+    def scaled(old: Tree, item: Item) -> strategy.PreparedUpdate:
+        scale = _require_scale(name, change(get_scale(served, old)))
         version = _metadata(scale).get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise status_errors.stale(served, name)
         new = served_tree(served, item)
         _set(new, _paths(served).spec, _replicas(served, name, scale))
-        return strategy.settle_update(world, served, old, new, options)
+        return strategy.prepare_update(state, served, old, new, options)
 
-    return as_scale(served, await rewrite(world, served, namespace, name, scaled, options=options))
-
-
-def as_scale(served: ServedResource, written: Written) -> Written:
-    """The same write, answered with the scale of the object."""
-    return Written(get_scale(served, written.tree), None)
+    return as_scale(served, await guaranteed_update(state, served, namespace, name, scaled, options=options))
 
 
-def wanted_object(served: ServedResource, name: str, scale: Tree) -> Tree:
-    """The object that somebody means who applies this Scale: all that it says are the replicas."""
-    given = _checked(name, scale)
+def as_scale(served: ServedResource, written: WriteResult) -> WriteResult:
+    """Returns the result of a write with the Scale in place of the object."""
+    return WriteResult(get_scale(served, written.tree), None)
+
+
+def object_from_scale(served: ServedResource, name: str, scale: Tree) -> Tree:
+    """Returns the applied configuration that corresponds to an applied Scale: only the replicas."""
+    given = _require_scale(name, scale)
     metadata = {word: value for word, value in _metadata(given).items() if word in ("name", "namespace")}
     tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
     _set(tree, _paths(served).spec, _replicas(served, name, given))
     return tree
 
 
-def _rescaled(served: ServedResource, tree: Tree, scale: Tree) -> Tree:
-    """The object with the replicas of this Scale."""
-    made = cast("Tree", copy_tree(tree))
-    _set(made, _paths(served).spec, _replicas(served, made["metadata"]["name"], scale))
-    return made
+def _with_replicas(served: ServedResource, tree: Tree, scale: Tree) -> Tree:
+    """Returns the object with the replicas of this Scale."""
+    changed = cast("Tree", copy_tree(tree))
+    _set(changed, _paths(served).spec, _replicas(served, changed["metadata"]["name"], scale))
+    return changed
 
 
-FORM: Final = Form(get_scale, _rescaled)
-"""How those who are asked about a write see the object behind `scale`: as a Scale."""
+SCALE_VIEW: Final = SubresourceView(get_scale, _with_replicas)
+"""Shows admission plugins the object behind `scale` as a Scale."""
 
 
 def _paths(served: ServedResource) -> ScalePaths:
-    assert served.scale is not None  # requests get here only for resources that have one
+    assert served.scale is not None  # only resources with a scale have this path
     return served.scale
 
 
-def _checked(name: str, scale: Any) -> Tree:
+def _require_scale(name: str, scale: Any) -> Tree:
     if not isinstance(scale, dict):
         raise BadRequest("the body must be a Scale, an object")
     tree = cast("Tree", scale)
@@ -147,7 +147,7 @@ def _number(value: Any) -> int | None:
 
 
 def _selector(value: Any) -> str | None:
-    """A selector as text: that of a custom resource is one already, that of a built-in kind is a LabelSelector."""
+    """Returns a selector as text: custom resources store text, built-in kinds a LabelSelector."""
     if isinstance(value, str):
         return value
     try:
@@ -157,10 +157,10 @@ def _selector(value: Any) -> str | None:
 
 
 def _set(tree: Tree, path: str, value: int) -> None:
-    *way, last = parse_path(path).names or ("spec", "replicas")
-    for name in way:
-        below = tree.get(name)
-        if not isinstance(below, dict):
-            below = tree[name] = {}
-        tree = cast("Tree", below)
+    *parents, last = parse_path(path).names or ("spec", "replicas")
+    for name in parents:
+        child = tree.get(name)
+        if not isinstance(child, dict):
+            child = tree[name] = {}
+        tree = cast("Tree", child)
     tree[last] = value

@@ -1,23 +1,23 @@
-"""The `token` subresource of service accounts: asks for a token, for some time, some audience and perhaps an object."""
+"""The `token` subresource of service accounts: issues a token for a TokenRequest."""
 
 import functools
 from datetime import timedelta
 from typing import Any, Final
 
-from levelset.apiserver.authn.service_account_tokens import AUDIENCE, Accounts
-from levelset.apiserver.authz.access_reviews import LARGEST
+from levelset.apiserver.authn.service_account_tokens import AUDIENCE, ServiceAccountTokens
+from levelset.apiserver.authz.access_reviews import MAX_REVIEW_BYTES
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.metadata import time_text
+from levelset.apiserver.registry.metadata import format_timestamp
 from levelset.apiserver.registry.storage_codec import served_tree
-from levelset.apiserver.resources.json_members import items, part
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
-from levelset.apiserver.resources.server_state import World
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind, field_errors
 from levelset.apiserver.verbs.create_and_update import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import write_options
-from levelset.apiserver.wire.request_paths import Address
+from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed, too_large
 from levelset.errors import BadRequest, Cause
 from levelset.http import Request, Response
@@ -26,9 +26,9 @@ from levelset.objects import encode_tree
 __all__ = ["TokenRequests"]
 
 GROUP: Final = "authentication.k8s.io"
-SHORTEST: Final = 600
-LONGEST: Final = 1 << 32
-USUAL: Final = 3600
+MIN_SECONDS: Final = 600
+MAX_SECONDS: Final = 1 << 32
+DEFAULT_SECONDS: Final = 3600
 _BOUND: Final = {"Node": "nodes", "Pod": "pods", "Secret": "secrets"}
 
 _REQUEST: Final = ServedResource(
@@ -40,73 +40,80 @@ _REQUEST: Final = ServedResource(
 
 
 class TokenRequests:
-    """Answers the requests; nothing of them is stored."""
+    """Handles TokenRequests; nothing is stored."""
 
-    def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+    def __init__(self, tokens: ServiceAccountTokens) -> None:
+        self._tokens = tokens
 
-    async def answer(self, world: World, served: ServedResource, address: Address, request: Request) -> Response:
-        """The request with a token in its status; raises NotFound, BadRequest, Invalid, and Conflict for a wrong uid.
+    async def handle(self, state: ServerState, served: ServedResource, path: RequestPath, request: Request) -> Response:
+        """Returns the request with a token in its status; raises NotFound, BadRequest, Invalid, Conflict (wrong uid).
 
-        A handler of `World.special`.
+        A handler of `ServerState.subresource_handlers`.
         """
-        if request.method != "POST" or address.name is None or address.namespace is None:
+        if request.method != "POST" or path.name is None or path.namespace is None:
             raise method_not_allowed(request.method, request.path)
-        tree, spec = _read(request, address.namespace, address.name)
-        item = await get_item(world, served.key(address.namespace, address.name))
+        tree, spec = _read(request, path.namespace, path.name)
+        item = await get_item(state, served.key(path.namespace, path.name))
         if item is None:
-            raise status_errors.object_not_found(served, address.name)
+            raise status_errors.object_not_found(served, path.name)
         account = served_tree(served, item)
-        bound = await _bound(world, account, part(spec, "boundObjectRef"))
-        expires = world.now() + timedelta(seconds=spec["expirationSeconds"])
-        token = await self._accounts.sign(account, audiences=spec["audiences"], expires=expires, bound=bound)
-        metadata = {"name": address.name, "namespace": address.namespace, "creationTimestamp": time_text(world.now())}
-        status = {"token": token, "expirationTimestamp": time_text(expires)}
-        made = {**tree, "metadata": {**tree["metadata"], **metadata}, "spec": spec, "status": status}
-        return Response(201, (("Content-Type", "application/json"),), encode_tree(made))
+        bound = await _bound(state, account, map_member(spec, "boundObjectRef"))
+        expires = state.now() + timedelta(seconds=spec["expirationSeconds"])
+        token = await self._tokens.sign(account, audiences=spec["audiences"], expires=expires, bound=bound)
+        metadata = {
+            "name": path.name,
+            "namespace": path.namespace,
+            "creationTimestamp": format_timestamp(state.now()),
+        }
+        status = {"token": token, "expirationTimestamp": format_timestamp(expires)}
+        response = {**tree, "metadata": {**tree["metadata"], **metadata}, "spec": spec, "status": status}
+        return Response(201, (("Content-Type", "application/json"),), encode_tree(response))
 
 
 def _read(request: Request, namespace: str, name: str) -> tuple[Object, Object]:
-    """The request as an object, and its spec with what it left out filled in."""
-    if len(request.body) > LARGEST:
-        raise too_large(LARGEST)
+    """Returns the request as an object, and its spec with defaults."""
+    if len(request.body) > MAX_REVIEW_BYTES:
+        raise too_large(MAX_REVIEW_BYTES)
     body = read_object(request)
-    body.tree.pop("status", None)  # Go clients send an empty one along
+    body.tree.pop("status", None)  # Go clients send an empty one
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
-    decoded = strategy.begin_create(_REQUEST, namespace, body.tree, options)
+    decoded = strategy.decode_new(_REQUEST, namespace, body.tree, options)
     given = body.tree["metadata"].get("name")
     if given and given != name:
         raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
-    spec = part(body.tree, "spec")
+    spec = map_member(body.tree, "spec")
     seconds = spec.get("expirationSeconds")
     causes = decoded.causes or _check_seconds(seconds)
     if causes:
         raise status_errors.invalid(_REQUEST, "", causes)
-    filled = {"audiences": items(spec, "audiences") or [AUDIENCE], "expirationSeconds": seconds or USUAL}
-    return body.tree, {**spec, **filled}
+    defaulted = {
+        "audiences": list_member(spec, "audiences") or [AUDIENCE],
+        "expirationSeconds": seconds or DEFAULT_SECONDS,
+    }
+    return body.tree, {**spec, **defaulted}
 
 
 def _check_seconds(seconds: Any) -> list[Cause]:
     if seconds is None:
         return []
     field = "spec.expirationSeconds"
-    if seconds < SHORTEST:
+    if seconds < MIN_SECONDS:
         return [field_errors.invalid(field, seconds, "may not specify a duration less than 10 minutes")]
-    if seconds > LONGEST:
+    if seconds > MAX_SECONDS:
         return [field_errors.invalid(field, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
 
 
-async def _bound(world: World, account: Object, reference: Object) -> Object | None:
-    """The object that the token is to end with, as it is stored; None if the request names none."""
+async def _bound(state: ServerState, account: Object, reference: Object) -> Object | None:
+    """Returns the object that the token is bound to; None if the request names none."""
     if not reference:
         return None
     kind, name = reference.get("kind"), reference.get("name") or ""
     plural = _BOUND.get(str(kind)) if reference.get("apiVersion") in ("v1", None, "") else None
-    served = None if plural is None else world.catalog.find("", "v1", plural)
+    served = None if plural is None else state.catalog.find("", "v1", plural)
     if served is None:
         raise BadRequest(f"cannot bind token to a {reference.get('apiVersion')} {kind}: use a v1 Pod, Secret or Node")
-    item = await get_item(world, served.key(account["metadata"]["namespace"], name)) if name else None
+    item = await get_item(state, served.key(account["metadata"]["namespace"], name)) if name else None
     if item is None:
         raise status_errors.object_not_found(served, name)
     found = served_tree(served, item)
@@ -114,7 +121,10 @@ async def _bound(world: World, account: Object, reference: Object) -> Object | N
     if given and given != uid:
         problem = f"the UID in the bound object reference ({given}) does not match the UID in record"
         raise status_errors.conflict(served, name, f"{problem}. The object might have been deleted and then recreated")
-    if kind == "Pod" and (part(found, "spec").get("serviceAccountName") or "default") != account["metadata"]["name"]:
+    if (
+        kind == "Pod"
+        and (map_member(found, "spec").get("serviceAccountName") or "default") != account["metadata"]["name"]
+    ):
         name = account["metadata"]["name"]
         raise BadRequest(f'cannot bind token for serviceaccount "{name}" to a pod that runs with another one')
     return found

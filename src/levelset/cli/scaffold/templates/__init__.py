@@ -1,4 +1,4 @@
-"""The texts that new projects begin with: `string.Template` texts, of which `$$` is a dollar."""
+"""The files of new projects as `string.Template` sources, in which `$$` is a dollar sign."""
 
 from levelset.cli.scaffold.templates import kind, project, webhook
 

@@ -1,24 +1,24 @@
-"""What a new kind begins with: its classes and its controller, and their test."""
+"""The files of a new kind: its classes and controller, and their tests."""
 
 from typing import Final
 
 __all__ = ["MODULE", "TEST"]
 
 MODULE: Final = '''\
-"""${kind}: what people ask for, and the controller that sees to it."""
+"""The ${kind} kind and its controller."""
 
 from levelset import Column, Context, Controller, Resource, Spec, Status, owns
 from levelset.kinds.core_v1 import ConfigMap
 
 
 class ${kind}Spec(Spec):
-    """What somebody wants of a ${words}."""
+    """The desired state of a ${words}."""
 
     message: str
 
 
 class ${kind}Status(Status):
-    """How a ${words} is."""
+    """The observed state of a ${words}."""
 
     ready: bool = False
 
@@ -32,12 +32,12 @@ class ${kind}(
 
 
 def config_map(wanted: ${kind}) -> ConfigMap:
-    """The ConfigMap that a ${words} should have; put here what yours is made of."""
+    """The desired ConfigMap of a ${words}; replace it with the children of your kind."""
     return ConfigMap.new(wanted.name, namespace=wanted.namespace, data={"message": wanted.spec.message})
 
 
 async def reconcile(wanted: ${kind}, ctx: Context) -> None:
-    """Looks at one ${words}, and takes the next step. Is called again and again, so it only says what should be."""
+    """Reconciles one ${words}: applies the desired state. It is called often, so it must be idempotent."""
     await ctx.apply(config_map(wanted), owner=wanted)
     await ctx.set_status(wanted, ${kind}Status(ready=True))
 
@@ -46,7 +46,7 @@ ${plural} = Controller(${kind}, reconcile, owns(ConfigMap))
 '''
 
 TEST: Final = '''\
-"""What the controller does about a ${kind}: a server inside the test, and time that jumps."""
+"""Tests of the ${kind} controller on an in-process API server, in virtual time."""
 
 from levelset import Ref
 from levelset.kinds.core_v1 import ConfigMap
@@ -63,7 +63,7 @@ async def test_a_${module}_gets_its_config_map(cluster: Cluster) -> None:
         await cluster.until(made.ref, lambda one: one.status is not None and one.status.ready)
 
 
-async def test_a_config_map_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
+async def test_a_deleted_config_map_is_recreated(cluster: Cluster) -> None:
     async with cluster.running(${plural}):
         await cluster.create(${kind}.new("one", ${kind}Spec(message="hello")))
         await cluster.settled()

@@ -1,4 +1,4 @@
-"""What a new project begins with, besides its first kind."""
+"""The files of a new project, without its first kind."""
 
 from typing import Final
 
@@ -83,27 +83,27 @@ _MAKEFILE: Final = """\
 MODULE := ${package}.operator
 export PYTHONPATH := src
 
-install: ## what is needed to work on it
+install: ## install the development dependencies
 \tpython -m pip install -e ".[dev]"
 
-lint: ## style and types
+lint: ## check style and types
 \truff check .
 \truff format --check .
 \tmypy
 
-test: ## all tests, on a server inside the tests
+test: ## run all tests on an in-process API server
 \tpytest
 
-run: ## on an API server of its own
+run: ## run the operator on a local API server
 \tpython -m ${package} --local
 
-dev: ## the same, loaded anew when a file is saved
+dev: ## the same, and reload when a file is saved
 \tlevelset dev $$(MODULE)
 
-manifests: ## what a cluster needs to run it
+manifests: ## generate the manifests of the operator
 \tlevelset generate manifests $$(MODULE) --name ${project}
 
-check: ## what would go wrong
+check: ## check CRDs, RBAC and blocking calls
 \tlevelset check $$(MODULE) --manifests manifests
 """
 
@@ -125,14 +125,14 @@ jobs:
 """
 
 _AGENTS: Final = """\
-# For whoever changes this project, people and programs alike
+# Instructions for contributors and coding agents
 
-- `src/${package}/KIND.py` holds a kind: its spec, its status, and the controller that sees to it.
-- A reconciler says what should be, again and again; it never asks what happened. It may be stopped between any two
-  lines and called again: write nothing down that is not in the cluster, and make nothing that has no name of its own.
+- `src/${package}/KIND.py` holds a kind: its spec, its status, and its controller.
+- A reconciler applies the desired state and does not depend on which event triggered it. It may be interrupted
+  between any two lines and called again: keep no state outside of the cluster, and give every child a fixed name.
 - Children get `owner=`; what is outside of the cluster gets a `cleanup=`.
 - Never block: no `time.sleep`, no `requests`, no `subprocess.run` in `async def`; `make check` finds most of them.
-- Tests use the `cluster` fixture: a real API server inside the test, and time that jumps. No mocks, no sleeps.
+- Tests use the `cluster` fixture: an in-process API server and virtual time. No mocks, no sleeps.
 - Before you are done: `make lint test manifests check`, and commit what `make manifests` wrote.
 - `levelset create kind NAME` and `levelset create webhook KIND` add files, and a line to `src/${package}/operator.py`.
 """
@@ -144,9 +144,9 @@ An operator made with levelset.
 
 ```
 make install   # once
-make test      # on a server inside the tests
-make dev       # on a server of its own, loaded anew when a file is saved
-make manifests # what a cluster needs to run it
+make test      # on an in-process API server
+make dev       # on a local API server, reloads when a file is saved
+make manifests # generate the manifests of the operator
 ```
 """
 

@@ -1,7 +1,7 @@
-"""Containers of an engine on this machine: made, watched, stopped and removed."""
+"""The controller of Containers, which a container engine on this machine runs."""
 
+from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.containers.logs import container_logs
-from levelset_dcp.containers.reconcile import containers_controller
-from levelset_dcp.containers.world import Containers
+from levelset_dcp.containers.reconciler import containers_controller
 
-__all__ = ["Containers", "container_logs", "containers_controller"]
+__all__ = ["ContainerHost", "container_logs", "containers_controller"]

@@ -1,66 +1,68 @@
-"""The status of a Container, from what is known of it; pure."""
+"""The status of a Container, from its observed state; pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from levelset import replace, set_condition
 from levelset.objects import MicroTime
-from levelset_dcp.containers.known import ContainerKnown
-from levelset_dcp.executables.health import probes_health
+from levelset_dcp.containers.state import ObservedContainer
 from levelset_dcp.kinds import Container, ContainerStatus, HealthProbe, HealthStatus
+from levelset_dcp.workloads.health_probes import probes_health
 
-__all__ = ["health_of", "known_of", "status_of"]
+__all__ = ["health_of", "observed_from_status", "status_of"]
 
 
-def health_of(known: ContainerKnown, probes: Sequence[HealthProbe]) -> HealthStatus:
-    """Whether all is well, something is wrong, or one cannot say."""
-    if known.state == "Running":
-        return probes_health([one.name for one in probes], known.results)
-    if known.state == "FailedToStart" or (known.state == "Exited" and known.exit_code):
+def health_of(observed: ObservedContainer, probes: Sequence[HealthProbe]) -> HealthStatus:
+    """The health of a container, from its state and its probe results."""
+    if observed.state == "Running":
+        return probes_health([one.name for one in probes], observed.results)
+    if observed.state == "FailedToStart" or (observed.state == "Exited" and observed.exit_code):
         return "Unhealthy"
     return "Caution"
 
 
-def status_of(container: Container, known: ContainerKnown, networks: tuple[str, ...], now: datetime) -> ContainerStatus:
-    """How the container is now; `networks` are the names of the ContainerNetworks that it is in."""
+def status_of(
+    container: Container, observed: ObservedContainer, networks: tuple[str, ...], now: datetime
+) -> ContainerStatus:
+    """The new status; `networks` are the names of the ContainerNetworks that it is attached to."""
     before = container.status or ContainerStatus()
-    health = health_of(known, container.spec.health_probes)
+    health = health_of(observed, container.spec.health_probes)
     conditions = set_condition(
         before.conditions,
         "Ready",
-        known.state == "Running" and health == "Healthy",
+        observed.state == "Running" and health == "Healthy",
         now=now,
-        reason=known.state or "Pending",
-        message=known.message or f"it is {health.lower()}",
+        reason=observed.state or "Pending",
+        message=observed.message or f"the container is {health.lower()}",
         observed_generation=container.metadata.generation,
     )
     return replace(
         before,
-        state=known.state,
-        container_id=known.container_id,
-        container_name=known.container_name,
-        startup_timestamp=_micro(known.started_at),
-        finish_timestamp=_micro(known.finished_at),
-        startup_std_out_file=known.files[0],
-        startup_std_err_file=known.files[1],
-        exit_code=known.exit_code,
-        message=known.message,
-        effective_env=known.env,
-        effective_args=known.args,
+        state=observed.state,
+        container_id=observed.container_id,
+        container_name=observed.container_name,
+        startup_timestamp=_micro(observed.started_at),
+        finish_timestamp=_micro(observed.finished_at),
+        startup_std_out_file=observed.files[0],
+        startup_std_err_file=observed.files[1],
+        exit_code=observed.exit_code,
+        message=observed.message,
+        effective_env=observed.env,
+        effective_args=observed.args,
         networks=networks,
         health_status=health,
-        health_probe_results=known.results,
-        lifecycle_key=known.key,
+        health_probe_results=observed.results,
+        lifecycle_key=observed.key,
         conditions=conditions,
         observed_generation=container.metadata.generation,
     )
 
 
-def known_of(container: Container) -> ContainerKnown:
-    """What the status alone says, when nobody remembers: one that was being started is looked for."""
+def observed_from_status(container: Container) -> ObservedContainer:
+    """Restores the observed state from the status after a restart; an unfinished start is resolved again."""
     status = container.status or ContainerStatus()
     is_there = bool(status.container_id)
-    return ContainerKnown(
+    return ObservedContainer(
         uid=container.metadata.uid,
         state=status.state if is_there or status.state == "FailedToStart" else "Pending",
         message=status.message,

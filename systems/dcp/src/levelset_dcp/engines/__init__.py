@@ -1,7 +1,6 @@
-"""Container engines: one interface, with Docker, Podman, and a pretence for tests behind it."""
+"""Container engines: one interface with Docker, Podman and an in-memory implementation."""
 
-from levelset_dcp.engines.choosing import choose_engine, known_engines, open_engine
-from levelset_dcp.engines.docker import DockerEngine
+from levelset_dcp.engines.cli.engine import DockerEngine, PodmanEngine
 from levelset_dcp.engines.errors import (
     CouldNotAllocate,
     EngineAlreadyExists,
@@ -14,8 +13,8 @@ from levelset_dcp.engines.errors import (
     RuntimeNotHealthy,
 )
 from levelset_dcp.engines.interface import CALL, LONG_CALL, Engine, Sink
-from levelset_dcp.engines.memory import InMemoryEngine
-from levelset_dcp.engines.memory_objects import PretendFile
+from levelset_dcp.engines.memory.engine import InMemoryEngine
+from levelset_dcp.engines.memory.objects import FakeFile
 from levelset_dcp.engines.models import (
     Attachment,
     ContainerInfo,
@@ -39,8 +38,8 @@ from levelset_dcp.engines.models import (
     RestartPolicy,
     VolumeInfo,
 )
-from levelset_dcp.engines.podman import PodmanEngine
-from levelset_dcp.engines.retrying import act_and_verify
+from levelset_dcp.engines.retries import act_and_verify
+from levelset_dcp.engines.selection import choose_engine, known_engines, open_engine
 
 __all__ = [
     "CALL",
@@ -60,6 +59,7 @@ __all__ = [
     "EngineStatus",
     "EngineTimedOut",
     "EventKind",
+    "FakeFile",
     "HealthName",
     "ImageBuild",
     "ImageBuildSecret",
@@ -75,7 +75,6 @@ __all__ = [
     "ObjectInUse",
     "PodmanEngine",
     "PortBinding",
-    "PretendFile",
     "PullPolicy",
     "RestartPolicy",
     "RuntimeNotHealthy",

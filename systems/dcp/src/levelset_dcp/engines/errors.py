@@ -1,15 +1,15 @@
-"""What can go wrong with a container engine, as one tree, so that a controller can tell what to wait for.
+"""The errors of container engines, as one tree, so that controllers can decide what to retry.
 
 ```
 EngineError
-├── RuntimeNotHealthy       nobody is at home: try again when the engine runs
+├── RuntimeNotHealthy       not installed or not running: retry when the engine is healthy
 ├── EngineNotFound          no such container, network, volume or image; also a LookupError
-├── EngineAlreadyExists     the name is taken, or it is connected already
-├── CouldNotAllocate        a port or an address that somebody else has
-├── ObjectInUse             it cannot be removed while something uses it
-├── Incomplete              the engine has answered for a part of what was asked
-├── EngineTimedOut          no answer in time; also a TimeoutError: whether it has happened is unknown
-└── EngineRefused           the engine said no, for another reason
+├── EngineAlreadyExists     the name is taken, or the container is connected already
+├── CouldNotAllocate        a port or an address range is taken
+├── ObjectInUse             the object cannot be removed while it is used
+├── Incomplete              the engine has answered only a part of the request
+├── EngineTimedOut          no answer in time; also a TimeoutError: whether the operation took effect is unknown
+└── EngineRefused           the engine rejected the request for another reason
 ```
 """
 
@@ -29,11 +29,11 @@ __all__ = [
 
 
 class EngineError(LevelsetError):
-    """An engine did not do what it was asked to; the words name the object, and say what the engine said."""
+    """An engine operation failed; the message names the object, and has the output of the engine."""
 
 
 class RuntimeNotHealthy(EngineError):
-    """The engine is not installed, or does not run: it may be tried again when it does."""
+    """The engine is not installed or not running; retry when it is healthy."""
 
 
 class EngineNotFound(EngineError, LookupError):
@@ -41,24 +41,24 @@ class EngineNotFound(EngineError, LookupError):
 
 
 class EngineAlreadyExists(EngineError):
-    """The name is taken; or a container is in a network already."""
+    """The name is taken, or the container is connected to the network already."""
 
 
 class CouldNotAllocate(EngineError):
-    """A port or a range of addresses cannot be had, because somebody else has it."""
+    """A port or an address range is taken."""
 
 
 class ObjectInUse(EngineError):
-    """Something uses it still, so that it cannot be removed now."""
+    """The object is still used, so it cannot be removed."""
 
 
 class Incomplete(EngineError):
-    """The engine has done, or answered for, only a part of what was asked, and did not say why."""
+    """The engine has answered only a part of the request, without an error."""
 
 
 class EngineTimedOut(EngineError, TimeoutError):
-    """The engine did not answer in time; whether it has done what it was asked to is not known."""
+    """The engine did not answer in time; whether the operation took effect is unknown."""
 
 
 class EngineRefused(EngineError):
-    """The engine said no, for a reason that has no class of its own."""
+    """The engine rejected the request, for a reason that has no class of its own."""

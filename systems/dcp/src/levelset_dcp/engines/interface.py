@@ -1,8 +1,8 @@
-"""What every container engine can do: the seam between the controllers and Docker, Podman or a pretence.
+"""The interface between the controllers and a container engine: Docker, Podman, or the in-memory engine.
 
-Containers, networks, volumes and images are named by what the engine calls them or by their IDs. Every call ends in
-time: EngineTimedOut after `CALL` seconds, or after `LONG_CALL` where something is fetched or built. Cancelling a call
-stops waiting; whether the engine has done it then is found out by inspecting. All errors are EngineErrors.
+Containers, networks, volumes and images are identified by their names or IDs. Every call has a timeout: EngineTimedOut
+after `CALL` seconds, or after `LONG_CALL` if it pulls or builds. Cancelling a call stops waiting, but the operation may
+still take effect; inspect the object to find out. All errors are EngineErrors.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -25,73 +25,73 @@ from levelset_dcp.engines.models import (
 __all__ = ["CALL", "LONG_CALL", "Engine", "Sink"]
 
 CALL: Final = 30.0
-"""Seconds that an ordinary call may take, besides what it was asked to wait."""
+"""The timeout of an ordinary call in seconds, in addition to a requested grace period."""
 LONG_CALL: Final = 600.0
-"""Seconds that building, pulling and creating (which may pull) may take."""
+"""The timeout in seconds of calls that build or pull, including create."""
 
 
 class Sink(Protocol):
-    """Takes what programs write; a LogSink is one. Whoever has opened it closes it."""
+    """Receives output, such as a LogSink; the caller closes it."""
 
     def write(self, data: bytes, /) -> None:
-        """Takes some bytes, cut wherever."""
+        """Writes bytes, which may be cut anywhere."""
         ...
 
 
 class Engine(Protocol):
-    """Runs containers."""
+    """A container engine."""
 
     @property
     def name(self) -> str:
-        """What it is called, such as `docker`."""
+        """The name of the engine, such as `docker`."""
         ...
 
     @property
     def host_name(self) -> str:
-        """The name by which containers reach this machine."""
+        """The host name of this machine inside containers."""
         ...
 
     @property
     def default_network(self) -> str:
-        """The network that a container is in unless it was told another."""
+        """The network of containers that name none."""
         ...
 
     async def check_status(self, *, cached: bool = False) -> EngineStatus:
-        """How the engine is; `cached` takes an answer that is a few seconds old. Never raises an EngineError."""
+        """The status of the engine; `cached` allows one that is a few seconds old. Never raises an EngineError."""
         ...
 
     async def create_container(self, spec: NewContainer, *, out: Sink | None = None, err: Sink | None = None) -> str:
-        """Creates a container, fetching its image as its pull policy says, and gives its ID.
+        """Creates a container, pulling its image as the pull policy says, and returns its ID.
 
-        What is told while fetching goes to `out` and `err`. EngineAlreadyExists if the name is taken; EngineNotFound
-        if there is no such image, network or volume.
+        The output of the pull goes to `out` and `err`. EngineAlreadyExists if the name is taken; EngineNotFound if
+        there is no such image, network or volume.
         """
         ...
 
     async def start_container(self, container: str) -> None:
-        """Starts a container; fine if it runs. CouldNotAllocate if somebody else has a port that it publishes."""
+        """Starts a container; idempotent. CouldNotAllocate if a published port is taken."""
         ...
 
     async def stop_container(self, container: str, *, grace: float = 10.0) -> None:
-        """Asks the program of a container to end, and kills it after `grace` seconds; fine if it has ended."""
+        """Sends SIGTERM to a container, and SIGKILL after `grace` seconds; idempotent."""
         ...
 
     async def remove_container(self, container: str, *, force: bool = False) -> None:
-        """Removes a container and its nameless volumes; one that runs only with `force`, else ObjectInUse."""
+        """Removes a container and its anonymous volumes; ObjectInUse if it runs, unless `force`."""
         ...
 
     async def inspect_container(self, container: str) -> ContainerInfo:
-        """What the engine knows of a container."""
+        """Inspects a container."""
         ...
 
     async def list_containers(self, *, labels: Mapping[str, str] | None = None) -> tuple[ContainerInfo, ...]:
-        """All containers, also those that have ended, that have all these labels."""
+        """All containers with these labels, including stopped ones."""
         ...
 
-    async def exec(self, container: str, what: NewExec, *, out: Sink, err: Sink) -> int:
-        """Runs a command inside of a container until it ends, however long that takes, and gives its exit code.
+    async def exec(self, container: str, request: NewExec, *, out: Sink, err: Sink) -> int:
+        """Runs a command inside a container to its end, without a timeout, and returns its exit code.
 
-        126 and 127 are for commands that cannot be run there. Cancelling it stops listening; the command may go on.
+        126 and 127 mean that the command cannot be run. Cancelling stops reading the output; the command may continue.
         EngineRefused if the container does not run.
         """
         ...
@@ -105,26 +105,26 @@ class Engine(Protocol):
         timestamps: bool = False,
         tail: int | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """What a container has written, in chunks cut wherever; following ends when it has ended or is removed.
+        """The output of a container, in chunks cut anywhere; `follow` ends when it has exited or is removed.
 
         With `timestamps` each line begins with an RFC 3339 time and a space.
         """
         ...
 
     async def copy_in(self, container: str, folder: str, archive: bytes) -> None:
-        """Unpacks a tar archive below a folder of a container, which need not run; owners are those of the archive."""
+        """Extracts a tar archive below a directory of a container, which need not run; owners are kept."""
         ...
 
-    async def build(self, what: ImageBuild, *, out: Sink | None = None, err: Sink | None = None) -> ImageInfo:
+    async def build(self, request: ImageBuild, *, out: Sink | None = None, err: Sink | None = None) -> ImageInfo:
         """Builds an image."""
         ...
 
     async def pull_image(self, image: str, *, out: Sink | None = None, err: Sink | None = None) -> ImageInfo:
-        """Fetches the newest version of an image."""
+        """Pulls the newest version of an image."""
         ...
 
     async def inspect_image(self, image: str) -> ImageInfo:
-        """What the engine knows of an image that it has."""
+        """Inspects a local image."""
         ...
 
     async def create_network(self, spec: NewNetwork) -> NetworkInfo:
@@ -132,45 +132,45 @@ class Engine(Protocol):
         ...
 
     async def inspect_network(self, network: str) -> NetworkInfo:
-        """What the engine knows of a network."""
+        """Inspects a network."""
         ...
 
     async def list_networks(self, *, labels: Mapping[str, str] | None = None) -> tuple[NetworkInfo, ...]:
-        """All networks that have all these labels."""
+        """All networks with these labels."""
         ...
 
     async def remove_network(self, network: str) -> None:
-        """Removes a network; ObjectInUse while containers are in it."""
+        """Removes a network; ObjectInUse while containers are connected."""
         ...
 
     async def connect(self, network: str, container: str, *, aliases: tuple[str, ...] = ()) -> None:
-        """Puts a container into a network; EngineAlreadyExists if it is in there."""
+        """Connects a container to a network; EngineAlreadyExists if it is connected."""
         ...
 
     async def disconnect(self, network: str, container: str, *, force: bool = False) -> None:
-        """Takes a container out of a network; EngineNotFound if it is not in there."""
+        """Disconnects a container from a network; EngineNotFound if it is not connected."""
         ...
 
     async def create_volume(self, name: str, *, labels: Mapping[str, str] | None = None) -> VolumeInfo:
-        """Creates a volume, or gives the one that is there."""
+        """Creates a volume, or returns the existing one."""
         ...
 
     async def inspect_volume(self, name: str) -> VolumeInfo:
-        """What the engine knows of a volume."""
+        """Inspects a volume."""
         ...
 
     async def remove_volume(self, name: str) -> None:
-        """Removes a volume with all that is in it; ObjectInUse while a container has it."""
+        """Removes a volume with its data; ObjectInUse while a container mounts it."""
         ...
 
     def watch(self) -> AsyncGenerator[EngineEvent, None]:
-        """What happens to containers and networks from now on; connects anew by itself, and never ends.
+        """The events of containers and networks from now on; reconnects by itself, and never ends.
 
-        The first event, and the first after each gap, is `engine connected`; see EngineEvent. Who leaves early closes
-        it (`contextlib.aclosing`), as with `logs`.
+        The first event, and the first after each gap, is `engine connected`; see EngineEvent. Close the generator
+        (`contextlib.aclosing`) to stop, as with `logs`.
         """
         ...
 
     def attach_command(self, container: str) -> tuple[str, ...]:
-        """The words of a command that joins a terminal with that of a container; none if there is no such command."""
+        """The command line that attaches a terminal to a container; empty if there is no such command."""
         ...

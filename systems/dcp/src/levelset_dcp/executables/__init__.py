@@ -1,7 +1,7 @@
-"""Executables: programs of this machine, from their start to their end."""
+"""The controller of Executables, which run as processes on this machine."""
 
+from levelset_dcp.executables.host import ExecutableHost
 from levelset_dcp.executables.logs import executable_logs
-from levelset_dcp.executables.reconcile import ExecutableKeeper, executables_controller
-from levelset_dcp.executables.world import Executables
+from levelset_dcp.executables.reconciler import ExecutableReconciler, executables_controller
 
-__all__ = ["ExecutableKeeper", "Executables", "executable_logs", "executables_controller"]
+__all__ = ["ExecutableHost", "ExecutableReconciler", "executable_logs", "executables_controller"]

@@ -1,58 +1,95 @@
-"""What `log` shows of an Executable: its output, its errors, or what was said of it."""
+"""The `log` subresource of Executables, and where their logs are stored."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
-from levelset import BadRequest, NotFound
-from levelset.apiserver import Asked
-from levelset_dcp.executables.places import log_place, system_key
-from levelset_dcp.executables.transitions import FINAL
-from levelset_dcp.executables.world import Executables
-from levelset_machine import LogOptions, LogStore
+from levelset import NotFound
+from levelset.apiserver import LogRequest
+from levelset.errors import BadRequest
+from levelset_dcp.executables.host import ExecutableHost
+from levelset_dcp.executables.state import FINAL
+from levelset_machine import LogOptions, LogSink, LogStore
 
-__all__ = ["executable_logs"]
+__all__ = ["LogLocation", "executable_logs", "log_location", "system_key"]
 
 _SOURCES: Final = ("stdout", "stderr", "system")
 
 
-def executable_logs(world: Executables) -> Callable[[Asked], Awaitable[AsyncIterator[bytes]]]:
-    """The source of the logs of Executables; `source` is stdout, stderr or system.
+@dataclass(frozen=True, slots=True)
+class LogLocation:
+    """The store and the keys of an Executable's stdout and stderr."""
 
-    Who follows a program that has not started yet waits for it, until it starts or its object is gone.
+    store: LogStore
+    out: str
+    err: str
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The paths of both logs; empty for logs in memory."""
+        found = [self.store.path(key) for key in (self.out, self.err)]
+        return str(found[0] or ""), str(found[1] or "")
+
+    def open(self) -> tuple[LogSink, LogSink]:
+        """Opens both logs for writing."""
+        return self.store.open(self.out), self.store.open(self.err)
+
+    def remove(self) -> None:
+        """Removes both logs."""
+        for key in (self.out, self.err):
+            self.store.remove(key)
+
+
+def log_location(host: ExecutableHost, name: str, uid: str, *, is_persistent: bool) -> LogLocation:
+    """The location of an Executable's logs; with `is_persistent` they are found by name in later sessions."""
+    stem = name if is_persistent else uid
+    store = host.persistent_logs if is_persistent and host.persistent_logs else host.logs
+    return LogLocation(store, f"{stem}_out", f"{stem}_err")
+
+
+def system_key(uid: str) -> str:
+    """The key of an Executable's system log."""
+    return f"{uid}_system"
+
+
+def executable_logs(host: ExecutableHost) -> Callable[[LogRequest], Awaitable[AsyncIterator[bytes]]]:
+    """The handler of the logs of Executables; `source` is stdout, stderr or system.
+
+    A follow request for a program that has not started waits until it starts or its object is deleted.
     """
 
-    async def read(asked: Asked) -> AsyncIterator[bytes]:
-        query = dict(asked.query)
+    async def read(request: LogRequest) -> AsyncIterator[bytes]:
+        query = dict(request.query)
         source = query.pop("source", None) or "stdout"
-        _check(asked, source)
-        options = LogOptions.of_query(query, now=world.runner.now())
-        uid = asked.tree["metadata"]["uid"]
-        store, key = _place(world, asked, source)
+        _check(request, source)
+        options = LogOptions.of_query(query, now=host.runner.now())
+        uid = request.tree["metadata"]["uid"]
+        store, key = _log_key(host, request, source)
         if store.has(key):
             return _read(store, key, options)
-        if not options.follow or source == "system" or _state(asked.tree) in FINAL:
+        if not options.follow or source == "system" or _state(request.tree) in FINAL:
             return _nothing()
-        return _later(world, uid, store, key, options)
+        return _read_after_start(host, uid, store, key, options)
 
     return read
 
 
-def _check(asked: Asked, source: str) -> None:
+def _check(request: LogRequest, source: str) -> None:
     if source not in _SOURCES:
-        raise BadRequest(f"source: {source!r} is none; an Executable has {', '.join(_SOURCES)}")
-    if asked.tree["metadata"].get("deletionTimestamp"):
-        raise BadRequest(f"{asked.name} is being deleted, so its logs are about to go")
-    if source != "system" and asked.tree["spec"].get("terminal") is not None:
-        raise BadRequest(f"{asked.name} runs on a terminal, which has no {source}; connect to its socket instead")
+        raise BadRequest(f"source: unknown source {source!r}; an Executable has {', '.join(_SOURCES)}")
+    if request.tree["metadata"].get("deletionTimestamp"):
+        raise BadRequest(f"{request.name} is being deleted, and its logs with it")
+    if source != "system" and request.tree["spec"].get("terminal") is not None:
+        raise BadRequest(f"{request.name} runs on a terminal, which has no {source}; connect to its socket instead")
 
 
-def _place(world: Executables, asked: Asked, source: str) -> tuple[LogStore, str]:
-    uid, spec = asked.tree["metadata"]["uid"], asked.tree["spec"]
+def _log_key(host: ExecutableHost, request: LogRequest, source: str) -> tuple[LogStore, str]:
+    uid, spec = request.tree["metadata"]["uid"], request.tree["spec"]
     if source == "system":
-        return world.logs, system_key(uid)
-    lasts = bool(spec.get("persistent")) or spec.get("mode", "session") != "session"
-    place = log_place(world, asked.name, uid, lasts=lasts)
-    return place.store, place.out if source == "stdout" else place.err
+        return host.logs, system_key(uid)
+    is_persistent = bool(spec.get("persistent")) or spec.get("mode", "session") != "session"
+    location = log_location(host, request.name, uid, is_persistent=is_persistent)
+    return location.store, location.out if source == "stdout" else location.err
 
 
 def _state(tree: Any) -> str:
@@ -65,17 +102,19 @@ async def _read(store: LogStore, key: str, options: LogOptions) -> AsyncIterator
         async for piece in store.read(key, options):
             yield piece
     except NotFound:
-        return  # it was removed just now, with its object
+        return  # removed with its object in the meantime
 
 
-async def _later(world: Executables, uid: str, store: LogStore, key: str, options: LogOptions) -> AsyncIterator[bytes]:
-    """The log of a program that is yet to start; it may have done so since the request came, before this is read."""
-    if store.has(key) or await world.waiting.wait(uid):
+async def _read_after_start(
+    host: ExecutableHost, uid: str, store: LogStore, key: str, options: LogOptions
+) -> AsyncIterator[bytes]:
+    """The log of a program that had not started when the request arrived; it may have started since."""
+    if store.has(key) or await host.start_waiters.wait(uid):
         async for piece in _read(store, key, options):
             yield piece
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    """The log of a program that has not written anything yet, or never did."""
+    """An empty log."""
     for piece in tuple[bytes, ...]():
         yield piece

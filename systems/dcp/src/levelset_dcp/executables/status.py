@@ -1,56 +1,77 @@
-"""The status of an Executable, from what is known of its run; pure."""
+"""The status of an Executable, from the observed state of its run; pure."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from levelset import replace, set_condition
 from levelset.objects import MicroTime
-from levelset_dcp.executables.health import health_of
-from levelset_dcp.executables.known import RunKnown
-from levelset_dcp.executables.transitions import is_final
-from levelset_dcp.kinds import Executable, ExecutableStatus
+from levelset_dcp.executables.state import ObservedRun, is_final
+from levelset_dcp.kinds import (
+    Executable,
+    ExecutableState,
+    ExecutableStatus,
+    HealthProbe,
+    HealthProbeResult,
+    HealthStatus,
+)
+from levelset_dcp.workloads.health_probes import probes_health
 
-__all__ = ["known_of", "status_of"]
+__all__ = ["health_of", "observed_from_status", "status_of"]
 
 
-def status_of(exe: Executable, known: RunKnown, now: datetime) -> ExecutableStatus:
-    """How the Executable is now."""
+def health_of(
+    state: ExecutableState,
+    exit_code: int | None,
+    probes: Sequence[HealthProbe],
+    results: Sequence[HealthProbeResult],
+) -> HealthStatus:
+    """The health of an Executable, from its state and its probe results."""
+    if state == "Running":
+        return probes_health([one.name for one in probes], results)
+    if state == "FailedToStart" or (state == "Finished" and exit_code):
+        return "Unhealthy"
+    return "Caution"
+
+
+def status_of(exe: Executable, observed: ObservedRun, now: datetime) -> ExecutableStatus:
+    """The new status of an Executable."""
     before = exe.status or ExecutableStatus()
-    health = health_of(known.state, known.exit_code, exe.spec.health_probes, known.results)
-    pid = known.identity.pid if known.identity is not None else None
+    health = health_of(observed.state, observed.exit_code, exe.spec.health_probes, observed.results)
+    pid = observed.identity.pid if observed.identity is not None else None
     conditions = set_condition(
         before.conditions,
         "Ready",
-        known.state == "Running" and health == "Healthy",
+        observed.state == "Running" and health == "Healthy",
         now=now,
-        reason=known.state or "Waiting",
-        message=known.message or f"it is {health.lower()}",
+        reason=observed.state or "Waiting",
+        message=observed.message or f"the program is {health.lower()}",
         observed_generation=exe.metadata.generation,
     )
     return replace(
         before,
-        state=known.state,
+        state=observed.state,
         execution_id=before.execution_id if pid is None else str(pid),
-        pid=None if is_final(known.state) else pid,
-        startup_timestamp=_micro(known.started_at),
-        finish_timestamp=_micro(known.finished_at),
-        exit_code=known.exit_code,
-        std_out_file=known.files[0],
-        std_err_file=known.files[1],
-        terminal_socket_path="" if is_final(known.state) else known.terminal,
-        effective_env=known.env,
-        effective_args=known.args,
+        pid=None if is_final(observed.state) else pid,
+        startup_timestamp=_micro(observed.started_at),
+        finish_timestamp=_micro(observed.finished_at),
+        exit_code=observed.exit_code,
+        std_out_file=observed.files[0],
+        std_err_file=observed.files[1],
+        terminal_socket_path="" if is_final(observed.state) else observed.terminal,
+        effective_env=observed.env,
+        effective_args=observed.args,
         health_status=health,
-        health_probe_results=known.results,
-        message=known.message,
+        health_probe_results=observed.results,
+        message=observed.message,
         conditions=conditions,
         observed_generation=exe.metadata.generation,
     )
 
 
-def known_of(exe: Executable) -> RunKnown:
-    """What the status alone says of a run, when nobody remembers it."""
+def observed_from_status(exe: Executable) -> ObservedRun:
+    """Restores the observed state from the status after a restart."""
     status = exe.status or ExecutableStatus()
-    return RunKnown(
+    return ObservedRun(
         uid=exe.metadata.uid,
         state=status.state,
         started_at=status.startup_timestamp,

@@ -1,4 +1,4 @@
-"""The kinds of DCP: programs, containers and services of one machine, with all that their schemas say."""
+"""The kinds of DCP: programs, containers and services of one machine, with their schemas."""
 
 from levelset_dcp.kinds.common import (
     AmbientEnvironment,
@@ -31,6 +31,8 @@ from levelset_dcp.kinds.containers import (
     ContainerState,
     ContainerStatus,
     ExecVar,
+    FileEntry,
+    FileSet,
     ImageLayer,
     Label,
     NetworkRef,
@@ -47,10 +49,6 @@ from levelset_dcp.kinds.executables import (
     ExecutableTemplate,
     ExecutionType,
     Mode,
-)
-from levelset_dcp.kinds.files import (
-    FileEntry,
-    FileSet,
 )
 from levelset_dcp.kinds.networks import (
     ContainerNetwork,

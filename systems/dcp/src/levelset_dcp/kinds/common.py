@@ -1,9 +1,9 @@
-"""Parts that several kinds have in common: variables, probes, certificates, terminals, and how healthy something is."""
+"""Types that several kinds share: variables, probes, certificates, terminals and health."""
 
 from typing import Annotated, Literal
 
-from levelset import Condition, ListMap, Meta, Model, Rule
-from levelset.objects import MicroTime
+from levelset import Condition, ListMap, Meta, Rule
+from levelset.objects import MicroTime, Model
 
 __all__ = [
     "AmbientEnvironment",
@@ -29,7 +29,7 @@ Conditions = Annotated[tuple[Condition, ...], ListMap("type")]
 
 
 class EnvVar(Model):
-    """One variable of an environment; its value may hold a template."""
+    """An environment variable; its value may contain a template."""
 
     name: Annotated[str, Meta(min_length=1)]
     value: str = ""
@@ -39,27 +39,27 @@ Env = Annotated[tuple[EnvVar, ...], ListMap("name")]
 
 
 class AmbientEnvironment(Model):
-    """Whether a program gets the variables that the manager has."""
+    """Whether a program inherits the environment of the manager."""
 
     behavior: Literal["Inherit", "DoNotInherit"] = "Inherit"
 
 
 class HttpHeader(Model):
-    """One header of a request; its value may hold a template."""
+    """A header of a request; its value may contain a template."""
 
     name: Annotated[str, Meta(min_length=1)]
     value: str = ""
 
 
 class HttpProbe(Model):
-    """Asks a URL, which may hold a template; 2xx is success, 3xx is unknown, and the rest is failure."""
+    """Requests a URL, which may contain a template; 2xx is Success, 3xx is Unknown, and the rest is Failure."""
 
     url: Annotated[str, Meta(min_length=1)]
     headers: tuple[HttpHeader, ...] = ()
 
 
 class ExecutableProbe(Model):
-    """Runs a program; the exit code 0 is success."""
+    """Runs a program; the exit code 0 is Success."""
 
     executable_path: Annotated[str, Meta(min_length=1)]
     args: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class ExecutableProbe(Model):
 
 
 class ProbeSchedule(Model):
-    """When a probe is made; spans of time are such as `5s` and `1m30s`."""
+    """When a probe runs; durations have the form `5s` or `1m30s`."""
 
     interval: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)]
     kind: Literal["Continuous", "UntilSuccess"] = "Continuous"
@@ -86,10 +86,10 @@ class HealthProbe(
         ),
     ],
 ):
-    """How it is found out whether a workload is healthy."""
+    """A health probe of a workload."""
 
     name: Annotated[str, Meta(pattern=r"^[^_].*$", max_length=253)]
-    """Names that begin with `_` are the engine's own."""
+    """Names that begin with `_` are reserved."""
     type: Literal["HTTP", "Executable"]
     schedule: ProbeSchedule
     http_probe: HttpProbe | None = None
@@ -98,7 +98,7 @@ class HealthProbe(
 
 
 class HealthProbeResult(Model):
-    """What a probe has found out last."""
+    """The last result of a probe."""
 
     probe_name: str
     outcome: Literal["Success", "Failure", "Unknown"]
@@ -110,7 +110,7 @@ ProbeResults = Annotated[tuple[HealthProbeResult, ...], ListMap("probeName")]
 
 
 class Certificate(Model):
-    """A certificate in PEM, and what it is called by."""
+    """A PEM certificate with its thumbprint."""
 
     thumbprint: Annotated[str, Meta(pattern=r"^[0-9A-Za-z]+$", max_length=128)]
     contents: Annotated[str, Meta(min_length=1)]
@@ -127,7 +127,7 @@ class Terminal(
     Model,
     rules=[Rule("self.socketMode != 'connect' || has(self.udsPath)", "connect needs udsPath, a socket to connect to")],
 ):
-    """A workload that runs on a terminal, which a unix socket leads to."""
+    """The terminal of a workload, on a unix socket."""
 
     uds_path: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     socket_mode: Literal["listen", "connect"] = "listen"

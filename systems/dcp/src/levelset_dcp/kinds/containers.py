@@ -1,20 +1,11 @@
-"""Container: a container of an engine on this machine; ContainerExec: a command that is run inside of one."""
+"""Container: a container of an engine on this machine; ContainerExec: a command that runs inside one."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from levelset import Column, ListMap, Meta, Model, Resource, Rule, Spec, Status, field
-from levelset.objects import MicroTime
-from levelset_dcp.kinds.common import (
-    Certificates,
-    Conditions,
-    Env,
-    HealthProbe,
-    HealthStatus,
-    ProbeResults,
-    Terminal,
-)
-from levelset_dcp.kinds.files import FileSet
-from levelset_dcp.naming import API
+from levelset import Column, ListMap, Meta, Resource, Rule, Spec, Status, field
+from levelset.objects import MicroTime, Model, PreserveUnknown
+from levelset_dcp.kinds.common import Certificates, Conditions, Env, HealthProbe, HealthStatus, ProbeResults, Terminal
+from levelset_dcp.names import API
 
 __all__ = [
     "Build",
@@ -30,6 +21,8 @@ __all__ = [
     "ContainerState",
     "ContainerStatus",
     "ExecVar",
+    "FileEntry",
+    "FileSet",
     "ImageLayer",
     "Label",
     "NetworkRef",
@@ -51,12 +44,39 @@ ContainerState = Literal[
     "Unknown",
     "Stopping",
 ]
-
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
+class FileEntry(Model):
+    """A file, a directory with entries, a symlink, or a certificate with its OpenSSL hash link."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    type: Literal["", "file", "directory", "symlink", "openssl"] = ""
+    owner: int | None = None
+    group: int | None = None
+    mode: int | None = None
+    source: str = ""
+    contents: str = ""
+    raw_contents: str = ""
+    """The bytes of the file, in base64."""
+    target: str = ""
+    continue_on_error: bool = False
+    entries: Annotated[tuple[dict[str, Any], ...], PreserveUnknown()] = ()
+    """The entries of a directory, recursively."""
+
+
+class FileSet(Model):
+    """Entries below one directory of the container."""
+
+    destination: Annotated[str, Meta(min_length=1)]
+    entries: tuple[FileEntry, ...]
+    default_owner: int = 0
+    default_group: int = 0
+    umask: int = 0o022
+
+
 class Label(Model):
-    """One label of something in the engine."""
+    """A label of an engine object."""
 
     key: Annotated[str, Meta(min_length=1)]
     value: str = ""
@@ -72,7 +92,7 @@ class BuildSecret(Model):
 
 
 class Build(Model):
-    """How an image is built."""
+    """The build of an image."""
 
     context: Annotated[str, Meta(min_length=1)]
     dockerfile: str = ""
@@ -85,7 +105,7 @@ class Build(Model):
 
 
 class VolumeMount(Model):
-    """A folder or a volume, and where it is inside."""
+    """A directory of this machine or a volume, and its path inside the container."""
 
     source: Annotated[str, Meta(min_length=1)]
     target: Annotated[str, Meta(min_length=1)]
@@ -94,7 +114,7 @@ class VolumeMount(Model):
 
 
 class ContainerPort(Model):
-    """A port that is published on this machine, on loopback unless told otherwise."""
+    """A port that is published on this machine, on loopback by default."""
 
     container_port: Annotated[int, Meta(ge=1, le=65535)]
     host_port: Annotated[int, Meta(ge=0, le=65535)] = 0
@@ -103,21 +123,21 @@ class ContainerPort(Model):
 
 
 class NetworkRef(Model):
-    """A ContainerNetwork to connect to, and what the container is called there."""
+    """A ContainerNetwork to connect to, and the aliases of the container there."""
 
     name: Annotated[str, Meta(min_length=1)]
     aliases: tuple[str, ...] = ()
 
 
 class ContainerCertificates(Certificates):
-    """Certificates that are put into a container before it starts."""
+    """Certificates that are copied into a container before it starts."""
 
     destination: str = ""
     overwrite_bundle_paths: tuple[str, ...] = ()
 
 
 class ImageLayer(Model, rules=[Rule("has(self.source) != has(self.rawContents)", "give source or rawContents")]):
-    """A layer that is put on top of the image."""
+    """A layer that is added on top of the image."""
 
     digest: Annotated[str, Meta(min_length=1)]
     source: str | None = None
@@ -126,7 +146,7 @@ class ImageLayer(Model, rules=[Rule("has(self.source) != has(self.rawContents)",
 
 
 class ContainerSpec(Spec):
-    """What somebody wants of a container."""
+    """The desired state of a container."""
 
     image: str = ""
     build: Build | None = None
@@ -139,7 +159,7 @@ class ContainerSpec(Spec):
     command: str = ""
     args: tuple[str, ...] = ()
     networks: Annotated[tuple[NetworkRef, ...], ListMap("name")] | None = None
-    """The networks to be in; without any, the engine's own."""
+    """The networks to connect to; the engine's default network if unset."""
     start: bool = True
     stop: bool = False
     mode: ContainerMode = "session"
@@ -158,7 +178,7 @@ class ContainerSpec(Spec):
 
 
 class ContainerStatus(Status):
-    """How a container is."""
+    """The observed state of a container."""
 
     state: ContainerState = ""
     container_id: str = field(name="containerId", default="")
@@ -199,8 +219,8 @@ class Container(
     """A container that an engine on this machine runs."""
 
 
-class ContainerExecSpec(Spec, rules=[Rule("self == oldSelf", "what is run inside of a container cannot be changed")]):
-    """What is to be run inside of a container."""
+class ContainerExecSpec(Spec, rules=[Rule("self == oldSelf", "the spec is immutable")]):
+    """The command to run inside a container."""
 
     container_name: Annotated[str, Meta(min_length=1, max_length=253)]
     """The name of the Container object."""
@@ -212,14 +232,14 @@ class ContainerExecSpec(Spec, rules=[Rule("self == oldSelf", "what is run inside
 
 
 class ExecVar(Model):
-    """One variable of a command inside of a container."""
+    """An environment variable of a command."""
 
     name: Annotated[str, Meta(min_length=1, max_length=256)]
     value: Annotated[str, Meta(max_length=4096)] = ""
 
 
 class ContainerExecStatus(Status):
-    """How a command inside of a container is."""
+    """The observed state of a command."""
 
     state: Literal["", "Starting", "Running", "FailedToStart", "Finished", "Unknown"] = ""
     startup_timestamp: MicroTime | None = None
@@ -247,4 +267,4 @@ class ContainerExec(
         _AGE,
     ],
 ):
-    """A command that is run inside of a container."""
+    """A command that runs inside a container."""

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Final, Literal
 
-from levelset import Column, Meta, Model, Resource, Scale, Spec, Status, field
-from levelset.objects import MicroTime
+from levelset import Column, Meta, Resource, Scale, Spec, Status, field
+from levelset.objects import MicroTime, Model
 from levelset_dcp.kinds.common import (
     AmbientEnvironment,
     Certificates,
@@ -14,7 +14,7 @@ from levelset_dcp.kinds.common import (
     ProbeResults,
     Terminal,
 )
-from levelset_dcp.naming import API
+from levelset_dcp.names import API
 
 __all__ = [
     "Executable",
@@ -39,27 +39,27 @@ _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class ExecutableSpec(Spec):
-    """What somebody wants of a program."""
+    """The desired state of a program."""
 
     executable_path: Annotated[str, Meta(min_length=1)]
     working_directory: str = ""
     args: tuple[str, ...] = ()
-    """They may hold templates, such as `{{ portFor "database" }}`."""
+    """They may contain templates, such as `{{ portFor "database" }}`."""
     env: Env = ()
     env_files: tuple[str, ...] = ()
     execution_type: ExecutionType = "Process"
     fallback_execution_types: tuple[ExecutionType, ...] = ()
     ambient_environment: AmbientEnvironment = AmbientEnvironment()
     start: bool = True
-    """Whether to start it; it may be held back until somebody says so, but not be taken back."""
+    """Whether to start it; false delays the start until it is set to true, and true cannot be unset."""
     stop: bool = False
-    """Stops it for good; it may not be unset."""
+    """Stops it for good; it cannot be unset."""
     mode: Mode = "session"
-    """`session`: gone with the manager; `persistent`: stays, and is found again; `cleanup`: found, never started."""
+    """`session`: stops with the session; `persistent`: outlives it; `cleanup`: adopts one, and never starts one."""
     persistent: bool = False
-    """The older way to say `mode: persistent`; it wins."""
+    """The older form of `mode: persistent`; it wins over `mode`."""
     lifecycle_key: str = ""
-    """A persistent program with another key is started anew; computed from all that matters unless given."""
+    """A persistent program with another key is restarted; computed from the spec by default."""
     monitor_pid: Annotated[int, Meta(gt=0)] | None = field(name="monitorPid", default=None)
     monitor_timestamp: MicroTime | None = None
     health_probes: tuple[HealthProbe, ...] = ()
@@ -68,7 +68,7 @@ class ExecutableSpec(Spec):
 
 
 class ExecutableStatus(Status):
-    """How a program is."""
+    """The observed state of a program."""
 
     state: ExecutableState = ""
     execution_id: str = field(name="executionID", default="")
@@ -80,7 +80,7 @@ class ExecutableStatus(Status):
     std_err_file: str = ""
     terminal_socket_path: str = ""
     effective_env: Env = ()
-    """The variables that the spec and its files name, as the program got them; inherited ones are not shown."""
+    """The variables of spec and env files with their effective values; inherited ones are not shown."""
     effective_args: tuple[str, ...] = ()
     health_status: HealthStatus | None = None
     health_probe_results: ProbeResults = ()
@@ -109,7 +109,7 @@ class Executable(
 
 
 class ExecutableTemplate(Model):
-    """What each replica of a set is made from."""
+    """The template of a set's replicas."""
 
     spec: ExecutableSpec
     labels: dict[str, str] = {}
@@ -117,16 +117,16 @@ class ExecutableTemplate(Model):
 
 
 class ExecutableReplicaSetSpec(Spec):
-    """What somebody wants of a set."""
+    """The desired state of a set."""
 
     template: ExecutableTemplate
     replicas: Annotated[int, Meta(ge=0)] = 0
     stop_on_scale_down: bool = False
-    """Whether replicas that are too many are stopped and kept; otherwise they are deleted."""
+    """Whether surplus replicas are stopped and marked inactive; otherwise they are deleted."""
 
 
 class ExecutableReplicaSetStatus(Status):
-    """How a set is."""
+    """The observed state of a set."""
 
     observed_replicas: int = 0
     running_replicas: int = 0

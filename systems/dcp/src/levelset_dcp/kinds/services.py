@@ -1,20 +1,12 @@
-"""Service: an address under which workloads are reached; Endpoint: one place where a workload produces it."""
+"""Service: a stable address of workloads; Endpoint: the address of one workload behind it."""
 
 from typing import Annotated, Final, Literal
 
 from levelset import Column, Meta, Resource, Spec, Status, field
 from levelset_dcp.kinds.common import Conditions
-from levelset_dcp.naming import API
+from levelset_dcp.names import API
 
-__all__ = [
-    "AllocationMode",
-    "Endpoint",
-    "EndpointSpec",
-    "Protocol",
-    "Service",
-    "ServiceSpec",
-    "ServiceStatus",
-]
+__all__ = ["AllocationMode", "Endpoint", "EndpointSpec", "Protocol", "Service", "ServiceSpec", "ServiceStatus"]
 
 Protocol = Literal["TCP", "UDP"]
 AllocationMode = Literal[
@@ -33,18 +25,18 @@ _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class ServiceSpec(Spec):
-    """What somebody wants of a service."""
+    """The desired state of a Service."""
 
     address: str = ""
     port: Port = 0
-    """Any free one if 0."""
+    """0 for any free port."""
     protocol: Protocol = "TCP"
     address_allocation_mode: AllocationMode = "Localhost"
-    """`Proxyless`: the address of the first endpoint; otherwise where a proxy listens."""
+    """`Proxyless`: the address of the first Endpoint; otherwise the address of a proxy."""
 
 
 class ServiceStatus(Status):
-    """How a service is."""
+    """The observed state of a Service."""
 
     state: Literal["NotReady", "Ready"] = "NotReady"
     proxy_process_pid: int | None = field(name="proxyProcessPid", default=None)
@@ -71,11 +63,11 @@ class Service(
         _AGE,
     ],
 ):
-    """An address under which workloads of this machine are reached."""
+    """A stable address of workloads of this machine."""
 
 
 class EndpointSpec(Spec):
-    """Where a workload produces a service."""
+    """The Service, and the address of the workload."""
 
     service_name: Annotated[str, Meta(min_length=1)]
     address: Annotated[str, Meta(min_length=1)]
@@ -96,4 +88,4 @@ class Endpoint(
         _AGE,
     ],
 ):
-    """One place where a workload produces a service; made by the workload's controller."""
+    """The address of one workload behind a Service; created by the workload's controller."""

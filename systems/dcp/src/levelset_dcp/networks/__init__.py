@@ -1,5 +1,5 @@
-"""Networks that containers are in, and who is in them."""
+"""The controller of ContainerNetworks and of the containers that are attached to them."""
 
-from levelset_dcp.networks.reconcile import networks_controller
+from levelset_dcp.networks.reconciler import networks_controller
 
 __all__ = ["networks_controller"]

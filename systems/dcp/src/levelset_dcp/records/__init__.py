@@ -1,14 +1,12 @@
-"""What is remembered of workloads that outlive a session, and who may touch them."""
+"""Records of workloads that outlive a session, and the leases between sessions."""
 
+from levelset_dcp.records.interface import ProcessRecord, Records, ResourceKind, ResourceRecord, WorkloadRecords
 from levelset_dcp.records.memory import MemoryRecords
-from levelset_dcp.records.opening import HOME, VARIABLE, state_path
-from levelset_dcp.records.records import Belongings, ProcessRecord, Records, ResourceKind, ResourceRecord
-from levelset_dcp.records.sqlite import RecordsFailed, SqliteRecords
+from levelset_dcp.records.sqlite import HOME, VARIABLE, RecordsFailed, SqliteRecords, state_path
 
 __all__ = [
     "HOME",
     "VARIABLE",
-    "Belongings",
     "MemoryRecords",
     "ProcessRecord",
     "Records",
@@ -16,5 +14,6 @@ __all__ = [
     "ResourceKind",
     "ResourceRecord",
     "SqliteRecords",
+    "WorkloadRecords",
     "state_path",
 ]

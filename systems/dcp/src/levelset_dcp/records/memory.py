@@ -1,14 +1,14 @@
-"""Records that are gone with this process: for tests, and for sessions that keep nothing."""
+"""Records in memory, for tests and for sessions without persistent workloads."""
 
 from dataclasses import replace
 
-from levelset_dcp.records.records import Belongings, ProcessRecord, ResourceKind, ResourceRecord
+from levelset_dcp.records.interface import ProcessRecord, ResourceKind, ResourceRecord, WorkloadRecords
 
 __all__ = ["MemoryRecords"]
 
 
 class MemoryRecords:
-    """Records in memory; leases are those of this process alone, and `taken` ones belong to others."""
+    """Records and leases of this process; leases in `taken` are held by another session."""
 
     def __init__(self, *, taken: frozenset[str] = frozenset(), workload: str = "") -> None:
         self.taken = taken
@@ -22,11 +22,11 @@ class MemoryRecords:
         return self.processes.get(name)
 
     async def write(self, record: ProcessRecord) -> None:
-        """Remembers a program."""
+        """Writes the record of a process."""
         self.processes[record.name] = replace(record, workload=record.workload or self.workload)
 
     async def remove(self, name: str) -> None:
-        """Forgets a program."""
+        """Removes the record of a process."""
         self.processes.pop(name, None)
 
     async def find_resource(self, kind: ResourceKind, name: str) -> ResourceRecord | None:
@@ -34,25 +34,25 @@ class MemoryRecords:
         return self.resources.get((kind, name))
 
     async def write_resource(self, record: ResourceRecord) -> None:
-        """Remembers a container or network."""
+        """Writes the record of a container or network."""
         self.resources[record.kind, record.name] = replace(record, workload=record.workload or self.workload)
 
     async def remove_resource(self, kind: ResourceKind, name: str) -> None:
-        """Forgets a container or network."""
+        """Removes the record of a container or network."""
         self.resources.pop((kind, name), None)
 
-    async def belongings(self, workload: str) -> Belongings:
-        """Everything that is remembered of a workload."""
+    async def workload_records(self, workload: str) -> WorkloadRecords:
+        """All records of a workload."""
         processes = [one for one in self.processes.values() if one.workload == workload]
-        return Belongings(processes, [one for one in self.resources.values() if one.workload == workload])
+        return WorkloadRecords(processes, [one for one in self.resources.values() if one.workload == workload])
 
     async def lease(self, key: str) -> bool:
-        """Takes a lease; False if it is one of `taken`."""
+        """Acquires a lease; False if it is one of `taken`."""
         if key in self.taken:
             return False
         self.leases.add(key)
         return True
 
     async def release(self, key: str) -> None:
-        """Gives a lease back."""
+        """Releases a lease."""
         self.leases.discard(key)

@@ -1,7 +1,7 @@
-"""How the state store came to look as it does: versions, each with the steps that lead to it. All of this blocks.
+"""The schema migrations of the state store. All functions block.
 
-A version is a major and a minor number. What a later minor version adds does not hurt this one; a later major version
-does, and is refused before anything is touched. Steps can be repeated: if one was interrupted, it is simply done again.
+A version has a major and a minor number. A later minor version is compatible with this code; a later major version is
+rejected before anything is changed. Migrations are idempotent: an interrupted one is run again.
 """
 
 import sqlite3
@@ -16,11 +16,11 @@ Version = tuple[int, int]
 
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Brings the store to the current version; ConfigError, and everything as it was, if it is one of the future."""
+    """Migrates the store to the current version; raises ConfigError, without changes, for a later major version."""
     found, is_dirty = version_of(connection)
     if found[0] > CURRENT[0]:
         raise ConfigError(
-            f"{name} was written by a later levelset-dcp (version {found[0]}.{found[1]}, this one knows "
+            f"{name} was written by a later levelset-dcp (version {found[0]}.{found[1]}, this one supports "
             f"{CURRENT[0]}.{CURRENT[1]}): install that one, or name another file with LEVELSET_DCP_STATE"
         )
     missing = [(version, step) for version, step in _STEPS if version > found or (is_dirty and version == found)]
@@ -31,7 +31,7 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
 
 
 def version_of(connection: sqlite3.Connection) -> tuple[Version, bool]:
-    """The version of a store, and whether the step to it was interrupted; (0, 0) for an empty one."""
+    """The version of a store, and whether its migration was interrupted; (0, 0) for an empty store."""
     if not _columns(connection, "schema_version"):
         return (0, 0), False
     row = connection.execute("SELECT major, minor, dirty FROM schema_version").fetchone()

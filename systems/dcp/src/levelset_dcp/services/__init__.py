@@ -1,6 +1,6 @@
-"""Services: where they listen, whom they lead to, and what they say of it."""
+"""The controller of Services and the proxies behind their addresses."""
 
-from levelset_dcp.services.listeners import Listeners, PretendListeners, SocketListeners
-from levelset_dcp.services.reconcile import services_controller
+from levelset_dcp.services.listeners import FakeListeners, Listeners, SocketListeners
+from levelset_dcp.services.reconciler import services_controller
 
-__all__ = ["Listeners", "PretendListeners", "SocketListeners", "services_controller"]
+__all__ = ["FakeListeners", "Listeners", "SocketListeners", "services_controller"]

@@ -1,4 +1,4 @@
-"""The listening side of Services: sockets with proxies behind them, or, in tests, a table."""
+"""The listeners of Services: sockets with proxies behind them, or a fake for tests."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
@@ -6,35 +6,35 @@ from typing import Protocol
 from levelset_dcp.kinds.services import Protocol as Transport
 from levelset_machine import CannotListen, TcpProxy, UdpProxy
 
-__all__ = ["Listeners", "PretendListeners", "SocketListeners"]
+__all__ = ["FakeListeners", "Listeners", "SocketListeners"]
 
 Target = tuple[str, int]
 
 
 class Listeners(Protocol):
-    """Opens and closes what Services listen on."""
+    """Opens and closes the listeners of Services."""
 
     async def open(self, key: Hashable, addresses: Sequence[str], port: int, transport: Transport) -> int:
-        """Listens on the first address, and on the others if they can be had, with one port; raises CannotListen."""
+        """Listens with one port on the first address, and on the others if possible; raises CannotListen."""
         ...
 
-    def lead(self, key: Hashable, targets: Iterable[Target]) -> None:
-        """Leads what comes to these from now on."""
+    def set_targets(self, key: Hashable, targets: Iterable[Target]) -> None:
+        """Forwards new connections to these targets."""
         ...
 
     async def close(self, key: Hashable) -> None:
-        """Listens no longer."""
+        """Closes a listener."""
         ...
 
 
 class SocketListeners:
-    """Listens on real sockets; `close_all` when it is over."""
+    """Listeners on real sockets; call `close_all` in the end."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, TcpProxy | UdpProxy] = {}
 
     async def open(self, key: Hashable, addresses: Sequence[str], port: int, transport: Transport) -> int:
-        """Listens on the first address, and on the others if they can be had, with one port; raises CannotListen."""
+        """Listens with one port on the first address, and on the others if possible; raises CannotListen."""
         await self.close(key)
         proxy = TcpProxy() if transport == "TCP" else UdpProxy()
         try:
@@ -43,33 +43,33 @@ class SocketListeners:
                 try:
                     await proxy.listen(address, found)
                 except CannotListen:
-                    continue  # there may be no such protocol on this machine; the first address is what counts
+                    continue  # e.g. no IPv6 on this machine; only the first address is required
         except BaseException:
             await proxy.close()
             raise
         self._open[key] = proxy
         return found
 
-    def lead(self, key: Hashable, targets: Iterable[Target]) -> None:
-        """Leads what comes to these from now on."""
+    def set_targets(self, key: Hashable, targets: Iterable[Target]) -> None:
+        """Forwards new connections to these targets."""
         proxy, wanted = self._open[key], tuple(targets)
         if proxy.endpoints != wanted:
             proxy.endpoints = wanted
 
     async def close(self, key: Hashable) -> None:
-        """Listens no longer."""
+        """Closes a listener."""
         proxy = self._open.pop(key, None)
         if proxy is not None:
             await proxy.close()
 
     async def close_all(self) -> None:
-        """Ends everything."""
+        """Closes all listeners."""
         for key in tuple(self._open):
             await self.close(key)
 
 
-class PretendListeners:
-    """Remembers what is listened on; `taken` ports are refused, `fails` times each if it says so."""
+class FakeListeners:
+    """Listeners for tests that only record ports and targets; `taken` ports fail, at most `fails` times."""
 
     def __init__(self, *, taken: Iterable[int] = (), fails: int | None = None) -> None:
         self._taken = set(taken)
@@ -80,7 +80,7 @@ class PretendListeners:
         self.targets: dict[Hashable, tuple[Target, ...]] = {}
 
     async def open(self, key: Hashable, addresses: Sequence[str], port: int, transport: Transport) -> int:
-        """Takes the port, or another one for 0; raises CannotListen if it is taken."""
+        """Opens the port, or another one for 0; raises CannotListen if it is taken."""
         self.tries += 1
         is_failing = self._fails is None or self.tries <= self._fails
         if (port in self._taken and is_failing) or (port and port in self.open_ports.values()):
@@ -90,11 +90,11 @@ class PretendListeners:
         self.open_ports[key] = port
         return port
 
-    def lead(self, key: Hashable, targets: Iterable[Target]) -> None:
-        """Remembers the targets."""
+    def set_targets(self, key: Hashable, targets: Iterable[Target]) -> None:
+        """Records the targets."""
         self.targets[key] = tuple(targets)
 
     async def close(self, key: Hashable) -> None:
-        """Gives the port back."""
+        """Closes the port."""
         self.open_ports.pop(key, None)
         self.targets.pop(key, None)

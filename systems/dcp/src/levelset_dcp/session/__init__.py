@@ -1,18 +1,17 @@
-"""Sessions of DCP: opened, governed, watched, and ended in order."""
+"""Sessions of DCP: a server with all controllers, its admin endpoint, and the cleanup at its end."""
 
+from levelset_dcp.session.admin import call_session, default_kubeconfig, find_session
 from levelset_dcp.session.cleanup import CleanupReport, clean_up
-from levelset_dcp.session.contact import ask_session, default_kubeconfig, find_session
-from levelset_dcp.session.monitor import monitored
-from levelset_dcp.session.session import Session, SessionOptions, open_session
+from levelset_dcp.session.session import Session, SessionOptions, monitored_process, open_session
 
 __all__ = [
     "CleanupReport",
     "Session",
     "SessionOptions",
-    "ask_session",
+    "call_session",
     "clean_up",
     "default_kubeconfig",
     "find_session",
-    "monitored",
+    "monitored_process",
     "open_session",
 ]

@@ -1,4 +1,4 @@
-"""The end of a session: everything is deleted, what needs something else before what it needs."""
+"""The cleanup at the end of a session: deletes all objects, dependents before their dependencies."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from typing import Any, Final
 from levelset import Client, Conflict, Object
 from levelset.aio import timing
 from levelset_dcp import kinds
-from levelset_dcp.naming import API
+from levelset_dcp.names import API
 
 __all__ = ["AFTER", "CleanupReport", "clean_up", "is_owned"]
 
@@ -28,7 +28,7 @@ AFTER: Final[Mapping[type[Object], tuple[type[Object], ...]]] = {
     ),
     kinds.ContainerVolume: (kinds.Container,),
 }
-"""After which others each kind is deleted; Endpoints go with the workloads that own them."""
+"""The kinds that must be gone before each kind is deleted; Endpoints are deleted with their workloads."""
 
 _AT_ONCE: Final = 32
 _FIRST_PAUSE: Final = 0.05
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """What became of it: how many objects of each kind are gone, and which are left."""
+    """The number of deleted objects by kind, and the objects that are left."""
 
     deleted: Mapping[str, int] = field(default_factory=dict[str, int])
     left: Sequence[str] = ()
@@ -51,33 +51,33 @@ class CleanupReport:
 
 
 async def clean_up(client: Client, *, within: float = 120.0) -> CleanupReport:
-    """Deletes all objects, kind by kind, and waits until they are gone, for so many seconds; never raises for one."""
+    """Deletes all objects in order, and waits until they are gone, at most `within` seconds; no timeout is raised."""
     work = _Cleanup(client)
     try:
         async with asyncio.timeout(within), asyncio.TaskGroup() as group:
             for kind in AFTER:
                 group.create_task(work.clean(kind), name=f"clean up {kind.__name__}")
     except TimeoutError:
-        log.warning("not everything could be deleted within %g s", within)
+        log.warning("cleanup did not finish within %g s", within)
     return CleanupReport(work.deleted, await _names(client))
 
 
 def is_owned(obj: Any) -> bool:
-    """Whether a controller of ours looks after it, and deletes it with its owner."""
+    """Whether an object is controlled by another DCP object, which deletes it."""
     return any(one.controller and one.api_version == API for one in obj.metadata.owner_references)
 
 
 class _Cleanup:
-    """One cleanup, with what has been done so far."""
+    """One cleanup with its progress."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._done = {kind: asyncio.Event() for kind in AFTER}
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._limit = asyncio.Semaphore(_AT_ONCE)
         self.deleted: dict[str, int] = {}
 
     async def clean(self, kind: type[Object]) -> None:
-        """Deletes all of a kind, once those that need them are gone."""
+        """Deletes all objects of a kind, after the kinds that depend on it are gone."""
         for other in AFTER[kind]:
             await self._done[other].wait()
         pause, seen = _FIRST_PAUSE, set[str]()
@@ -94,11 +94,11 @@ class _Cleanup:
         self._done[kind].set()
 
     async def _delete(self, one: Object) -> None:
-        async with self._room:
+        async with self._limit:
             try:
                 await self._client.delete(one.ref, uid=one.metadata.uid, propagation="Orphan", missing_ok=True)
             except Conflict:
-                log.debug("%s has changed while it was deleted; it is tried again", one.ref)
+                log.debug("conflict while deleting %s; retrying", one.ref)
 
 
 async def _names(client: Client) -> list[str]:

@@ -1,4 +1,4 @@
-"""A session of DCP: a server with everything on it, from its start to the orderly end."""
+"""A session of DCP: a server with all controllers, from its start to its graceful shutdown."""
 
 import asyncio
 import logging
@@ -9,52 +9,75 @@ from pathlib import Path
 
 from levelset import open_local
 from levelset.aio import Supervisor
-from levelset.errors import LevelsetError, Unauthorized
+from levelset.errors import ConfigError, LevelsetError, Unauthorized
 from levelset.http import Request
-from levelset.runtime.manager import Local
+from levelset.runtime.manager import LocalSystem
+from levelset_dcp.engines.selection import open_runtime
 from levelset_dcp.records import SqliteRecords, state_path
-from levelset_dcp.runtimes import open_runtime
-from levelset_dcp.session.admin import admin_page
+from levelset_dcp.session.admin import Cleanup, ExecutionStatus, admin_endpoint
 from levelset_dcp.session.cleanup import CleanupReport, clean_up
-from levelset_dcp.session.execution import Cleanup, ExecutionStatus
-from levelset_dcp.session.monitor import wait_end
 from levelset_dcp.system import Options, dcp_system
-from levelset_machine import Identity
+from levelset_machine import Identity, Machine, identity_of
 
-__all__ = ["Session", "SessionOptions", "open_session"]
+__all__ = ["Session", "SessionOptions", "monitored_process", "open_session", "wait_for_exit"]
 
 log = logging.getLogger(__name__)
 
 
+def monitored_process(pid: int, started: int | None = None) -> Identity:
+    """The identity of a process to monitor; raises ConfigError if it does not run or the PID was reused.
+
+    `started` is field 22 of /proc/PID/stat, which distinguishes it from a later process with the same PID.
+    """
+    found = identity_of(pid)
+    if found is None:
+        raise ConfigError(f"--monitor: there is no process {pid}")
+    if started is not None and started != found.started:
+        raise ConfigError(
+            f"--monitor: process {pid} is another one: it was started at {found.started}, not at {started}"
+        )
+    return found
+
+
+async def wait_for_exit(identity: Identity) -> None:
+    """Waits for the exit of a process."""
+    async with Machine(guard=False) as machine:
+        run = machine.adopt(identity)
+        if run is not None:
+            await run.wait()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """How a session runs."""
+    """The options of a session."""
 
     kubeconfig: Path
-    """The file that leads to the server; it is gone with the session."""
+    """The kubeconfig that is written for the server, and removed with the session."""
     port: int = 0
     monitor: Identity | None = None
-    """A process with which the session ends."""
+    """The session stops when this process exits."""
     workload: str = ""
-    """What the persistent resources of this session belong to, for `levelset-dcp cleanup`."""
+    """The workload of this session's persistent resources, for `levelset-dcp cleanup`."""
     state: Path = field(default_factory=state_path)
-    """The state store; the logs of persistent programs are beside it."""
+    """The path of the state store; the logs of persistent programs are in the same directory."""
     shutdown_within: float = 120.0
-    """Seconds that cleaning up may take."""
+    """Seconds that the cleanup may take."""
     runtime: str | None = "none"
-    """The container engine, by its name; None for whichever is there."""
+    """The name of the container engine; None to detect one."""
 
 
 class Session:
-    """A session that runs; it goes from Running to CleaningResources, CleanupComplete and Stopping, and never back."""
+    """A running session; its status goes from Running to CleaningResources, CleanupComplete and Stopping."""
 
-    def __init__(self, local: Local, prohibit: Callable[[], None], *, within: float, tasks: Supervisor) -> None:
+    def __init__(
+        self, local: LocalSystem, reject_new_objects: Callable[[], None], *, within: float, tasks: Supervisor
+    ) -> None:
         self.local = local
         self.cleanup: Cleanup = "Full"
         self.report: CleanupReport | None = None
         self.why = ""
-        """Why it ends, for the log."""
-        self._prohibit = prohibit
+        """Why it stops, for the log."""
+        self._reject_new_objects = reject_new_objects
         self._within = within
         self._tasks = tasks
         self._status: ExecutionStatus = "Running"
@@ -64,11 +87,11 @@ class Session:
 
     @property
     def status(self) -> ExecutionStatus:
-        """How far it is."""
+        """The current status."""
         return self._status
 
     def begin(self, status: ExecutionStatus, *, why: str = "") -> None:
-        """Begins to clean up, and to stop after that if it is so wanted; a second call is the same."""
+        """Starts the cleanup, and the shutdown after it if `status` is Stopping; idempotent."""
         if status == "Running":
             return
         self.why = self.why or why
@@ -76,21 +99,21 @@ class Session:
             self._target = status
         if self._status == "Running":
             self._status = "CleaningResources"
-            self._prohibit()
+            self._reject_new_objects()
             self._tasks.start("clean up", self._clean_up)
         elif self._status == "CleanupComplete":
             self._finish()
 
     async def wait_cleaned(self) -> None:
-        """Returns when everything is deleted that could be."""
+        """Waits until the cleanup has finished."""
         await self._cleaned.wait()
 
     async def wait_stopping(self) -> None:
-        """Returns when it is to end."""
+        """Waits until the session must be closed."""
         await self._stopping.wait()
 
     async def end(self) -> None:
-        """Cleans up, if that was not done, and gets ready to be closed."""
+        """Runs the cleanup unless it was done, and waits until the session can be closed."""
         self.begin("Stopping")
         await self._stopping.wait()
 
@@ -99,10 +122,10 @@ class Session:
             if self.cleanup == "Full":
                 self.report = await clean_up(self.local.client, within=self._within)
                 for name in self.report.left:
-                    log.warning("%s is left", name)
+                    log.warning("%s was not deleted", name)
         except* LevelsetError as errors:
-            log.exception("the cleanup has failed")
-            self.report = CleanupReport(left=[f"what the cleanup did not come to: {errors.exceptions[0]}"])
+            log.exception("cleanup failed")
+            self.report = CleanupReport(left=[f"objects that the cleanup did not reach: {errors.exceptions[0]}"])
         finally:
             self._status = "CleanupComplete"
             self._cleaned.set()
@@ -116,17 +139,17 @@ class Session:
 
 @asynccontextmanager
 async def open_session(options: SessionOptions) -> AsyncGenerator[Session, None]:
-    """A session for the length of a block; at its end everything is deleted, in order, unless that was done before."""
+    """Opens a session for the length of a block; the cleanup runs at its end, unless it was done before."""
     async with AsyncExitStack() as stack:
         records = await stack.enter_async_context(SqliteRecords(options.state, workload=options.workload))
         engine = await stack.enter_async_context(open_runtime(options.runtime))
-        dcp = Options(records=records, lasting=options.state.parent / "logs", engine=engine)
+        dcp = Options(records=records, persistent_logs=options.state.parent / "logs", engine=engine)
         where = str(options.kubeconfig)
         opened = open_local(dcp_system(dcp), listen=True, kubeconfig=where, port=options.port)
         local = await stack.enter_async_context(opened)
         tasks = await stack.enter_async_context(Supervisor(name="session", grace=0.0))
-        session = Session(local, dcp.prohibition.begin, within=options.shutdown_within, tasks=tasks)
-        local.server.serve_page(admin_page(session, is_owner=_owner_check(local)))
+        session = Session(local, dcp.shutdown_gate.close, within=options.shutdown_within, tasks=tasks)
+        local.server.serve_page(admin_endpoint(session, is_owner=_owner_check(local)))
         if options.monitor is not None:
             tasks.start("monitor", _monitor(session, options.monitor))
         try:
@@ -136,15 +159,15 @@ async def open_session(options: SessionOptions) -> AsyncGenerator[Session, None]
 
 
 async def _monitor(session: Session, identity: Identity) -> None:
-    await wait_end(identity)
-    session.begin("Stopping", why=f"process {identity.pid}, which it belongs to, has ended")
+    await wait_for_exit(identity)
+    session.begin("Stopping", why=f"the monitored process {identity.pid} has exited")
 
 
-def _owner_check(local: Local) -> Callable[[Request], bool]:
+def _owner_check(local: LocalSystem) -> Callable[[Request], bool]:
     def is_owner(request: Request) -> bool:
-        access = local.server.world.access
+        access = local.server.state.authenticator
         try:
-            return access is None or access.caller(request).is_master
+            return access is None or access.authenticate(request).is_master
         except Unauthorized:
             return False
 

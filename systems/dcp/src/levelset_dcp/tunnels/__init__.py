@@ -1,6 +1,6 @@
-"""Tunnels by which containers of a network reach services of this machine."""
+"""The controller of tunnel proxies, through which containers of a network reach services of this machine."""
 
-from levelset_dcp.tunnels.reconcile import tunnels_controller
-from levelset_dcp.tunnels.relay import PretendRelay, Relay, SocketRelay
+from levelset_dcp.tunnels.reconciler import tunnels_controller
+from levelset_dcp.tunnels.relay import FakeRelay, Relay, SocketRelay
 
-__all__ = ["PretendRelay", "Relay", "SocketRelay", "tunnels_controller"]
+__all__ = ["FakeRelay", "Relay", "SocketRelay", "tunnels_controller"]

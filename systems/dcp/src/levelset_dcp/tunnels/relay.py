@@ -1,4 +1,4 @@
-"""The side of a tunnel on the host: asks the one inside for ports, and leads what comes there to services."""
+"""The host side of tunnels: controls client proxies, and forwards their connections to services of this machine."""
 
 import asyncio
 import contextlib
@@ -10,40 +10,40 @@ from typing import Any, Final, Protocol
 
 from levelset.aio import timing
 from levelset.errors import LevelsetError
-from levelset_dcp.tunnels.client import pipe
+from levelset_dcp.tunnels.client_proxy import pipe
 
-__all__ = ["PretendRelay", "Relay", "RelayFailed", "SocketRelay", "Target"]
+__all__ = ["FakeRelay", "Relay", "RelayFailed", "SocketRelay", "Target"]
 
 Target = tuple[str, int]
 
-_ANSWER: Final = 10.0
-_TRIES: Final = 50
+_ANSWER_TIMEOUT: Final = 10.0
+_ATTEMPTS: Final = 50
 _PAUSE: Final = 0.2
 
 log = logging.getLogger(__name__)
 
 
 class RelayFailed(LevelsetError):
-    """The side inside of the container cannot be reached, or refuses a port; the words say why."""
+    """The client proxy cannot be reached, or cannot listen on a port; the message says why."""
 
 
 class Relay(Protocol):
-    """Leads connections out of containers to this machine; a link is one container, known by a key."""
+    """Forwards connections from client proxies to this machine; a link to one client proxy is identified by a key."""
 
     async def connect(self, key: str, *, control: int, data: int, token: str, lost: Callable[[str], None]) -> None:
-        """Connects to the side inside, which has these ports on loopback; `lost` is called if that ends by itself."""
+        """Connects to a client proxy at these loopback ports; `lost` is called if the connection breaks."""
         ...
 
     async def open(self, key: str, number: int, *, port: int, target: Target) -> int:
-        """Has a port listened on inside, 0 for any, and leads it to a target; the port. Raises RelayFailed."""
+        """Opens a port inside, 0 for any, and forwards it to a target; returns the port. Raises RelayFailed."""
         ...
 
     async def close(self, key: str, number: int) -> None:
-        """Listens no longer inside; connections that are there go on."""
+        """Closes a port inside; existing connections continue."""
         ...
 
     async def disconnect(self, key: str) -> None:
-        """Ends a link with everything that goes through it; fine if there is none."""
+        """Closes a link with all its connections; does nothing if there is none."""
         ...
 
 
@@ -58,15 +58,15 @@ class _Link:
 
 
 class SocketRelay:
-    """Uses real sockets; `close_all` when it is over."""
+    """A relay over real sockets; call `close_all` in the end."""
 
     def __init__(self) -> None:
         self._links: dict[str, _Link] = {}
 
     async def connect(self, key: str, *, control: int, data: int, token: str, lost: Callable[[str], None]) -> None:
-        """Connects to the side inside, as soon as it listens."""
+        """Connects to a client proxy, as soon as it listens."""
         await self.disconnect(key)
-        reader, writer = await _reach(control)
+        reader, writer = await _connect_control(control)
         writer.write(f"{token}\n".encode())
         link = self._links[key] = _Link(writer, data, token)
         task = asyncio.create_task(self._listen(key, link, reader, lost), name=f"tunnel {key}")
@@ -74,28 +74,28 @@ class SocketRelay:
         task.add_done_callback(link.tasks.discard)
 
     async def open(self, key: str, number: int, *, port: int, target: Target) -> int:
-        """Has a port listened on inside."""
+        """Opens a port inside."""
         link = self._link(key)
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         link.answers[number] = answer
         link.targets[number] = target
         link.writer.write(json.dumps({"open": number, "port": port}).encode() + b"\n")
         try:
-            async with timing.within(_ANSWER):
+            async with timing.within(_ANSWER_TIMEOUT):
                 return await answer
         except TimeoutError as error:
-            raise RelayFailed(f"no answer from inside of the container within {_ANSWER:g} s") from error
+            raise RelayFailed(f"the client proxy did not answer within {_ANSWER_TIMEOUT:g} s") from error
         finally:
             link.answers.pop(number, None)
 
     async def close(self, key: str, number: int) -> None:
-        """Listens no longer inside."""
+        """Closes a port inside."""
         link = self._links.get(key)
         if link is not None and link.targets.pop(number, None) is not None:
             link.writer.write(json.dumps({"close": number}).encode() + b"\n")
 
     async def disconnect(self, key: str) -> None:
-        """Ends a link with everything that goes through it."""
+        """Closes a link with all its connections."""
         link = self._links.pop(key, None)
         if link is None:
             return
@@ -105,42 +105,42 @@ class SocketRelay:
         await asyncio.gather(*link.tasks, return_exceptions=True)
 
     async def close_all(self) -> None:
-        """Ends everything."""
+        """Closes all links."""
         for key in tuple(self._links):
             await self.disconnect(key)
 
     def _link(self, key: str) -> _Link:
         link = self._links.get(key)
         if link is None:
-            raise RelayFailed("there is no connection to the inside of the container")
+            raise RelayFailed("there is no connection to the client proxy")
         return link
 
     async def _listen(self, key: str, link: _Link, reader: asyncio.StreamReader, lost: Callable[[str], None]) -> None:
-        words = "the side inside of the container has ended"
+        reason = "the client proxy has exited"
         try:
             while line := await reader.readline():
-                self._hear(link, json.loads(line))
+                self._handle(link, json.loads(line))
         except (OSError, ValueError) as error:
-            words = f"the side inside of the container cannot be understood: {error}"
+            reason = f"invalid message of the client proxy: {error}"
         if self._links.get(key) is link:
-            lost(words)
+            lost(reason)
 
-    def _hear(self, link: _Link, said: dict[str, Any]) -> None:
-        if "came" in said:
-            task = asyncio.create_task(self._join(link, int(said["came"]), int(said["tunnel"])))
+    def _handle(self, link: _Link, message: dict[str, Any]) -> None:
+        if "came" in message:
+            task = asyncio.create_task(self._join(link, int(message["came"]), int(message["tunnel"])))
             link.tasks.add(task)
             task.add_done_callback(link.tasks.discard)
             return
-        answer = link.answers.get(int(said.get("opened", said.get("failed", 0))))
+        answer = link.answers.get(int(message.get("opened", message.get("failed", 0))))
         if answer is None or answer.done():
             return
-        if "opened" in said:
-            answer.set_result(int(said["port"]))
+        if "opened" in message:
+            answer.set_result(int(message["port"]))
         else:
-            answer.set_exception(RelayFailed(f"the port cannot be listened on: {said.get('why', '')}"))
+            answer.set_exception(RelayFailed(f"cannot listen on the port: {message.get('why', '')}"))
 
     async def _join(self, link: _Link, number: int, tunnel: int) -> None:
-        """Fetches a connection from inside, and leads it to its target."""
+        """Connects an accepted client connection with its target."""
         target = link.targets.get(tunnel)
         if target is None:
             return
@@ -153,24 +153,24 @@ class SocketRelay:
             writers.append(to_outer)
             await asyncio.gather(pipe(inner, to_outer), pipe(outer, to_inner))
         except OSError as error:
-            log.info("a connection out of a container cannot reach %s:%s: %s", *target, error)
+            log.info("tunnel connection to %s:%s failed: %s", *target, error)
         finally:
             for one in writers:
                 one.close()
 
 
-async def _reach(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the side inside, which may need a moment to begin."""
-    for left in reversed(range(_TRIES)):
+async def _connect_control(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the control port of a client proxy, which may still be starting."""
+    for left in reversed(range(_ATTEMPTS)):
         with contextlib.suppress(OSError):
             return await asyncio.open_connection("127.0.0.1", port)
         if left:
             await timing.sleep(_PAUSE)
-    raise RelayFailed(f"the side inside of the container does not listen on its control port, {port} here")
+    raise RelayFailed(f"the client proxy does not listen on its control port, which is published on {port}")
 
 
-class PretendRelay:
-    """Remembers what is led where; ports in `taken` are refused, and `lose` breaks a link."""
+class FakeRelay:
+    """A relay for tests that only records targets; ports in `taken` fail, and `lose` breaks all links."""
 
     def __init__(self, *, taken: frozenset[int] = frozenset(), is_reachable: bool = True) -> None:
         self.taken = taken
@@ -180,33 +180,33 @@ class PretendRelay:
         self._next = 30_001
 
     async def connect(self, key: str, *, control: int, data: int, token: str, lost: Callable[[str], None]) -> None:
-        """Connects, unless it was told otherwise."""
+        """Connects, unless `is_reachable` is False."""
         del control, data, token
         await timing.sleep(0)
         if not self.is_reachable:
-            raise RelayFailed("told not to be reached")
+            raise RelayFailed("the client proxy is unreachable")
         await self.disconnect(key)
         self._lost[key] = lost
 
     async def open(self, key: str, number: int, *, port: int, target: Target) -> int:
-        """Takes the port, or another one for 0."""
+        """Opens the port, or another one for 0."""
         await timing.sleep(0)
         if key not in self._lost:
-            raise RelayFailed("there is no connection to the inside of the container")
+            raise RelayFailed("there is no connection to the client proxy")
         others = {one for (link, other), (one, _) in self.open_ports.items() if link == key and other != number}
         if port in self.taken or port in others:
-            raise RelayFailed(f"the port cannot be listened on: {port} is taken")
+            raise RelayFailed(f"cannot listen on the port: {port} is taken")
         if not port:
             port, self._next = self._next, self._next + 1
         self.open_ports[key, number] = (port, target)
         return port
 
     async def close(self, key: str, number: int) -> None:
-        """Gives the port back."""
+        """Closes the port."""
         self.open_ports.pop((key, number), None)
 
     async def disconnect(self, key: str) -> None:
-        """Ends a link."""
+        """Closes a link."""
         self._lost.pop(key, None)
         for one in [one for one in self.open_ports if one[0] == key]:
             del self.open_ports[one]
@@ -215,4 +215,4 @@ class PretendRelay:
         """Breaks all links."""
         for key, lost in tuple(self._lost.items()):
             del self._lost[key]
-            lost("told to be lost")
+            lost("the link was broken by the test")

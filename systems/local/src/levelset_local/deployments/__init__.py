@@ -1,19 +1,25 @@
-"""Deployments: a ReplicaSet for each template, and a step by step way from one to the next."""
+"""Deployments: a ReplicaSet for each template, and rollouts from one to the next."""
 
+from levelset_local.deployments.controller import deployments_controller
 from levelset_local.deployments.plan import Plan, make_plan
-from levelset_local.deployments.reconcile import deployments_controller
-from levelset_local.deployments.rolling import Limits, Size, limits_of, roll, spread
-from levelset_local.deployments.templates import HASH_LABEL, hash_template
+from levelset_local.deployments.revisions import HASH_LABEL, hash_template
+from levelset_local.deployments.rollout import (
+    ReplicaSetSize,
+    RolloutLimits,
+    rolling_sizes,
+    rollout_limits,
+    scale_proportionally,
+)
 
 __all__ = [
     "HASH_LABEL",
-    "Limits",
     "Plan",
-    "Size",
+    "ReplicaSetSize",
+    "RolloutLimits",
     "deployments_controller",
     "hash_template",
-    "limits_of",
     "make_plan",
-    "roll",
-    "spread",
+    "rolling_sizes",
+    "rollout_limits",
+    "scale_proportionally",
 ]

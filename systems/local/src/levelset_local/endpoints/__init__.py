@@ -1,8 +1,8 @@
-"""Endpoints: where each Service leads to, told as EndpointSlices and as Endpoints while its Pods come and go."""
+"""Endpoints: maintain the EndpointSlices and the Endpoints object of each Service."""
 
-from levelset_local.endpoints.legacy import plan_endpoints
-from levelset_local.endpoints.plan import MANAGED_BY, MANAGER, SERVICE_NAME, SlicePlan, plan_slices
-from levelset_local.endpoints.reconcile import endpoint_slices_controller, endpoints_controller
+from levelset_local.endpoints.controller import endpoint_slices_controller, endpoints_controller
+from levelset_local.endpoints.endpoint_slices import MANAGED_BY, MANAGER, SERVICE_NAME, SlicePlan, plan_slices
+from levelset_local.endpoints.legacy_endpoints import plan_endpoints
 
 __all__ = [
     "MANAGED_BY",

@@ -1,7 +1,7 @@
-"""Jobs: Pods that run until enough of them have succeeded, each counted once."""
+"""Jobs: run Pods until enough of them have succeeded, and count each Pod once."""
 
-from levelset_local.jobs.counting import FINALIZER, Tally, tally
+from levelset_local.jobs.controller import jobs_controller
 from levelset_local.jobs.plan import Plan, make_plan
-from levelset_local.jobs.reconcile import jobs_controller
+from levelset_local.jobs.pod_tracking import FINALIZER, PodCounts, count_pods
 
-__all__ = ["FINALIZER", "Plan", "Tally", "jobs_controller", "make_plan", "tally"]
+__all__ = ["FINALIZER", "Plan", "PodCounts", "count_pods", "jobs_controller", "make_plan"]

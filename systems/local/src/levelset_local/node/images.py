@@ -1,10 +1,10 @@
-"""Which program stands for a container's image: a table of globs, an annotation of the Pod, or its own command.
+"""The program that runs for a container's image: from a table of globs, an annotation of the Pod, or its command.
 
 ```python
 Images({"ghcr.io/acme/web:*": ["python", "-m", "acme.web", "--bind", "$(POD_IP)"]})
 ```
 
-Packages add lines to the table by an entry point of the group `levelset_local.images`, whose object is such a mapping.
+Packages add lines to the table with an entry point of the group `levelset_local.images` that names such a mapping.
 """
 
 import os
@@ -15,34 +15,36 @@ from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
 from typing import Final, cast
 
-from levelset import ConfigError
+from levelset.errors import ConfigError
 from levelset.kinds.core_v1 import Container, Pod
 
-__all__ = ["COMMAND", "GROUP", "Images", "NoProgram", "installed_images"]
+__all__ = ["COMMAND_ANNOTATION", "ENTRY_POINT_GROUP", "Images", "NoProgram", "installed_images"]
 
-COMMAND: Final = "local.levelset.dev/command"
-"""The annotation of a Pod that says in shell words what its container runs; `COMMAND.NAME` is for one of several."""
-GROUP: Final = "levelset_local.images"
+COMMAND_ANNOTATION: Final = "local.levelset.dev/command"
+"""The annotation of a Pod with the command line of its first container; `<annotation>.<name>` is for another one."""
+ENTRY_POINT_GROUP: Final = "levelset_local.images"
 
 
 class NoProgram(LookupError):
-    """There is no program for an image; the message explains the table."""
+    """There is no program for an image; the message explains how to add one."""
 
 
 def installed_images() -> dict[str, tuple[str, ...]]:
-    """The lines that installed packages add to the table; ConfigError if what an entry point names is no mapping."""
+    """The lines that installed packages add to the table; raises ConfigError if an entry point names no mapping."""
     table: dict[str, tuple[str, ...]] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda one: one.name):
         given: object = point.load()
         if not isinstance(given, Mapping):
-            raise ConfigError(f"the entry point {point.name!r} of {GROUP} is {given!r}; let it name a mapping")
+            raise ConfigError(
+                f"the entry point {point.name!r} of {ENTRY_POINT_GROUP} is {given!r}; it must name a mapping"
+            )
         lines = cast("Mapping[str, Sequence[str]]", given)
         table.update({glob: _argv(glob, argv) for glob, argv in lines.items()})
     return table
 
 
 class Images:
-    """The table from globs of images to programs: the lines that are given, then those of installed packages."""
+    """The table from image globs to programs: the given lines, then those of installed packages."""
 
     def __init__(
         self,
@@ -61,9 +63,10 @@ class Images:
         return f"<Images {', '.join(self._lines) or 'without a line'}>"
 
     def command(self, pod: Pod, container: Container) -> tuple[str, ...]:
-        """What a container runs, before `$(VAR)` is expanded; NoProgram if nothing says so.
+        """The command line of a container, before `$(VAR)` is expanded; raises NoProgram if there is none.
 
-        The Pod's annotation comes first, then the container's command, then the table. Its args come behind each.
+        The Pod's annotation takes precedence over the container's command, and that over the table. The container's
+        args are appended in each case.
         """
         annotated = _annotated(pod, container)
         if annotated:
@@ -82,17 +85,17 @@ class Images:
         return next((argv for glob, argv in self._lines.items() if any(fnmatchcase(one, glob) for one in names)), None)
 
     def _is_here(self, program: str, container: Container) -> bool:
-        """Whether a program is one of this machine; below a mounted volume nobody can tell before it is mounted."""
+        """Whether a program exists on this machine; True for those below a mount path, which cannot be checked yet."""
         if any(program.startswith(mount.mount_path.rstrip("/") + "/") for mount in container.volume_mounts):
             return True
         if "$(" in program or (os.sep in program and not program.startswith(os.sep)):
-            return True  # known only once it is expanded, or the working directory is
+            return True  # it can be resolved only after expansion, or in the working directory
         return self._find(program) is not None
 
     def _no_line(self, container: Container) -> str:
         return (
             f'Container image "{container.image}" is not present: images are not pulled here, programs of this machine '
-            f"stand for them, and {self._shown()} {self._ways(container)}"
+            f"run instead, and {self._shown()} {self._ways(container)}"
         )
 
     def _no_command(self, container: Container) -> str:
@@ -108,23 +111,26 @@ class Images:
 
     def _ways(self, container: Container) -> str:
         return (
-            f"Annotate the Pod with {COMMAND}='program arg ...', give the container a command that is installed here, "
-            f'or add a line to the table: Options(images={{"{_glob(container.image or "")}": ["program", "arg"]}}), '
-            f"or one by an entry point of the group {GROUP}"
+            f"Annotate the Pod with {COMMAND_ANNOTATION}='program arg ...', give the container a command that is "
+            f"installed here, or add a line to the table: "
+            f'Options(images={{"{_glob(container.image or "")}": ["program", "arg"]}}), '
+            f"or one with an entry point of the group {ENTRY_POINT_GROUP}"
         )
 
 
 def _annotated(pod: Pod, container: Container) -> tuple[str, ...]:
     annotations = pod.metadata.annotations
-    text = annotations.get(f"{COMMAND}.{container.name}")
+    text = annotations.get(f"{COMMAND_ANNOTATION}.{container.name}")
     if text is None and container.name == pod.spec.containers[0].name:
-        text = annotations.get(COMMAND)
+        text = annotations.get(COMMAND_ANNOTATION)
     if not text:
         return ()
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise NoProgram(f"the annotation {COMMAND} is {text!r}, which is no line of shell words: {error}") from error
+        raise NoProgram(
+            f"the annotation {COMMAND_ANNOTATION} is {text!r}, which is not a valid command line: {error}"
+        ) from error
 
 
 def _argv(glob: object, argv: object) -> tuple[str, ...]:
@@ -132,12 +138,14 @@ def _argv(glob: object, argv: object) -> tuple[str, ...]:
     words = tuple(cast("Iterable[object]", argv)) if is_list else ()
     texts = tuple(word for word in words if isinstance(word, str))
     if not isinstance(glob, str) or not texts or len(texts) != len(words):
-        raise ConfigError(f"the line {glob!r}: {argv!r} of the table of images; give a list of words, program first")
+        raise ConfigError(
+            f"the line {glob!r}: {argv!r} of the table of images is not valid; give a list of words, program first"
+        )
     return texts
 
 
 def _tagged(image: str) -> tuple[str, ...]:
-    """The image as it is called in full, if its tag is left out."""
+    """The image with the tag `latest`, if it has none."""
     last = image.rpartition("/")[2]
     return () if ":" in last or "@" in last else (f"{image}:latest",)
 

@@ -1,120 +1,93 @@
-"""The Node object of this machine: registered once, and told again only when it is different."""
+"""The node: this machine as Pods see it, with everything that it takes to run them."""
 
-import platform
-import socket
-from collections.abc import AsyncIterator
-from datetime import datetime
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
 
-from levelset import AlreadyExists, Context, Controller, ObjectMeta, Ref, source
-from levelset.kinds import core_v1
-from levelset.kinds.core_v1 import NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
-from levelset.objects import replace
-from levelset_local.node.agent import Node
+from levelset import Quantity
+from levelset.kinds.core_v1 import Pod
+from levelset_local.node.downward_api import PodInfo
+from levelset_local.node.images import Images
+from levelset_local.node.pod_addresses import PodAddressPool
+from levelset_local.node.pod_record import PodRecord
+from levelset_local.node.record_store import FileRecordStore, RecordStore
+from levelset_local.node.restart_policy import RestartBackoff
+from levelset_machine import LogStore, Prober, Runner
 
-__all__ = ["node_controller", "node_object", "node_status"]
+__all__ = ["Node", "inherited_environment", "log_key", "machine_size"]
 
-
-def node_controller(node: Node) -> Controller[core_v1.Node]:
-    """The controller that registers a node, and again if somebody deletes it."""
-
-    async def names() -> AsyncIterator[Ref[core_v1.Node]]:
-        yield Ref(core_v1.Node, node.name)
-
-    async def reconcile(found: core_v1.Node, ctx: Context) -> None:
-        if found.name == node.name and found.metadata.deletion_timestamp is None:
-            await ctx.set_status(found, node_status(node, found.status, ctx.now()))
-
-    async def gone(ref: Ref[core_v1.Node], ctx: Context) -> None:
-        if ref.name != node.name:
-            return
-        try:
-            await ctx.create(node_object(node))
-        except AlreadyExists:
-            ctx.log.debug("the node is there already")
-
-    return Controller(core_v1.Node, reconcile, source(names), gone=gone, name="node-registration", concurrency=1)
+_INHERITED: Final = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "COVERAGE_PROCESS_START"),
+)
 
 
-def node_object(node: Node) -> core_v1.Node:
-    """The Node as it is registered; its status comes after."""
-    labels = {
-        "kubernetes.io/hostname": node.name,
-        "kubernetes.io/os": platform.system().lower() or "unknown",
-        "kubernetes.io/arch": _architecture(),
+@dataclass(eq=False)
+class Node:
+    """The machine that runs Pods as processes: its process runner, prober, logs, addresses and folders.
+
+    Every part can be replaced, so that tests run a Pod without a process. `runner` and the API server must use the same
+    clock.
+    """
+
+    runner: Runner
+    prober: Prober
+    logs: LogStore
+    images: Images
+    addresses: PodAddressPool
+    folder: Path
+    """The folder below which each Pod has a folder for its volumes."""
+    name: str = "local"
+    host: str = "127.0.0.1"
+    restart_backoff: RestartBackoff = field(default_factory=RestartBackoff)
+    environment: Mapping[str, str] = field(default_factory=lambda: inherited_environment(os.environ))
+    """The variables that every container inherits."""
+    allocatable: Mapping[str, Quantity] = field(default_factory=lambda: dict(machine_size()))
+    record_store: RecordStore | None = None
+    """The store of the Pod records; None for files below `folder`."""
+
+    @cached_property
+    def records(self) -> RecordStore:
+        """The records of the Pods, which outlive the manager."""
+        return FileRecordStore(self.folder / "records") if self.record_store is None else self.record_store
+
+    def pod_folder(self, uid: str) -> Path:
+        """The folder with the files of a Pod."""
+        return self.folder / "pods" / uid
+
+    def mount_root(self, uid: str, container: str) -> Path:
+        """The folder below which a container finds its mount paths."""
+        return self.pod_folder(uid) / "containers" / container
+
+    def pod_info(self, pod: Pod, record: PodRecord) -> PodInfo:
+        """What the downward API can expose of a Pod."""
+        return PodInfo(pod, record.address, host=self.host, node=self.name, allocatable=self.allocatable)
+
+
+def inherited_environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of this process that programs need, such as PATH and HOME; none that may hold a secret."""
+    return {name: given[name] for name in _INHERITED if name in given}
+
+
+def machine_size() -> dict[str, Quantity]:
+    """The resources of this machine, as the capacity of a Node."""
+    return {
+        "cpu": Quantity(str(os.cpu_count() or 1)),
+        "memory": Quantity(f"{_memory() // 1024}Ki"),
+        "pods": Quantity("1000"),
     }
-    metadata = ObjectMeta(name=node.name, labels=labels)
-    return core_v1.Node(metadata=metadata, spec=NodeSpec(provider_id=f"levelset://{node.name}"))
 
 
-def node_status(node: Node, before: NodeStatus | None, now: datetime) -> NodeStatus:
-    """How a node is: ready, with all that the machine has. Times stay as they are, as nothing turns."""
-    kept = before or NodeStatus()
-    return replace(
-        kept,
-        addresses=(
-            NodeAddress(type="InternalIP", address=node.host),
-            NodeAddress(type="Hostname", address=node.name),
-        ),
-        capacity=dict(node.allocatable),
-        allocatable=dict(node.allocatable),
-        conditions=_conditions(kept, now),
-        node_info=_system_info(),
-    )
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 8 * 1024**3  # not every platform has these sysconf names
 
 
-def _conditions(before: NodeStatus, now: datetime) -> tuple[NodeCondition, ...]:
-    wanted = (
-        NodeCondition(
-            type="MemoryPressure",
-            status="False",
-            reason="KubeletHasSufficientMemory",
-            message="kubelet has sufficient memory available",
-        ),
-        NodeCondition(
-            type="DiskPressure",
-            status="False",
-            reason="KubeletHasNoDiskPressure",
-            message="kubelet has no disk pressure",
-        ),
-        NodeCondition(
-            type="PIDPressure",
-            status="False",
-            reason="KubeletHasSufficientPID",
-            message="kubelet has sufficient PID available",
-        ),
-        NodeCondition(
-            type="Ready", status="True", reason="KubeletReady", message="levelset runs Pods as processes here"
-        ),
-    )
-    kept = {one.type: one for one in before.conditions}
-    return tuple(_timed(one, kept.get(one.type), now) for one in wanted)
-
-
-def _timed(one: NodeCondition, before: NodeCondition | None, now: datetime) -> NodeCondition:
-    if before is not None and before.status == one.status and before.last_transition_time is not None:
-        return replace(
-            one, last_transition_time=before.last_transition_time, last_heartbeat_time=before.last_heartbeat_time
-        )
-    moment = now.replace(microsecond=0)
-    return replace(one, last_transition_time=moment, last_heartbeat_time=moment)
-
-
-def _system_info() -> NodeSystemInfo:
-    version = f"levelset://{platform.python_version()}"
-    return NodeSystemInfo(
-        architecture=_architecture(),
-        boot_id="",
-        container_runtime_version=version,
-        kernel_version=platform.release(),
-        kube_proxy_version="",
-        kubelet_version="v1.34.0-levelset",
-        machine_id=socket.gethostname(),
-        operating_system=platform.system().lower() or "unknown",
-        os_image=platform.system(),
-        system_uuid="",
-    )
-
-
-def _architecture() -> str:
-    found = platform.machine().lower()
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(found, found)
+def log_key(uid: str, container: str, restarts: int) -> str:
+    """The key of the log of one run of a container."""
+    return f"{uid}_{container}_{restarts}"

@@ -1,12 +1,12 @@
-"""What a node does next for a Pod: a pure function of the Pod, of what is known of its containers, and of the time."""
+"""The next steps of a node for a Pod: a pure function of the Pod, its record and the time."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from levelset.kinds.core_v1 import Container, Pod
-from levelset_local.node.known import ContainerKnown, Failure, Live, PodKnown
-from levelset_local.node.restarting import Restarts, is_sidecar, restarts_again, roles
+from levelset_local.node.pod_record import ContainerRecord, Failure, PodRecord, RunningProcess
+from levelset_local.node.restart_policy import RestartBackoff, is_sidecar, should_restart
 
 __all__ = ["Plan", "Remove", "Start", "Step", "Stop", "is_over", "plan"]
 
@@ -26,154 +26,154 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End a container that runs, within so many seconds; it was asked to with `asked` seconds of grace."""
+    """Stop a running container within so many seconds; `grace` is the whole grace period that it was given."""
 
     container: Container
     within: float
-    asked: float
+    grace: float
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Nothing runs any more: let the Pod go."""
+    """Complete the deletion of a Pod of which nothing runs any more."""
 
 
 Step = Start | Stop | Remove
-"""Something to do."""
+"""A step of a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now, when to look again if nothing happens, and why the Pod has failed, if it has."""
+    """The steps to take now, when to reconcile again if nothing changes, and why the Pod has failed, if it has."""
 
     steps: tuple[Step, ...] = ()
-    look_at: datetime | None = None
+    requeue_at: datetime | None = None
     failure: Failure | None = None
 
 
-def plan(pod: Pod, known: PodKnown, now: datetime, restarts: Restarts | None = None) -> Plan:
-    """What to do next for a Pod of this node."""
+def plan(pod: Pod, record: PodRecord, now: datetime, backoff: RestartBackoff | None = None) -> Plan:
+    """Plans the next steps for a Pod of this node."""
     if pod.metadata.deletion_timestamp is not None:
-        return _plan_end(pod, known, now)
-    failure, deadline = _deadline(pod, known, now)
-    if failure is not None or is_over(pod, known):
-        return Plan(steps=_stop_all(pod, known, "the Pod is over", _grace(pod)), failure=failure)
-    planner = _Planner(pod, known, now, Restarts() if restarts is None else restarts)
+        return _plan_deletion(pod, record, now)
+    failure, deadline = _deadline(pod, record, now)
+    if failure is not None or is_over(pod, record):
+        return Plan(steps=_stop_all(pod, record, "the Pod is over", _grace(pod)), failure=failure)
+    planner = _Planner(pod, record, now, RestartBackoff() if backoff is None else backoff)
     planner.plan()
     times = planner.times if deadline is None else [*planner.times, deadline]
-    return Plan(steps=tuple(planner.steps), look_at=min(times, default=None))
+    return Plan(steps=tuple(planner.steps), requeue_at=min(times, default=None))
 
 
-def is_over(pod: Pod, known: PodKnown) -> bool:
-    """Whether a Pod has come to its end: it has failed, or no container of it is to run again."""
-    if known.failure is not None or (pod.status is not None and pod.status.phase in _TERMINAL):
+def is_over(pod: Pod, record: PodRecord) -> bool:
+    """Whether a Pod has finished: it has failed, or none of its containers is to run again."""
+    if record.failure is not None or (pod.status is not None and pod.status.phase in _TERMINAL):
         return True
     for container in pod.spec.init_containers:
-        one = known.container(container.name)
+        one = record.container(container.name)
         has_failed = one.ended is not None and one.ended.code != 0
-        if not is_sidecar(container) and has_failed and not restarts_again(pod, container, one):
+        if not is_sidecar(container) and has_failed and not should_restart(pod, container, one):
             return True
-    ends = [(container, known.container(container.name)) for container in pod.spec.containers]
-    return all(one.ended is not None and not restarts_again(pod, container, one) for container, one in ends)
+    ends = [(container, record.container(container.name)) for container in pod.spec.containers]
+    return all(one.ended is not None and not should_restart(pod, container, one) for container, one in ends)
 
 
-def _deadline(pod: Pod, known: PodKnown, now: datetime) -> tuple[Failure | None, datetime | None]:
+def _deadline(pod: Pod, record: PodRecord, now: datetime) -> tuple[Failure | None, datetime | None]:
     seconds = pod.spec.active_deadline_seconds
-    if known.failure is not None or seconds is None or known.started_at is None or is_over(pod, known):
-        return known.failure, None
-    deadline = known.started_at + timedelta(seconds=seconds)
+    if record.failure is not None or seconds is None or record.started_at is None or is_over(pod, record):
+        return record.failure, None
+    deadline = record.started_at + timedelta(seconds=seconds)
     return (DEADLINE, None) if now >= deadline else (None, deadline)
 
 
 class _Planner:
-    """Plans the containers of a Pod that goes on."""
+    """Plans the containers of a Pod that is neither deleted nor over."""
 
-    def __init__(self, pod: Pod, known: PodKnown, now: datetime, restarts: Restarts) -> None:
+    def __init__(self, pod: Pod, record: PodRecord, now: datetime, backoff: RestartBackoff) -> None:
         self.pod = pod
-        self.known = known
+        self.record = record
         self.now = now
-        self.restarts = restarts
+        self.backoff = backoff
         self.steps: list[Step] = []
         self.times: list[datetime] = []
-        """When something has to be started that must not be yet."""
+        """When the back-off of a container ends."""
 
     def plan(self) -> None:
-        """Plans the init containers, one after the other, and then all others."""
+        """Plans the init containers, one after the other, and then all main containers."""
         spec = self.pod.spec
-        # Initialization is done once, also if nobody remembers it.
-        has_begun = any(self.known.container(one.name).has_run for one in spec.containers)
+        # Init containers run once for a Pod, even if a record that was rebuilt from the status lacks their ends.
+        has_begun = any(self.record.container(one.name).has_run for one in spec.containers)
         for container in spec.init_containers:
             if has_begun and not is_sidecar(container):
                 continue
-            if not self._is_through(container) and not has_begun:
+            if not self._plan_init(container) and not has_begun:
                 return
         for container in spec.containers:
             self._plan_run(container)
 
-    def _is_through(self, container: Container) -> bool:
-        """Plans an init container; whether it is through, or, if it stays, up."""
-        one = self.known.container(container.name)
+    def _plan_init(self, container: Container) -> bool:
+        """Plans an init container; whether it has completed or, if it is a sidecar, has started."""
+        one = self.record.container(container.name)
         if not is_sidecar(container) and one.ended is not None and one.ended.code == 0:
             return True
         self._plan_run(container)
         return is_sidecar(container) and one.live is not None and one.live.is_started and one.live.is_posted
 
     def _plan_run(self, container: Container) -> None:
-        """Plans one container that should run: it is started, started again when its time has come, or ended."""
-        one = self.known.container(container.name)
+        """Plans a container that should run: a start, a restart when the back-off is over, or a stop if it fails."""
+        one = self.record.container(container.name)
         if one.live is not None:
-            why = one.live.failing or _changed(container, one.live)
+            why = one.live.failing or _image_change(container, one.live)
             if why and not one.live.stopping:
                 grace = _grace(self.pod) if one.live.failing_grace is None else one.live.failing_grace
                 self.steps.append(Stop(container, grace, grace, why))
         elif one.ended is None:
             self.steps.append(Start(container))
-        elif restarts_again(self.pod, container, one):
-            due = self.restarts.due(one)
+        elif should_restart(self.pod, container, one):
+            due = self.backoff.due(one)
             if due is None or due <= self.now:
                 self.steps.append(Start(container))
             else:
                 self.times.append(due)
 
 
-def _changed(container: Container, live: Live) -> str:
-    """Why a container that runs is not the one that is wanted; empty if it is. Only its image can change."""
+def _image_change(container: Container, live: RunningProcess) -> str:
+    """Why a running container has to be restarted for another image; empty if it has not.
+
+    The image is the only field of a container that the API allows to change.
+    """
     is_same = not live.image or live.image == (container.image or "")
     return "" if is_same else f"Container {container.name} definition changed, will be restarted"
 
 
-def _plan_end(pod: Pod, known: PodKnown, now: datetime) -> Plan:
+def _plan_deletion(pod: Pod, record: PodRecord, now: datetime) -> Plan:
     metadata = pod.metadata
-    asked = metadata.deletion_grace_period_seconds
-    asked = _grace(pod) if asked is None else asked
-    if not known.living:
+    grace = metadata.deletion_grace_period_seconds
+    grace = _grace(pod) if grace is None else grace
+    if not record.running_containers:
         return Plan(steps=(Remove(),))
     ends = metadata.deletion_timestamp or now
-    # Timestamps have whole seconds, so that up to one of them is lost.
-    within = max(0.0, min(float(asked), (ends - now).total_seconds() + 1.0))
-    return Plan(steps=_stop_all(pod, known, "the Pod is being deleted", within, asked))
+    # Timestamps have a precision of a second: without the extra one, up to a second of the grace would be lost.
+    within = max(0.0, min(float(grace), (ends - now).total_seconds() + 1.0))
+    return Plan(steps=_stop_all(pod, record, "the Pod is being deleted", within, grace))
 
 
-def _stop_all(pod: Pod, known: PodKnown, why: str, within: float, asked: float | None = None) -> tuple[Step, ...]:
-    """Ends what runs: the containers first, and then the sidecars, the last one first."""
-    sidecars, _ = roles(pod)
-    names = {one.name for one in sidecars}
-    asked = within if asked is None else asked
-    living = [one for one in _every(pod) if known.container(one.name).live is not None]
-    first = [one for one in living if one.name not in names] or living[-1:]
-    return tuple(Stop(one, within, asked, why) for one in first if _is_news(known.container(one.name), asked))
+def _stop_all(pod: Pod, record: PodRecord, why: str, within: float, grace: float | None = None) -> tuple[Step, ...]:
+    """Stops what runs: the main containers first, and then the sidecars, one at a time in reverse order."""
+    sidecars = {one.name for one in pod.spec.init_containers if is_sidecar(one)}
+    grace = within if grace is None else grace
+    every = (*pod.spec.init_containers, *pod.spec.containers)
+    running = [one for one in every if record.container(one.name).live is not None]
+    first = [one for one in running if one.name not in sidecars] or running[-1:]
+    return tuple(Stop(one, within, grace, why) for one in first if _needs_stop(record.container(one.name), grace))
 
 
-def _is_news(one: ContainerKnown, asked: float) -> bool:
+def _needs_stop(one: ContainerRecord, grace: float) -> bool:
+    """Whether a container is not being stopped yet, or is with a longer grace period."""
     live = one.live
     if live is None or not live.stopping:
         return True
-    return live.stopping_within is not None and asked < live.stopping_within
-
-
-def _every(pod: Pod) -> tuple[Container, ...]:
-    return (*pod.spec.init_containers, *pod.spec.containers)
+    return live.stopping_within is not None and grace < live.stopping_within
 
 
 def _grace(pod: Pod) -> int:

@@ -1,6 +1,6 @@
-"""What is in a Pod's volumes: files from ConfigMaps, Secrets and the Pod itself, empty folders, and the machine's own.
+"""The contents of a Pod's volumes: files from ConfigMaps, Secrets and the downward API, emptyDir and hostPath.
 
-Nothing is written here; `mounting` does that.
+Pure: nothing is written here; `mounts` writes it to disk.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,18 +9,18 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from levelset.kinds.core_v1 import DownwardAPIVolumeFile, KeyToPath, Volume, VolumeProjection
-from levelset_local.node.facts import BadReference, Facts, field_value, resource_value
-from levelset_local.node.needs import Found, Missing
+from levelset_local.node.config_sources import ConfigSources, MissingReference
+from levelset_local.node.downward_api import BadReference, PodInfo, field_value, resource_value
 
-__all__ = ["BadVolume", "Contents", "Empty", "File", "Files", "Host", "contents"]
+__all__ = ["BadVolume", "Contents", "Empty", "File", "Files", "Host", "volume_contents"]
 
 DEFAULT_MODE: Final = 0o644
 PRIVATE_MODE: Final = 0o600
-"""What a file with a secret has if it says nothing: the folders of a machine are not a container's alone."""
+"""The default mode of a file with a secret: unlike a container's, the machine's folders are open to other users."""
 
 
 class BadVolume(ValueError):
-    """A volume cannot be made; the message is that of a FailedMount event."""
+    """A volume cannot be set up; the message is that of a FailedMount event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +34,39 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A volume of files that are replaced together when what they are made from changes."""
+    """A volume of files, which are replaced together when their source changes."""
 
     files: tuple[File, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """A folder that is empty at first."""
+    """An emptyDir volume."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A path of this machine."""
+    """A hostPath volume: a path of this machine."""
 
     path: str
     type: str = ""
 
 
 Contents = Files | Empty | Host
-"""What a volume is."""
+"""The contents of a volume."""
 
 
-def contents(volume: Volume, facts: Facts, found: Found) -> Contents:
-    """What is in a volume; BadVolume if something that it needs is missing or wrong."""
+def volume_contents(volume: Volume, info: PodInfo, sources: ConfigSources) -> Contents:
+    """The contents of a volume; raises BadVolume if one of its sources is missing or invalid."""
     try:
-        return _contents(volume, facts, found)
-    except (Missing, BadReference, BadVolume) as error:
+        return _contents(volume, info, sources)
+    except (MissingReference, BadReference, BadVolume) as error:
         raise BadVolume(f'MountVolume.SetUp failed for volume "{volume.name}" : {error}') from error
 
 
-def _contents(volume: Volume, facts: Facts, found: Found) -> Contents:
+def _contents(volume: Volume, info: PodInfo, sources: ConfigSources) -> Contents:
     if "/" in volume.name or volume.name in ("", ".", ".."):
-        raise BadVolume("its name cannot be that of a folder; use letters, digits and dashes")
+        raise BadVolume("the name is not valid for a folder; use letters, digits and dashes")
     if volume.empty_dir is not None:
         return Empty()
     if volume.host_path is not None:
@@ -74,42 +74,44 @@ def _contents(volume: Volume, facts: Facts, found: Found) -> Contents:
     if volume.projected is not None:
         mode = volume.projected.default_mode
         parts = volume.projected.sources
-        return Files(_checked(one for part in parts for one in _projected(part, facts, found, mode)))
-    return Files(_checked(_single(volume, facts, found)))
+        return Files(_checked(one for part in parts for one in _projected(part, info, sources, mode)))
+    return Files(_checked(_single(volume, info, sources)))
 
 
-def _single(volume: Volume, facts: Facts, found: Found) -> Iterable[File]:
+def _single(volume: Volume, info: PodInfo, sources: ConfigSources) -> Iterable[File]:
     """The files of a volume with one source."""
     if volume.config_map is not None:
-        its = volume.config_map
-        return _of_config_map(its.name, its.items, found, optional=its.optional, mode=its.default_mode)
+        config_map = volume.config_map
+        return _of_config_map(
+            config_map.name, config_map.items, sources, optional=config_map.optional, mode=config_map.default_mode
+        )
     if volume.secret is not None:
-        own = volume.secret
-        return _of_secret(own.secret_name, own.items, found, optional=own.optional, mode=own.default_mode)
+        secret = volume.secret
+        return _of_secret(secret.secret_name, secret.items, sources, optional=secret.optional, mode=secret.default_mode)
     if volume.downward_api is not None:
-        return _of_pod(volume.downward_api.items, facts, volume.downward_api.default_mode)
+        return _of_pod(volume.downward_api.items, info, volume.downward_api.default_mode)
     raise BadVolume(
         "volumes of this type are not supported here; "
         "use configMap, secret, emptyDir, projected, downwardAPI or hostPath"
     )
 
 
-def _projected(part: VolumeProjection, facts: Facts, found: Found, mode: int | None) -> Iterable[File]:
+def _projected(part: VolumeProjection, info: PodInfo, sources: ConfigSources, mode: int | None) -> Iterable[File]:
     if part.config_map is not None:
-        its = part.config_map
-        return _of_config_map(its.name, its.items, found, optional=its.optional, mode=mode)
+        config_map = part.config_map
+        return _of_config_map(config_map.name, config_map.items, sources, optional=config_map.optional, mode=mode)
     if part.secret is not None:
-        own = part.secret
-        return _of_secret(own.name, own.items, found, optional=own.optional, mode=mode)
+        secret = part.secret
+        return _of_secret(secret.name, secret.items, sources, optional=secret.optional, mode=mode)
     if part.downward_api is not None:
-        return _of_pod(part.downward_api.items, facts, mode)
+        return _of_pod(part.downward_api.items, info, mode)
     raise BadVolume("projected sources of this type are not supported here; use configMap, secret or downwardAPI")
 
 
 def _of_config_map(
-    name: str | None, items: tuple[KeyToPath, ...], found: Found, *, optional: bool | None, mode: int | None
+    name: str | None, items: tuple[KeyToPath, ...], sources: ConfigSources, *, optional: bool | None, mode: int | None
 ) -> Iterable[File]:
-    config_map = found.config_map(name, optional=optional)
+    config_map = sources.config_map(name, optional=optional)
     if config_map is None:
         return ()
     data = {key: text.encode() for key, text in config_map.data.items()} | config_map.binary_data
@@ -117,12 +119,12 @@ def _of_config_map(
 
 
 def _of_secret(
-    name: str | None, items: tuple[KeyToPath, ...], found: Found, *, optional: bool | None, mode: int | None
+    name: str | None, items: tuple[KeyToPath, ...], sources: ConfigSources, *, optional: bool | None, mode: int | None
 ) -> Iterable[File]:
-    secret = found.secret(name, optional=optional)
+    secret = sources.secret(name, optional=optional)
     if secret is None:
         return ()
-    # The server fills in 0644; a file that says so cannot be told from one that says nothing.
+    # The API server defaults the mode to 0644, so an explicit 0644 is indistinguishable from none.
     wanted = PRIVATE_MODE if mode in (None, DEFAULT_MODE) else mode
     return _chosen(secret.data, items, "secret", optional=optional, mode=wanted or PRIVATE_MODE)
 
@@ -140,12 +142,12 @@ def _chosen(
             raise BadVolume(f"references non-existent {word} key: {item.key}")
 
 
-def _of_pod(items: tuple[DownwardAPIVolumeFile, ...], facts: Facts, mode: int | None) -> Iterator[File]:
+def _of_pod(items: tuple[DownwardAPIVolumeFile, ...], info: PodInfo, mode: int | None) -> Iterator[File]:
     for item in items:
         if item.field_ref is not None:
-            text = field_value(item.field_ref, facts)
+            text = field_value(item.field_ref, info)
         elif item.resource_field_ref is not None:
-            text = resource_value(item.resource_field_ref, facts)
+            text = resource_value(item.resource_field_ref, info)
         else:
             raise BadVolume(f"{item.path}: name a fieldRef or a resourceFieldRef")
         wanted = item.mode if item.mode is not None else mode
@@ -153,11 +155,11 @@ def _of_pod(items: tuple[DownwardAPIVolumeFile, ...], facts: Facts, mode: int | 
 
 
 def _checked(files: Iterable[File]) -> tuple[File, ...]:
-    """The files, the later ones in the place of the earlier ones; BadVolume if a path would leave the volume."""
-    made: dict[str, File] = {}
+    """The files, of equal paths the last one; raises BadVolume if a path would leave the volume."""
+    checked: dict[str, File] = {}
     for one in files:
         parts = PurePosixPath(one.path).parts
         if not parts or one.path.startswith("/") or ".." in parts or parts[0].startswith(".."):
             raise BadVolume(f"invalid path {one.path!r}: must be relative, and must not begin with or contain '..'")
-        made["/".join(parts)] = one
-    return tuple(made.values())
+        checked["/".join(parts)] = one
+    return tuple(checked.values())

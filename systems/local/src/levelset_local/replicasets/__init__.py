@@ -1,7 +1,6 @@
-"""ReplicaSets: as many equal Pods as somebody wants, no more and no fewer."""
+"""ReplicaSets: maintain the desired number of Pods of a template."""
 
-from levelset_local.replicasets.plan import Plan, Trouble, make_status, plan_pods
-from levelset_local.replicasets.ranking import rank_for_deletion
-from levelset_local.replicasets.reconcile import replicasets_controller
+from levelset_local.replicasets.controller import replicasets_controller
+from levelset_local.replicasets.plan import Plan, ReplicaFailure, make_status, plan_pods, rank_for_deletion
 
-__all__ = ["Plan", "Trouble", "make_status", "plan_pods", "rank_for_deletion", "replicasets_controller"]
+__all__ = ["Plan", "ReplicaFailure", "make_status", "plan_pods", "rank_for_deletion", "replicasets_controller"]

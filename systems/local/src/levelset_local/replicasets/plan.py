@@ -1,71 +1,87 @@
-"""What a ReplicaSet needs: how many Pods to make, which to delete, and what its status says; pure."""
+"""The next step of a ReplicaSet: how many Pods to create, which to delete, and its status; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from levelset import replace
 from levelset.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from levelset.kinds.core_v1 import Pod
 from levelset.objects import seconds_precision
-from levelset_local import podstates
-from levelset_local.replicasets.ranking import rank_for_deletion
+from levelset_local import pod_state
 
-__all__ = ["MOST_AT_ONCE", "Plan", "Trouble", "make_status", "plan_pods"]
+__all__ = [
+    "BURST_REPLICAS",
+    "DELETION_COST",
+    "Plan",
+    "ReplicaFailure",
+    "deletion_cost",
+    "make_status",
+    "plan_pods",
+    "rank_for_deletion",
+]
 
-MOST_AT_ONCE: Final = 500
-"""How many Pods one look makes, or deletes, at most."""
+BURST_REPLICAS: Final = 500
+"""How many Pods one reconcile creates or deletes at most, as in Kubernetes."""
 FAILURE: Final = "ReplicaFailure"
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_LOWEST: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The next step of a ReplicaSet; `look` is when it should be looked at even if nothing changes."""
+    """The next step of a ReplicaSet; `requeue_at` is when the next of its Pods becomes available."""
 
     create: int = 0
     delete: tuple[Pod, ...] = ()
-    look: datetime | None = None
+    requeue_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What kept a ReplicaSet from its step."""
+class ReplicaFailure:
+    """Why Pods could not be created or deleted: the reason and message of the ReplicaFailure condition."""
 
     reason: Literal["FailedCreate", "FailedDelete"]
     message: str
 
 
 def plan_pods(owner: ReplicaSet, pods: Sequence[Pod], *, now: datetime) -> Plan:
-    """What is to be done about the Pods of a ReplicaSet; nothing if it is being deleted.
+    """Plans the next step of a ReplicaSet; nothing is created or deleted if it is being deleted.
 
-    Those that have finished, or are being deleted, do not count: they are replaced.
+    Pods that have finished or are being deleted do not count, so they are replaced.
     """
-    active = [pod for pod in pods if podstates.is_active(pod)]
-    look = podstates.next_available(active, _min_ready(owner), now=now)
+    active = [pod for pod in pods if pod_state.is_active(pod)]
+    requeue_at = pod_state.next_available_at(active, _min_ready(owner), now=now)
     more = _wanted(owner) - len(active)
     if owner.metadata.deletion_timestamp is not None or more == 0:
-        return Plan(look=look)
+        return Plan(requeue_at=requeue_at)
     if more > 0:
-        return Plan(create=min(more, MOST_AT_ONCE), look=look)
-    return Plan(delete=tuple(rank_for_deletion(active)[: min(-more, MOST_AT_ONCE)]), look=look)
+        return Plan(create=min(more, BURST_REPLICAS), requeue_at=requeue_at)
+    return Plan(delete=tuple(rank_for_deletion(active)[: min(-more, BURST_REPLICAS)]), requeue_at=requeue_at)
 
 
 def make_status(
-    owner: ReplicaSet, pods: Sequence[Pod], *, deleted: Sequence[Pod] = (), trouble: Trouble | None, now: datetime
+    owner: ReplicaSet,
+    pods: Sequence[Pod],
+    *,
+    deleted: Sequence[Pod] = (),
+    failure: ReplicaFailure | None,
+    now: datetime,
 ) -> ReplicaSetStatus:
     """The status of a ReplicaSet that has these Pods, some of which were `deleted` just now."""
-    going = {pod.metadata.uid for pod in deleted}
-    active = [pod for pod in pods if podstates.is_active(pod) and pod.metadata.uid not in going]
+    gone = {pod.metadata.uid for pod in deleted}
+    active = [pod for pod in pods if pod_state.is_active(pod) and pod.metadata.uid not in gone]
     labels = {} if owner.spec.template is None else owner.spec.template.metadata.labels
     return ReplicaSetStatus(
         replicas=len(active),
         fully_labeled_replicas=sum(labels.items() <= pod.metadata.labels.items() for pod in active),
-        ready_replicas=sum(podstates.is_ready(pod) for pod in active),
-        available_replicas=sum(podstates.is_available(pod, _min_ready(owner), now=now) for pod in active),
-        terminating_replicas=sum(podstates.is_terminating(pod) for pod in pods) + len(going),
+        ready_replicas=sum(pod_state.is_ready(pod) for pod in active),
+        available_replicas=sum(pod_state.is_available(pod, _min_ready(owner), now=now) for pod in active),
+        terminating_replicas=sum(pod_state.is_terminating(pod) for pod in pods) + len(gone),
         observed_generation=owner.metadata.generation,
-        conditions=_conditions(owner, trouble, now),
+        conditions=_conditions(owner, failure, now),
     )
 
 
@@ -77,19 +93,59 @@ def _min_ready(owner: ReplicaSet) -> int:
     return owner.spec.min_ready_seconds or 0
 
 
-def _conditions(owner: ReplicaSet, trouble: Trouble | None, now: datetime) -> tuple[ReplicaSetCondition, ...]:
+def _conditions(owner: ReplicaSet, failure: ReplicaFailure | None, now: datetime) -> tuple[ReplicaSetCondition, ...]:
     before = () if owner.status is None else owner.status.conditions
     others = tuple(one for one in before if one.type != FAILURE)
-    if trouble is None:
+    if failure is None:
         return others
     present = next((one for one in before if one.type == FAILURE), None)
     made = ReplicaSetCondition(
         type=FAILURE,
         status="True",
-        reason=trouble.reason,
-        message=trouble.message,
+        reason=failure.reason,
+        message=failure.message,
         last_transition_time=seconds_precision(now),
     )
     if present is not None and present.status == "True":
         made = replace(made, last_transition_time=present.last_transition_time)
     return (*others, made)
+
+
+def rank_for_deletion(pods: Iterable[Pod]) -> list[Pod]:
+    """The Pods in the order in which they are deleted when there are too many.
+
+    Unbound Pods come first, then pending ones, then those that are not ready. Then the lowest deletion cost (annotation
+    `controller.kubernetes.io/pod-deletion-cost`) decides, then the latest readiness, the most restarts and the latest
+    creation.
+    """
+    return sorted(pods, key=_deletion_key)
+
+
+def deletion_cost(pod: Pod) -> int:
+    """The deletion cost of a Pod; 0 if it has none, or an invalid one."""
+    text = pod.metadata.annotations.get(DELETION_COST, "0")
+    try:
+        found = int(text)
+    except ValueError:
+        return 0
+    # As in Kubernetes: no plus sign, no leading zeros, 32 bits.
+    return found if str(found) == text and _LOWEST <= found < -_LOWEST else 0
+
+
+def _deletion_key(pod: Pod) -> tuple[Any, ...]:
+    is_bound = bool(pod.spec.node_name)
+    phase = None if pod.status is None else pod.status.phase
+    return (
+        is_bound,
+        _PHASES.get(phase or "Pending", 0),
+        pod_state.is_ready(pod),
+        deletion_cost(pod),
+        _youngest_first(pod_state.ready_since(pod)),
+        -pod_state.restart_count_of(pod),
+        _youngest_first(pod.metadata.creation_timestamp),
+        pod.name,  # makes the order deterministic
+    )
+
+
+def _youngest_first(at: datetime | None) -> float:
+    return 0.0 if at is None else -at.timestamp()

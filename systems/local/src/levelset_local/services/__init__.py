@@ -1,7 +1,16 @@
-"""Services: each is reached at its own address on this machine, through a proxy that leads to its endpoints."""
+"""Services: each has a proxy on its own address of this machine that forwards to its endpoints."""
 
-from levelset_local.services.plan import Door, Route, lookup_in, plan_doors
-from levelset_local.services.proxies import Proxies, Proxy
-from levelset_local.services.reconcile import services_controller
+from levelset_local.services.controller import services_controller
+from levelset_local.services.proxies import ListenAddress, Proxies, Proxy, Route, plan_listeners
+from levelset_local.services.resolver import Resolver, service_lookup
 
-__all__ = ["Door", "Proxies", "Proxy", "Route", "lookup_in", "plan_doors", "services_controller"]
+__all__ = [
+    "ListenAddress",
+    "Proxies",
+    "Proxy",
+    "Resolver",
+    "Route",
+    "plan_listeners",
+    "service_lookup",
+    "services_controller",
+]

@@ -1,24 +1,126 @@
-"""The doors of all Services on this machine: opened, led elsewhere and closed as they are wanted."""
+"""The proxies of Services: where they listen on this machine, to which endpoints they forward, and their sockets."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from types import MappingProxyType
-from typing import Literal, Protocol, Self
+from typing import Final, Literal, Protocol, Self
 
 from levelset import Ref
-from levelset.kinds.core_v1 import Service
-from levelset_local.services.plan import Door, Route
+from levelset.kinds.core_v1 import Service, ServicePort
+from levelset.kinds.discovery_v1 import Endpoint as SliceEndpoint
+from levelset.kinds.discovery_v1 import EndpointSlice
 from levelset_machine import CannotListen, Endpoint, TcpProxy, UdpProxy
 
-__all__ = ["Difference", "Proxies", "Proxy", "difference", "make_proxy"]
+__all__ = [
+    "ListenAddress",
+    "ListenerChanges",
+    "Proxies",
+    "Proxy",
+    "Route",
+    "diff_listeners",
+    "make_proxy",
+    "plan_listeners",
+]
+
+_NODE: Final = "127.0.0.1"
+_NODE_TYPES: Final = frozenset({"NodePort", "LoadBalancer"})
+_AFFINITY_SECONDS: Final = 10800.0
+"""The default timeout of a session affinity, as in Kubernetes."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ListenAddress:
+    """An address and port of this machine on which a Service is served."""
+
+    address: str
+    port: int
+    protocol: Literal["TCP", "UDP"] = "TCP"
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}/{self.protocol}"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The endpoints that a listener forwards to; `sticky` is the session affinity in seconds, None for none."""
+
+    endpoints: tuple[Endpoint, ...] = ()
+    sticky: float | None = None
+
+
+def plan_listeners(service: Service, slices: Iterable[EndpointSlice]) -> dict[ListenAddress, Route]:
+    """The listeners that a Service should have, each with its route.
+
+    A cluster IP has one if it is a loopback address, as this machine cannot listen on any other; a node port has one on
+    127.0.0.1. Headless and ExternalName Services have none. A route has the ready endpoints; if there are none, those
+    that still serve while they are terminating.
+    """
+    if service.spec.type == "ExternalName":
+        return {}
+    present = list(slices)
+    listeners: dict[ListenAddress, Route] = {}
+    for port in service.spec.ports:
+        protocol = port.protocol or "TCP"
+        if protocol == "SCTP":
+            continue
+        route = Route(tuple(sorted(set(_endpoints(port, present)))), _affinity(service))
+        for address, number in _addresses(service, port):
+            listeners[ListenAddress(address, number, "UDP" if protocol == "UDP" else "TCP")] = route
+    return listeners
+
+
+def _addresses(service: Service, port: ServicePort) -> Iterator[tuple[str, int]]:
+    for address in service.spec.cluster_ips or (service.spec.cluster_ip or "",):
+        if _is_loopback(address):
+            yield address, port.port
+    if service.spec.type in _NODE_TYPES and port.node_port:
+        yield _NODE, port.node_port
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ip_address(text).is_loopback
+    except ValueError:
+        return False
+
+
+def _affinity(service: Service) -> float | None:
+    if service.spec.session_affinity != "ClientIP":
+        return None
+    config = service.spec.session_affinity_config
+    timeout = config.client_ip.timeout_seconds if config is not None and config.client_ip is not None else None
+    return _AFFINITY_SECONDS if timeout is None else float(timeout)
+
+
+def _endpoints(port: ServicePort, slices: Iterable[EndpointSlice]) -> list[Endpoint]:
+    found = [(one, number) for it in slices for number in _port_numbers(it, port) for one in it.endpoints]
+    usable = [pair for pair in found if _is_ready(pair[0])] or [pair for pair in found if _still_serves(pair[0])]
+    return [(one.addresses[0], number) for one, number in usable if one.addresses]
+
+
+def _port_numbers(one: EndpointSlice, port: ServicePort) -> list[int]:
+    """The numbers of a Service's port in a slice, matched by name and protocol."""
+    if one.address_type == "FQDN":
+        return []
+    wanted = port.name or "", port.protocol or "TCP"
+    return [it.port for it in one.ports if it.port and (it.name or "", it.protocol or "TCP") == wanted]
+
+
+def _is_ready(one: SliceEndpoint) -> bool:
+    return one.conditions.ready is not False  # the API defines an unset condition as ready
+
+
+def _still_serves(one: SliceEndpoint) -> bool:
+    return bool(one.conditions.serving and one.conditions.terminating)
 
 
 class Proxy(Protocol):
-    """What stands behind a door: a `TcpProxy`, a `UdpProxy`, or somebody who pretends."""
+    """The proxy of a listener: a `TcpProxy`, a `UdpProxy`, or a fake."""
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where it leads to."""
+        """The endpoints that it forwards to."""
         ...
 
     @endpoints.setter
@@ -33,70 +135,70 @@ class Proxy(Protocol):
     def sticky(self, seconds: float | None) -> None: ...
 
     async def listen(self, address: str, port: int) -> int:
-        """Listens there; raises CannotListen."""
+        """Starts to listen; raises CannotListen."""
         ...
 
     async def close(self) -> None:
-        """Listens no longer."""
+        """Stops listening, and closes its connections."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What has to be done with doors, in this order."""
+class ListenerChanges:
+    """The changes that lead from the present to the wanted listeners, in the order in which they are made."""
 
-    close: tuple[Door, ...]
-    lead: tuple[Door, ...]
-    open: tuple[Door, ...]
+    close: tuple[ListenAddress, ...]
+    update: tuple[ListenAddress, ...]
+    open: tuple[ListenAddress, ...]
 
 
-def difference(there: Iterable[Door], wanted: Iterable[Door]) -> Difference:
-    """What has to be done with doors that are there so that they are those that are wanted."""
-    old, new = set(there), set(wanted)
-    return Difference(tuple(sorted(old - new)), tuple(sorted(old & new)), tuple(sorted(new - old)))
+def diff_listeners(present: Iterable[ListenAddress], wanted: Iterable[ListenAddress]) -> ListenerChanges:
+    """The changes that lead from the present to the wanted listeners."""
+    old, new = set(present), set(wanted)
+    return ListenerChanges(tuple(sorted(old - new)), tuple(sorted(old & new)), tuple(sorted(new - old)))
 
 
 def make_proxy(protocol: Literal["TCP", "UDP"]) -> Proxy:
-    """A proxy with sockets of this machine."""
+    """A proxy with real sockets."""
     return UdpProxy() if protocol == "UDP" else TcpProxy()
 
 
 class Proxies:
-    """All doors of all Services; leaving the block (`async with`) closes them."""
+    """The proxies of all Services; leaving the block (`async with`) closes them."""
 
     def __init__(self, make: Callable[[Literal["TCP", "UDP"]], Proxy] = make_proxy) -> None:
         self._make = make
-        self._doors: dict[Ref[Service], dict[Door, Proxy]] = {}
+        self._proxies: dict[Ref[Service], dict[ListenAddress, Proxy]] = {}
 
     @property
-    def doors(self) -> Mapping[Door, Ref[Service]]:
-        """The doors that are open, and whose they are."""
-        return MappingProxyType({door: ref for ref, doors in self._doors.items() for door in doors})
+    def listeners(self) -> Mapping[ListenAddress, Ref[Service]]:
+        """The addresses that are listened on, with their Services."""
+        return MappingProxyType({at: ref for ref, proxies in self._proxies.items() for at in proxies})
 
-    async def serve(self, service: Ref[Service], wanted: Mapping[Door, Route]) -> tuple[CannotListen, ...]:
-        """Makes the doors of a Service those that are wanted; gives the reasons of those that cannot be opened.
+    async def serve(self, service: Ref[Service], wanted: Mapping[ListenAddress, Route]) -> tuple[CannotListen, ...]:
+        """Opens, updates and closes the listeners of a Service as wanted; returns the errors of those that failed.
 
-        For one Service it must not be called twice at the same time.
+        It must not be called concurrently for the same Service.
         """
-        doors = self._doors.setdefault(service, {})
-        plan = difference(doors, wanted)
-        for door in plan.close:
-            await doors.pop(door).close()
-        for door in plan.lead:
-            _lead(doors[door], wanted[door])
-        problems: list[CannotListen] = []
-        for door in plan.open:
+        proxies = self._proxies.setdefault(service, {})
+        changes = diff_listeners(proxies, wanted)
+        for at in changes.close:
+            await proxies.pop(at).close()
+        for at in changes.update:
+            _set_route(proxies[at], wanted[at])
+        errors: list[CannotListen] = []
+        for at in changes.open:
             try:
-                doors[door] = await self._open(door, wanted[door])
+                proxies[at] = await self._open(at, wanted[at])
             except CannotListen as error:
-                problems.append(error)
-        if not doors:
-            del self._doors[service]
-        return tuple(problems)
+                errors.append(error)
+        if not proxies:
+            del self._proxies[service]
+        return tuple(errors)
 
     async def close(self) -> None:
-        """Closes all doors."""
-        for service in tuple(self._doors):
+        """Closes all listeners."""
+        for service in tuple(self._proxies):
             await self.serve(service, {})
 
     async def __aenter__(self) -> Self:
@@ -105,18 +207,18 @@ class Proxies:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _open(self, door: Door, route: Route) -> Proxy:
-        proxy = self._make(door.protocol)
-        _lead(proxy, route)
+    async def _open(self, at: ListenAddress, route: Route) -> Proxy:
+        proxy = self._make(at.protocol)
+        _set_route(proxy, route)
         try:
-            await proxy.listen(door.address, door.port)
+            await proxy.listen(at.address, at.port)
         except BaseException:
             await proxy.close()
             raise
         return proxy
 
 
-def _lead(proxy: Proxy, route: Route) -> None:
+def _set_route(proxy: Proxy, route: Route) -> None:
     proxy.sticky = route.sticky
     if proxy.endpoints != route.endpoints:
         proxy.endpoints = route.endpoints

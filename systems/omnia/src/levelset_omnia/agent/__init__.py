@@ -1,6 +1,6 @@
-"""A small agent that needs no key: it serves health and a facade, reads its prompts, and calls tools.
+"""A sample agent that needs no key: it serves health and a facade, reads its prompts, and calls tools.
 
-`python -m levelset_omnia.agent` is what stands behind the agent's image on a laptop.
+`python -m levelset_omnia.agent` runs it; it replaces the agent's image where Pods are local processes.
 """
 
 from levelset_omnia.agent.agent import Agent

@@ -1,4 +1,4 @@
-"""The agent as a program: serves until it is told to stop, then finishes what is under way."""
+"""The agent as a program: serves until SIGTERM, then finishes open requests."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ __all__ = ["main", "serve"]
 
 
 def main() -> None:
-    """Runs the agent that the environment describes; exit code 2 if it describes none."""
+    """Runs the agent that the environment configures; exits with code 2 on an invalid configuration."""
     try:
         asyncio.run(serve(read_settings(os.environ)))
     except ConfigError as error:
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 async def serve(settings: Settings) -> None:
-    """Serves until SIGTERM or SIGINT comes: not ready from then on, and gone when all answers are given."""
+    """Serves until SIGTERM or SIGINT; then reports not ready, and returns when open requests are answered."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

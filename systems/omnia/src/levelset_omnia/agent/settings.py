@@ -1,4 +1,4 @@
-"""What an agent is told by its environment, as the operator writes it into the Deployment."""
+"""The settings of an agent, read from the environment that the operator sets in the Deployment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from typing import Final
 
 from levelset.errors import ConfigError
 
-__all__ = ["PROMPTS", "TOOLS", "Settings", "read_settings", "read_span"]
+__all__ = ["PROMPTS", "TOOLS", "Settings", "parse_duration", "read_settings"]
 
 PROMPTS: Final = "/etc/omnia/prompts"
 TOOLS: Final = "/etc/omnia/tools"
 _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0}
-_EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - inside of a cluster's pod, where others must reach it
+_ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104 - in a cluster's pod, where clients must reach it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One agent's settings; folders are where they are on this machine."""
+    """The settings of one agent; paths are those of this machine."""
 
     name: str
     namespace: str
@@ -32,27 +32,27 @@ class Settings:
     key: str = ""
     session_ttl: float = 24 * 3600.0
     resolver: str = ""
-    """Where names of a cluster are looked up if this machine does not know them; nowhere if empty."""
+    """The URL that resolves Service names where there is no cluster DNS; empty for none."""
 
     def __repr__(self) -> str:
-        # The generated one would put the key into logs.
+        # The generated repr would put the key into logs.
         return f"<Settings of {self.namespace}/{self.name}>"
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """The settings that an environment gives; ConfigError names the variable that is missing or wrong."""
+    """Reads the settings; raises ConfigError with the variable that is missing or invalid."""
     for name in ("OMNIA_AGENT_NAME", "OMNIA_NAMESPACE"):
         if not environment.get(name):
-            raise ConfigError(f"{name}: an agent must be told it; the operator sets it in the Deployment")
+            raise ConfigError(f"{name}: not set; the operator sets it in the Deployment")
     facade = environment.get("OMNIA_FACADE_TYPE", "websocket")
     if facade != "websocket":
         raise ConfigError(f"OMNIA_FACADE_TYPE {facade!r}: this agent serves websocket only; choose that in spec.facade")
     session = environment.get("OMNIA_SESSION_TYPE", "memory")
     if session != "memory":
-        raise ConfigError(f"OMNIA_SESSION_TYPE {session!r}: this agent keeps sessions in memory only")
+        raise ConfigError(f"OMNIA_SESSION_TYPE {session!r}: this agent stores sessions in memory only")
     provider = environment.get("OMNIA_PROVIDER_TYPE", "mock")
     if provider != "mock":
-        raise ConfigError(f"OMNIA_PROVIDER_TYPE {provider!r}: this agent has the provider mock only")
+        raise ConfigError(f"OMNIA_PROVIDER_TYPE {provider!r}: this agent supports the provider mock only")
     health = environment.get("OMNIA_HEALTH_PORT")
     root = environment.get("LEVELSET_MOUNT_ROOT", "")
     return Settings(
@@ -67,13 +67,13 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         tools=_folder(environment.get("OMNIA_TOOLS_PATH", TOOLS), root),
         provider=provider,
         key=environment.get("OMNIA_PROVIDER_API_KEY", ""),
-        session_ttl=read_span("OMNIA_SESSION_TTL", environment.get("OMNIA_SESSION_TTL", "24h")),
+        session_ttl=parse_duration("OMNIA_SESSION_TTL", environment.get("OMNIA_SESSION_TTL", "24h")),
         resolver=environment.get("LEVELSET_RESOLVER", ""),
     )
 
 
-def read_span(field: str, text: str) -> float:
-    """A span of time such as `90s` or `1h30m`, in seconds; ConfigError names the field."""
+def parse_duration(field: str, text: str) -> float:
+    """The seconds of a duration such as `90s` or `1h30m`; raises ConfigError with the field."""
     seconds, digits = 0.0, ""
     for letter in text:
         if letter.isdigit() or letter == ".":
@@ -85,15 +85,15 @@ def read_span(field: str, text: str) -> float:
     else:
         if text and not digits:
             return seconds
-    raise ConfigError(f"{field} {text!r}: give a span of time such as 90s or 1h30m")
+    raise ConfigError(f"{field} {text!r}: write a duration such as 90s or 1h30m")
 
 
 def _host(environment: Mapping[str, str]) -> str:
-    """Where to listen: what is said, the address of the pod, everywhere in a cluster, and otherwise on loopback."""
-    said = environment.get("OMNIA_FACADE_HOST") or environment.get("POD_IP")
-    if said:
-        return said
-    return _EVERYWHERE if "KUBERNETES_SERVICE_HOST" in environment else "127.0.0.1"
+    """The address to listen on: as configured, the Pod's IP, all interfaces in a cluster, else loopback."""
+    configured = environment.get("OMNIA_FACADE_HOST") or environment.get("POD_IP")
+    if configured:
+        return configured
+    return _ALL_INTERFACES if "KUBERNETES_SERVICE_HOST" in environment else "127.0.0.1"
 
 
 def _port(field: str, text: str) -> int:
@@ -103,7 +103,7 @@ def _port(field: str, text: str) -> int:
 
 
 def _folder(path: str, root: str) -> Path:
-    """A path of the pod, where it is on this machine: below `root` if it is not already there."""
+    """The path on this machine of a path in the Pod: below `root`, unless it already is."""
     if not root or path.startswith(root):
         return Path(path)
     return Path(root) / path.lstrip("/")

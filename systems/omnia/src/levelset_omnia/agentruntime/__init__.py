@@ -1,24 +1,35 @@
-"""AgentRuntimes: each becomes a Deployment and a Service, and a second Deployment while a version is tried."""
+"""The controller of AgentRuntimes: a Deployment and a Service for each, and a second Deployment during a canary."""
 
-from levelset_omnia.agentruntime.children import Plan, candidate_name, tools_name
+from levelset_omnia.agentruntime.children import (
+    ChildBuilder,
+    ReplicaPlan,
+    candidate_name,
+    is_rolled_out,
+    plan_replicas,
+    ready_replicas,
+    split_replicas,
+    tools_name,
+)
+from levelset_omnia.agentruntime.dependencies import secret_hash
 from levelset_omnia.agentruntime.environment import environment, tools_file
-from levelset_omnia.agentruntime.reconcile import agent_runtimes_controller
-from levelset_omnia.agentruntime.splitting import Arrangement, arrange, is_rolled_out, ready_of, split
-from levelset_omnia.agentruntime.status import Facts, Problem, agent_status
+from levelset_omnia.agentruntime.reconciler import agent_runtimes_controller
+from levelset_omnia.agentruntime.status import Facts, Problem, agent_status, status_events
 
 __all__ = [
-    "Arrangement",
+    "ChildBuilder",
     "Facts",
-    "Plan",
     "Problem",
+    "ReplicaPlan",
     "agent_runtimes_controller",
     "agent_status",
-    "arrange",
     "candidate_name",
     "environment",
     "is_rolled_out",
-    "ready_of",
-    "split",
+    "plan_replicas",
+    "ready_replicas",
+    "secret_hash",
+    "split_replicas",
+    "status_events",
     "tools_file",
     "tools_name",
 ]

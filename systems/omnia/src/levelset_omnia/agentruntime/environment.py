@@ -1,4 +1,4 @@
-"""The environment of an agent's container, and the file that tells it about its tools: what the operator promises."""
+"""The environment of an agent's container and its tools file: the contract between operator and agent image."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -6,18 +6,18 @@ from typing import Any
 
 from levelset.kinds.core_v1 import EnvVar, EnvVarSource, SecretKeySelector
 from levelset_omnia.kinds import AgentRuntime, Tool, ToolRegistry
-from levelset_omnia.naming import PROMPTS_PATH, TOOLS_PATH
-from levelset_omnia.promptpack import Use, pack_name
+from levelset_omnia.promptpack import PackVersion, pack_name
+from levelset_omnia.well_known import PROMPTS_PATH, TOOLS_PATH
 
 __all__ = ["environment", "secrets_of", "tools_file"]
 
 
 def environment(
-    agent: AgentRuntime, use: Use, registry: ToolRegistry | None, *, is_candidate: bool = False
+    agent: AgentRuntime, version: PackVersion, registry: ToolRegistry | None, *, is_candidate: bool = False
 ) -> tuple[EnvVar, ...]:
-    """All variables, in the order in which they are documented."""
+    """All environment variables, in the documented order."""
     return (
-        *_base(agent, use),
+        *_base(agent, version),
         *([] if registry is None else _tools(registry)),
         *_session(agent),
         *([EnvVar(name="OMNIA_VARIANT", value="candidate")] if is_candidate else []),
@@ -25,7 +25,7 @@ def environment(
 
 
 def secrets_of(agent: AgentRuntime) -> Iterator[str]:
-    """The names of the Secrets that variables are read from."""
+    """The names of the Secrets that environment variables reference."""
     yield agent.spec.provider_secret_ref.name
     session = agent.spec.session
     if session is not None and session.store_ref is not None:
@@ -33,7 +33,7 @@ def secrets_of(agent: AgentRuntime) -> Iterator[str]:
 
 
 def tools_file(registry: ToolRegistry) -> str:
-    """What an agent reads about its tools: those that are available, with their addresses, as JSON."""
+    """The content of the tools file: the available tools with their endpoints, as JSON."""
     tools = {tool.name: tool for tool in registry.spec.tools}
     found = registry.status.discovered_tools if registry.status is not None else ()
     usable = [
@@ -44,12 +44,12 @@ def tools_file(registry: ToolRegistry) -> str:
     return json.dumps({"tools": usable}, indent=2, sort_keys=True) + "\n"
 
 
-def _base(agent: AgentRuntime, use: Use) -> Iterable[EnvVar]:
+def _base(agent: AgentRuntime, version: PackVersion) -> Iterable[EnvVar]:
     spec = agent.spec
     yield EnvVar(name="OMNIA_AGENT_NAME", value=agent.name)
     yield EnvVar(name="OMNIA_NAMESPACE", value=agent.namespace or "")
-    yield EnvVar(name="OMNIA_PROMPTPACK_NAME", value=pack_name(use.pack))
-    yield EnvVar(name="OMNIA_PROMPTPACK_VERSION", value=use.revision.version)
+    yield EnvVar(name="OMNIA_PROMPTPACK_NAME", value=pack_name(version.pack))
+    yield EnvVar(name="OMNIA_PROMPTPACK_VERSION", value=version.revision.version)
     yield EnvVar(name="OMNIA_PROMPTS_PATH", value=PROMPTS_PATH)
     yield EnvVar(name="OMNIA_FACADE_TYPE", value=spec.facade.type)
     yield EnvVar(name="OMNIA_FACADE_PORT", value=str(spec.facade.port))
@@ -78,12 +78,12 @@ def _from_secret(name: str, secret: str, key: str) -> EnvVar:
 
 def _tool(tool: Tool, endpoint: str, kind: str, description: str) -> dict[str, Any]:
     schema = tool.schema
-    said = {
+    optional = {
         "description": description,
         "input": None if schema is None else schema.input,
         "output": None if schema is None else schema.output,
     }
-    rest = {name: value for name, value in said.items() if value}
+    rest = {name: value for name, value in optional.items() if value}
     return {
         "name": tool.name,
         "type": kind,

@@ -1,4 +1,4 @@
-"""The status of an AgentRuntime as a pure function of what was found and done."""
+"""The status of an AgentRuntime as a pure function of what the reconciler has observed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Literal
 
 from levelset.kinds.apps_v1 import Deployment
-from levelset_omnia.agentruntime.splitting import ready_of, split
-from levelset_omnia.conditions import Conditions, Note
+from levelset_omnia.agentruntime.children import ready_replicas, split_replicas
+from levelset_omnia.conditions import Conditions, StatusEvent
 from levelset_omnia.kinds import AgentRuntime, AgentRuntimeStatus, CanaryReplicas, ReplicaCounts
 from levelset_omnia.promptpack import Choice
 
-__all__ = ["Facts", "Problem", "agent_status", "notes"]
+__all__ = ["Facts", "Problem", "agent_status", "status_events"]
 
 Part = Literal["PromptPack", "Deployment", "Service"]
 Phase = Literal["Pending", "Running", "Failed"]
@@ -19,7 +19,7 @@ Phase = Literal["Pending", "Running", "Failed"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What keeps an agent from running: which part of it, in a word and in a sentence."""
+    """What keeps an agent from running: the failing part, with the reason and message of its condition."""
 
     part: Part
     reason: str
@@ -28,11 +28,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of an agent after a look at it."""
+    """What a reconcile has observed of an agent."""
 
     choice: Choice | None = None
     has_registry: bool | None = None
-    """Whether its ToolRegistry is there; None if it names none."""
+    """Whether its ToolRegistry exists; None if it references none."""
     stable: Deployment | None = None
     candidate: Deployment | None = None
     problem: Problem | None = None
@@ -43,27 +43,29 @@ def agent_status(agent: AgentRuntime, facts: Facts, *, now: datetime) -> AgentRu
     before = agent.status or AgentRuntimeStatus()
     counts = _counts(agent, facts)
     phase: Phase = "Failed" if facts.problem else "Running" if counts.ready > 0 else "Pending"
-    said = _conditions(agent, facts, Conditions(before.conditions, now, agent.metadata.generation))
+    conditions = _conditions(agent, facts, Conditions(before.conditions, now, agent.metadata.generation))
     return AgentRuntimeStatus(
         phase=phase,
         replicas=counts,
         active_version=before.active_version if facts.choice is None else facts.choice.stable.revision.version,
         canary=before.canary if facts.choice is None else _canary(agent, facts.choice, facts.candidate),
-        conditions=_ready(said, facts, counts).items,
+        conditions=_ready(conditions, facts, counts).items,
         observed_generation=agent.metadata.generation,
     )
 
 
-def notes(before: AgentRuntimeStatus | None, after: AgentRuntimeStatus, problem: Problem | None) -> Iterator[Note]:
-    """What has happened between two states of an agent."""
+def status_events(
+    before: AgentRuntimeStatus | None, after: AgentRuntimeStatus, problem: Problem | None
+) -> Iterator[StatusEvent]:
+    """The Events for the change between two statuses."""
     was = before or AgentRuntimeStatus()
     if problem is not None:
-        told = next((one for one in was.conditions if one.type == f"{problem.part}Ready"), None)
-        if was.phase != "Failed" or told is None or told.message != problem.message:
-            yield Note(problem.reason, problem.message, warning=True)
+        reported = next((one for one in was.conditions if one.type == f"{problem.part}Ready"), None)
+        if was.phase != "Failed" or reported is None or reported.message != problem.message:
+            yield StatusEvent(problem.reason, problem.message, warning=True)
     elif after.phase != was.phase and after.phase is not None:
-        words = "pods are ready" if after.phase == "Running" else "waits for pods to be ready"
-        yield Note(after.phase, f"{after.active_version}: {words}")
+        message = "pods are ready" if after.phase == "Running" else "waiting for pods to be ready"
+        yield StatusEvent(after.phase, f"{after.active_version}: {message}")
 
 
 def _counts(agent: AgentRuntime, facts: Facts) -> ReplicaCounts:
@@ -78,45 +80,49 @@ def _counts(agent: AgentRuntime, facts: Facts) -> ReplicaCounts:
 def _canary(agent: AgentRuntime, choice: Choice, candidate: Deployment | None) -> CanaryReplicas | None:
     if choice.candidate is None:
         return None
-    replicas, _ = split(agent.spec.runtime.replicas, choice.weight)
+    replicas, _ = split_replicas(agent.spec.runtime.replicas, choice.weight)
     return CanaryReplicas(
         version=choice.candidate.revision.version,
         weight=choice.weight,
         replicas=replicas,
-        ready=min(replicas, ready_of(candidate)),
+        ready=min(replicas, ready_replicas(candidate)),
     )
 
 
-def _conditions(agent: AgentRuntime, facts: Facts, said: Conditions) -> Conditions:
-    """What holds of the parts, as far as the look came."""
+def _conditions(agent: AgentRuntime, facts: Facts, conditions: Conditions) -> Conditions:
+    """The conditions of the parts up to the one that failed."""
     problem = facts.problem
-    for part, reason, words in _parts(facts):
-        said = said.say(f"{part}Ready", True, reason, words)
+    for part, reason, message in _parts(facts):
+        conditions = conditions.set(f"{part}Ready", True, reason, message)
     ref = agent.spec.tool_registry_ref
     if ref is None:
-        said = said.drop("ToolRegistryReady")
+        conditions = conditions.remove("ToolRegistryReady")
     elif facts.has_registry:
-        said = said.say("ToolRegistryReady", True, "ToolRegistryFound", f"ToolRegistry {ref.name} is there")
+        conditions = conditions.set("ToolRegistryReady", True, "ToolRegistryFound", f"ToolRegistry {ref.name} exists")
     elif facts.has_registry is False:
-        words = f"ToolRegistry {ref.name} is not there; the agent runs without tools"
-        said = said.say("ToolRegistryReady", False, "ToolRegistryNotFound", words)
-    return said if problem is None else said.say(f"{problem.part}Ready", False, problem.reason, problem.message)
+        message = f"ToolRegistry {ref.name} does not exist; the agent runs without tools"
+        conditions = conditions.set("ToolRegistryReady", False, "ToolRegistryNotFound", message)
+    return (
+        conditions
+        if problem is None
+        else conditions.set(f"{problem.part}Ready", False, problem.reason, problem.message)
+    )
 
 
 def _parts(facts: Facts) -> Iterator[tuple[Part, str, str]]:
-    """The parts that are right: those that come before the one with the problem."""
+    """The parts that are ready: those before the one that failed."""
     failed = None if facts.problem is None else facts.problem.part
     if failed != "PromptPack" and facts.choice is not None:
-        yield "PromptPack", "PromptPackFound", f"PromptPack {facts.choice.stable.pack.name} is there"
+        yield "PromptPack", "PromptPackFound", f"PromptPack {facts.choice.stable.pack.name} exists"
     if failed not in ("PromptPack", "Deployment"):
-        yield "Deployment", "DeploymentCreated", "the Deployment is as it should be"
+        yield "Deployment", "DeploymentCreated", "the Deployment is applied"
     if failed is None:
-        yield "Service", "ServiceCreated", "the Service is as it should be"
+        yield "Service", "ServiceCreated", "the Service is applied"
 
 
-def _ready(said: Conditions, facts: Facts, counts: ReplicaCounts) -> Conditions:
+def _ready(conditions: Conditions, facts: Facts, counts: ReplicaCounts) -> Conditions:
     if facts.problem is not None:
-        return said.say("Ready", False, "RuntimeNotReady", facts.problem.message)
+        return conditions.set("Ready", False, "RuntimeNotReady", facts.problem.message)
     if counts.ready > 0:
-        return said.say("Ready", True, "RuntimeReady", "pods are ready")
-    return said.say("Ready", False, "RuntimeNotReady", "Waiting for pods to be ready")
+        return conditions.set("Ready", True, "RuntimeReady", "pods are ready")
+    return conditions.set("Ready", False, "RuntimeNotReady", "Waiting for pods to be ready")

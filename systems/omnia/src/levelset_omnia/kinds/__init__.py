@@ -1,4 +1,4 @@
-"""The three kinds of Omnia: AgentRuntime, PromptPack and ToolRegistry, with everything that their schemas say."""
+"""The three kinds of Omnia: AgentRuntime, PromptPack and ToolRegistry, with their schemas."""
 
 from levelset_omnia.kinds.agentruntime import (
     AgentRuntime,

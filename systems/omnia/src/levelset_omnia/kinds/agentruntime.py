@@ -1,11 +1,12 @@
-"""AgentRuntime: an agent that is to run, with the prompts, tools, session store and model key that it uses."""
+"""AgentRuntime: an agent, with the prompts, tools, session store and model key that it uses."""
 
 from typing import Annotated, Final, Literal
 
-from levelset import Column, Condition, ListMap, Meta, Model, Resource, Rule, Scale, Spec, Status
+from levelset import Column, Condition, ListMap, Meta, Resource, Rule, Scale, Spec, Status
 from levelset.kinds.core_v1 import Affinity, ResourceRequirements, Toleration
-from levelset_omnia.durations import Duration
-from levelset_omnia.naming import API, CANARY_SUFFIX
+from levelset.objects import Model
+from levelset_omnia.kinds.values import Duration
+from levelset_omnia.well_known import API, CANARY_SUFFIX
 
 __all__ = [
     "AgentRuntime",
@@ -23,7 +24,7 @@ __all__ = [
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 
-# Its Service has the same name, and its canary and its tools have longer ones.
+# The Service has the same name, and the canary Deployment and the tools ConfigMap add a suffix to it.
 _NAME_RULE: Final = Rule(
     "self.metadata.name.matches('^[a-z]([-a-z0-9]{0,54}[a-z0-9])?$')",
     "the name of an AgentRuntime is that of its Service: at most 56 of a-z, 0-9 and -, a letter first",
@@ -31,7 +32,7 @@ _NAME_RULE: Final = Rule(
 
 _CANARY_RULE: Final = Rule(
     f"!self.metadata.name.endsWith('{CANARY_SUFFIX}')",
-    f"names that end with {CANARY_SUFFIX} are those of Deployments of versions that are tried",
+    f"names that end with {CANARY_SUFFIX} are reserved for canary Deployments",
 )
 
 
@@ -46,13 +47,13 @@ class PromptPackRef(Model):
 
     name: Name
     version: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    """This very version; without it, the newest one on the track."""
+    """Pins this version; without it, the newest one on the track."""
     track: Annotated[str, Meta(min_length=1, max_length=63)] = "stable"
-    """`stable` passes prereleases over; any other word takes the newest version of all."""
+    """`stable` skips prereleases; any other track takes the newest version of all."""
 
 
 class Facade(Model):
-    """How people reach an agent."""
+    """How clients reach an agent."""
 
     type: Literal["websocket", "grpc"] = "websocket"
     port: Annotated[int, Meta(ge=1, le=65535)] = 8080
@@ -63,14 +64,14 @@ class ToolRegistryRef(Model):
 
     name: Name
     namespace: Name | None = None
-    """Where the registry is; the agent's own namespace unless given."""
+    """The namespace of the registry; defaults to that of the agent."""
 
 
 class Session(
     Model,
     rules=[Rule("self.type == 'memory' || has(self.storeRef)", "a session store needs storeRef, a Secret with a url")],
 ):
-    """Where an agent keeps its conversations."""
+    """Where an agent stores its conversations."""
 
     type: Literal["memory", "redis", "postgres"] = "memory"
     store_ref: SecretRef | None = None
@@ -89,7 +90,7 @@ class Runtime(Model):
 
 
 class AgentRuntimeSpec(Spec):
-    """What somebody wants of an agent."""
+    """The desired state of an agent."""
 
     prompt_pack_ref: PromptPackRef
     provider_secret_ref: SecretRef
@@ -101,7 +102,7 @@ class AgentRuntimeSpec(Spec):
 
 
 class ReplicaCounts(Model):
-    """How many Pods there should be, and how many there are."""
+    """Desired, ready and available Pods."""
 
     desired: int
     ready: int
@@ -109,18 +110,18 @@ class ReplicaCounts(Model):
 
 
 class CanaryReplicas(Model):
-    """How far a version that is tried has come in this agent."""
+    """The progress of a canary version in this agent."""
 
     version: str
     weight: int
-    """The share of traffic, in percent, that the pack asks for."""
+    """The share of traffic, in percent, that the pack specifies."""
     replicas: int
-    """How many Pods that makes."""
+    """The number of Pods for that share."""
     ready: int
 
 
 class AgentRuntimeStatus(Status):
-    """How an agent is."""
+    """The observed state of an agent."""
 
     phase: Literal["Pending", "Running", "Failed"] | None = None
     replicas: ReplicaCounts | None = None

@@ -1,13 +1,12 @@
-"""PromptPack: prompts in a ConfigMap, with a version, and with how a new version comes to the agents."""
+"""PromptPack: prompts in a ConfigMap, with a version, and the rollout strategy for a new version."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from levelset import Column, Condition, ListMap, Meta, Model, Resource, Spec, Status
-from levelset.objects import MicroTime
-from levelset_omnia.durations import Duration
-from levelset_omnia.naming import API
-from levelset_omnia.versions import SEMVER
+from levelset import Column, Condition, ListMap, Meta, Resource, Spec, Status
+from levelset.objects import MicroTime, Model
+from levelset_omnia.kinds.values import SEMVER, Duration
+from levelset_omnia.well_known import API
 
 __all__ = [
     "Canary",
@@ -30,31 +29,31 @@ class ConfigMapRef(Model):
 
 
 class Source(Model):
-    """Where the prompts are."""
+    """The source of the prompts."""
 
     type: Literal["configmap"] = "configmap"
     config_map_ref: ConfigMapRef | None = None
 
 
 class Canary(Model):
-    """How the share of a new version grows."""
+    """The steps of a canary rollout."""
 
     weight: Percent = 10
-    """The share that it begins with, in percent."""
+    """The initial share, in percent."""
     step_weight: Annotated[int, Meta(ge=1, le=100)] = 10
-    """How much is added after each interval."""
+    """The increment after each interval, in percent."""
     interval: Duration = "5m"
 
 
 class Rollout(Model):
-    """How a new version comes to the agents: to all of them at once, or to a growing share."""
+    """How a new version is rolled out to the agents: to all of them at once, or to a growing share."""
 
     type: Literal["immediate", "canary"] = "immediate"
     canary: Canary | None = None
 
 
 class PromptPackSpec(Spec):
-    """What somebody wants of a pack."""
+    """The desired state of a pack."""
 
     source: Source
     version: Annotated[str, Meta(pattern=SEMVER, max_length=128)]
@@ -63,7 +62,7 @@ class PromptPackSpec(Spec):
 
 
 class Revision(Model):
-    """One version of a pack as agents use it: which ConfigMap, and a hash of what is in it."""
+    """One version of a pack as agents use it: its ConfigMap, and the hash of its content."""
 
     version: str
     config_map: str
@@ -71,7 +70,7 @@ class Revision(Model):
 
 
 class PromptPackStatus(Status):
-    """How a pack is, and how far the rollout of its version has come."""
+    """The observed state of a pack, and the progress of its rollout."""
 
     phase: Literal["Pending", "Active", "Canary", "Superseded", "Failed"] | None = None
     active_version: str | None = None
@@ -80,7 +79,7 @@ class PromptPackStatus(Status):
     active: Revision | None = None
     canary: Revision | None = None
     step_started_at: MicroTime | None = None
-    """When the present weight began: the next step follows an interval later, whoever runs the operator then."""
+    """When the present weight began; the next step follows an interval later, also after a restart of the operator."""
     last_updated: datetime | None = None
     conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
     observed_generation: int | None = None

@@ -1,11 +1,12 @@
-"""ToolRegistry: tools that agents may call, named by address or found by the labels of Services."""
+"""ToolRegistry: tools that agents may call, given by URL or discovered by the labels of Services."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from levelset import Column, Condition, ListMap, Meta, Model, Resource, Rule, Spec, Status
-from levelset_omnia.durations import Duration
-from levelset_omnia.naming import API
+from levelset import Column, Condition, ListMap, Meta, Resource, Rule, Spec, Status
+from levelset.objects import Model
+from levelset_omnia.kinds.values import Duration
+from levelset_omnia.well_known import API
 
 __all__ = [
     "DiscoveredTool",
@@ -23,26 +24,26 @@ ToolType = Literal["http", "grpc", "mcp"]
 
 
 class ToolSelector(Model):
-    """The Services of which one is the tool: the oldest that has all of these labels."""
+    """Selects the Service of a tool: the oldest one that has all of these labels."""
 
     match_labels: Annotated[dict[str, str], Meta(min_length=1, max_length=16)]
     namespace: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
-    """Where the Service is; the registry's own namespace unless given."""
+    """The namespace of the Service; defaults to that of the registry."""
     port: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
-    """The name of its port; the first one unless given, or if there is none of that name."""
+    """The name of its port; the first port if it is not given, or if no port has that name."""
 
 
 class ToolEndpoint(
     Model, rules=[Rule("has(self.url) != has(self.selector)", "an endpoint has either a url or a selector")]
 ):
-    """Where a tool is."""
+    """The endpoint of a tool: a URL or a selector."""
 
     url: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s/]\S*$", max_length=2048)] | None = None
     selector: ToolSelector | None = None
 
 
 class ToolSchema(Model):
-    """What a tool takes and gives, as JSON Schema."""
+    """The input and output of a tool, as JSON Schema."""
 
     input: str | None = None
     output: str | None = None
@@ -61,13 +62,13 @@ class Tool(Model):
 
 
 class ToolRegistrySpec(Spec):
-    """The tools that somebody offers."""
+    """The desired tools of a registry."""
 
     tools: Annotated[tuple[Tool, ...], ListMap("name"), Meta(min_length=1, max_length=256)]
 
 
 class DiscoveredTool(Model):
-    """One tool as it was found."""
+    """The observed state of one tool."""
 
     name: str
     endpoint: str = ""
@@ -81,7 +82,7 @@ class DiscoveredTool(Model):
 
 
 class ToolRegistryStatus(Status):
-    """Which of the tools there are."""
+    """The observed state of a registry."""
 
     phase: Literal["Pending", "Ready", "Degraded", "Failed"] | None = None
     discovered_tools_count: int | None = None

@@ -1,27 +1,29 @@
-"""PromptPacks: their prompts are checked, and new versions come to the agents at once or in steps."""
+"""The controller of PromptPacks: validates prompts, and rolls new versions out to the agents at once or in steps."""
 
-from levelset_omnia.promptpack.reconcile import config_maps, prompt_packs_controller
-from levelset_omnia.promptpack.rollout import Progress, advance, is_carried
-from levelset_omnia.promptpack.selecting import Choice, Use, offers_pack, pack_name, select, wants_pack
-from levelset_omnia.promptpack.source import Problem, check_source
-from levelset_omnia.promptpack.status import Decision, Known, decide, superseder
+from levelset_omnia.promptpack.reconciler import config_maps, prompt_packs_controller
+from levelset_omnia.promptpack.rollout import Progress, advance, has_reached
+from levelset_omnia.promptpack.selection import Choice, PackVersion, agent_pack_keys, pack_keys, pack_name, select
+from levelset_omnia.promptpack.source import Problem, check_source, config_hash, content_hash
+from levelset_omnia.promptpack.status import Decision, StatusInputs, decide, superseder
 
 __all__ = [
     "Choice",
     "Decision",
-    "Known",
+    "PackVersion",
     "Problem",
     "Progress",
-    "Use",
+    "StatusInputs",
     "advance",
+    "agent_pack_keys",
     "check_source",
+    "config_hash",
     "config_maps",
+    "content_hash",
     "decide",
-    "is_carried",
-    "offers_pack",
+    "has_reached",
+    "pack_keys",
     "pack_name",
     "prompt_packs_controller",
     "select",
     "superseder",
-    "wants_pack",
 ]

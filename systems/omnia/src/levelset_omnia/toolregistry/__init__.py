@@ -1,11 +1,17 @@
-"""ToolRegistries: their tools are found among Services, and watched for somebody who answers."""
+"""The controller of ToolRegistries: discovers tools among Services, and checks their endpoints."""
 
-from levelset_omnia.toolregistry.discovery import Found, choose_service, discover, endpoint_of, has_ready_endpoints
-from levelset_omnia.toolregistry.reconcile import tool_registries_controller
+from levelset_omnia.toolregistry.discovery import (
+    ToolService,
+    choose_service,
+    discover,
+    endpoint_of,
+    has_ready_endpoints,
+)
+from levelset_omnia.toolregistry.reconciler import tool_registries_controller
 from levelset_omnia.toolregistry.status import phase_of, registry_status
 
 __all__ = [
-    "Found",
+    "ToolService",
     "choose_service",
     "discover",
     "endpoint_of",

@@ -1,4 +1,4 @@
-"""Finds the tools of a registry: those with an address as they are, the others among Services, by a pure function."""
+"""Tool discovery as a pure function: tools with a URL as they are, the others by a Service and its endpoints."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from levelset.kinds.core_v1 import Service, ServicePort
 from levelset.kinds.discovery_v1 import Endpoint, EndpointSlice
 from levelset_omnia.kinds import DiscoveredTool, Tool
 from levelset_omnia.kinds.toolregistry import ToolType
-from levelset_omnia.naming import TOOL_DESCRIPTION, TOOL_NAME, TOOL_PATH, TOOL_TYPE
+from levelset_omnia.well_known import TOOL_DESCRIPTION, TOOL_NAME, TOOL_PATH, TOOL_TYPE
 
-__all__ = ["Found", "choose_service", "discover", "endpoint_of", "has_ready_endpoints"]
+__all__ = ["ToolService", "choose_service", "discover", "endpoint_of", "has_ready_endpoints"]
 
 _SCHEMES: Final[Mapping[ToolType, str]] = {"http": "http", "grpc": "grpc", "mcp": "http"}
 _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A Service that is a tool: with what its annotations say, and the port at which it is reached."""
+class ToolService:
+    """A Service that provides a tool: its port, and its type from the annotations."""
 
     service: Service
     port: ServicePort
@@ -27,7 +27,7 @@ class Found:
 
     @property
     def url(self) -> str:
-        """The address of the tool inside of the cluster."""
+        """The URL of the tool inside of the cluster."""
         service = self.service
         path = service.metadata.annotations.get(TOOL_PATH, "")
         host = f"{service.name}.{service.namespace}.svc.cluster.local"
@@ -37,7 +37,7 @@ class Found:
 def discover(
     tool: Tool, service: Service | None, slices: Iterable[EndpointSlice] = (), *, namespace: str
 ) -> DiscoveredTool:
-    """One tool as it is now, given the Service that was chosen for it; `namespace` is that of the registry."""
+    """The observed state of one tool with its chosen Service; `namespace` is that of the registry."""
     selector = tool.endpoint.selector
     if tool.endpoint.url is not None:
         return _entry(tool, endpoint=tool.endpoint.url)
@@ -55,31 +55,31 @@ def discover(
 
 
 def choose_service(tool_name: str, services: Sequence[Service]) -> Service | None:
-    """The one that is taken: that which names the tool, else one that names none, else any; the oldest, then by name.
+    """The Service of a tool: one that names it, else one that names none, else any; the oldest, then by name.
 
-    One that is being deleted is passed over.
+    Services that are being deleted are skipped.
     """
 
     def rank(service: Service) -> tuple[int, datetime, str]:
-        said = service.metadata.annotations.get(TOOL_NAME)
-        names = 0 if said == tool_name else 1 if not said else 2
-        return names, service.metadata.creation_timestamp or _FIRST, service.name
+        named = service.metadata.annotations.get(TOOL_NAME)
+        match = 0 if named == tool_name else 1 if not named else 2
+        return match, service.metadata.creation_timestamp or _FIRST, service.name
 
     return min((one for one in services if one.metadata.deletion_timestamp is None), key=rank, default=None)
 
 
-def endpoint_of(tool: Tool, service: Service) -> Found | None:
-    """How a Service is reached as a tool: at the port that the selector names, or at its first; None without one."""
+def endpoint_of(tool: Tool, service: Service) -> ToolService | None:
+    """The endpoint of a Service as a tool: the port that the selector names, or its first; None without a port."""
     ports = service.spec.ports
     if not ports:
         return None
     wanted = None if tool.endpoint.selector is None else tool.endpoint.selector.port
     port = next((one for one in ports if wanted is not None and one.name == wanted), ports[0])
-    return Found(service, port, _type_of(service.metadata.annotations.get(TOOL_TYPE)) or tool.type)
+    return ToolService(service, port, _type_of(service.metadata.annotations.get(TOOL_TYPE)) or tool.type)
 
 
-def has_ready_endpoints(found: Found, slices: Iterable[EndpointSlice]) -> bool:
-    """Whether somebody answers at that port of the Service."""
+def has_ready_endpoints(found: ToolService, slices: Iterable[EndpointSlice]) -> bool:
+    """Whether the port of the Service has a ready endpoint."""
     return any(
         _is_ready(endpoint)
         for one in slices
@@ -92,18 +92,18 @@ def _is_ready(endpoint: Endpoint) -> bool:
     return endpoint.conditions.ready is not False and bool(endpoint.addresses)
 
 
-def _type_of(said: str | None) -> ToolType | None:
-    """The type that a Service says it has; a word that is none is passed over."""
-    return next((one for one in _SCHEMES if one == said), None)
+def _type_of(annotation: str | None) -> ToolType | None:
+    """The tool type of an annotation; None if it is missing or not a type."""
+    return next((one for one in _SCHEMES if one == annotation), None)
 
 
-def _entry(tool: Tool, *, endpoint: str = "", found: Found | None = None, problem: str = "") -> DiscoveredTool:
-    said = "" if found is None else found.service.metadata.annotations.get(TOOL_DESCRIPTION, "")
+def _entry(tool: Tool, *, endpoint: str = "", found: ToolService | None = None, problem: str = "") -> DiscoveredTool:
+    description = "" if found is None else found.service.metadata.annotations.get(TOOL_DESCRIPTION, "")
     return DiscoveredTool(
         name=tool.name,
         endpoint=endpoint if found is None else found.url,
         status="Unavailable" if problem else "Available",
         type=tool.type if found is None else found.type,
-        description=tool.description or said,
+        description=tool.description or description,
         message=problem,
     )

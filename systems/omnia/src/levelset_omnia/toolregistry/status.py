@@ -1,4 +1,4 @@
-"""The status of a ToolRegistry: which tools there are, how many of them answer, and since when."""
+"""The status of a ToolRegistry as a pure function of its discovered tools."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,28 +6,28 @@ from typing import Literal
 
 from levelset import replace
 from levelset.objects import seconds_precision
-from levelset_omnia.conditions import Conditions, Note
+from levelset_omnia.conditions import Conditions, StatusEvent
 from levelset_omnia.kinds import DiscoveredTool, ToolRegistry, ToolRegistryStatus
 
-__all__ = ["note", "phase_of", "registry_status"]
+__all__ = ["phase_of", "registry_status", "status_event"]
 
 Phase = Literal["Pending", "Ready", "Degraded", "Failed"]
 
 
 def registry_status(registry: ToolRegistry, tools: Sequence[DiscoveredTool], *, now: datetime) -> ToolRegistryStatus:
-    """The status with these tools; times are those of the last change."""
+    """The status with these tools; its times only move with a change."""
     before = registry.status or ToolRegistryStatus()
-    known = {one.name: one for one in before.discovered_tools}
-    said = Conditions(before.conditions, now, registry.metadata.generation)
-    made = replace(
+    previous = {one.name: one for one in before.discovered_tools}
+    conditions = Conditions(before.conditions, now, registry.metadata.generation)
+    status = replace(
         before,
         phase=phase_of(tools),
         discovered_tools_count=len(tools),
-        discovered_tools=tuple(_checked(known.get(one.name), one, now) for one in tools),
-        conditions=said.say("ToolsDiscovered", True, "ToolsDiscovered", f"Discovered {len(tools)} tool(s)").items,
+        discovered_tools=tuple(_checked(previous.get(one.name), one, now) for one in tools),
+        conditions=conditions.set("ToolsDiscovered", True, "ToolsDiscovered", f"Discovered {len(tools)} tool(s)").items,
         observed_generation=registry.metadata.generation,
     )
-    return made if made == before else replace(made, last_discovery_time=seconds_precision(now))
+    return status if status == before else replace(status, last_discovery_time=seconds_precision(now))
 
 
 def phase_of(tools: Sequence[DiscoveredTool]) -> Phase:
@@ -38,14 +38,14 @@ def phase_of(tools: Sequence[DiscoveredTool]) -> Phase:
     return "Ready" if available == len(tools) else "Degraded"
 
 
-def note(before: ToolRegistryStatus | None, after: ToolRegistryStatus) -> Note | None:
-    """What has happened between two states of a registry, if it is worth an Event."""
+def status_event(before: ToolRegistryStatus | None, after: ToolRegistryStatus) -> StatusEvent | None:
+    """The Event for the change between two statuses; None if the phase is the same."""
     if before is not None and before.phase == after.phase:
         return None
     missing = [one.name for one in after.discovered_tools if one.status != "Available"]
     if not missing:
-        return Note("Ready", f"all {len(after.discovered_tools)} tools are available")
-    return Note(after.phase or "Pending", f"not available: {', '.join(missing)}", warning=True)
+        return StatusEvent("Ready", f"all {len(after.discovered_tools)} tools are available")
+    return StatusEvent(after.phase or "Pending", f"not available: {', '.join(missing)}", warning=True)
 
 
 def _checked(before: DiscoveredTool | None, tool: DiscoveredTool, now: datetime) -> DiscoveredTool:

@@ -1,4 +1,4 @@
-"""What the controller does about a WebOrder: a server inside the test, and time that jumps."""
+"""Tests of the WebOrder controller on an in-process API server, in virtual time."""
 
 from levelset import Ref
 from levelset.kinds.core_v1 import ConfigMap
@@ -15,7 +15,7 @@ async def test_a_web_order_gets_its_config_map(cluster: Cluster) -> None:
         await cluster.until(made.ref, lambda one: one.status is not None and one.status.ready)
 
 
-async def test_a_config_map_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
+async def test_a_deleted_config_map_is_recreated(cluster: Cluster) -> None:
     async with cluster.running(web_orders):
         await cluster.create(WebOrder.new("one", WebOrderSpec(message="hello")))
         await cluster.settled()

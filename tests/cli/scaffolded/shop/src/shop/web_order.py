@@ -1,17 +1,17 @@
-"""WebOrder: what people ask for, and the controller that sees to it."""
+"""The WebOrder kind and its controller."""
 
 from levelset import Column, Context, Controller, Resource, Spec, Status, owns
 from levelset.kinds.core_v1 import ConfigMap
 
 
 class WebOrderSpec(Spec):
-    """What somebody wants of a web order."""
+    """The desired state of a web order."""
 
     message: str
 
 
 class WebOrderStatus(Status):
-    """How a web order is."""
+    """The observed state of a web order."""
 
     ready: bool = False
 
@@ -25,12 +25,12 @@ class WebOrder(
 
 
 def config_map(wanted: WebOrder) -> ConfigMap:
-    """The ConfigMap that a web order should have; put here what yours is made of."""
+    """The desired ConfigMap of a web order; replace it with the children of your kind."""
     return ConfigMap.new(wanted.name, namespace=wanted.namespace, data={"message": wanted.spec.message})
 
 
 async def reconcile(wanted: WebOrder, ctx: Context) -> None:
-    """Looks at one web order, and takes the next step. Is called again and again, so it only says what should be."""
+    """Reconciles one web order: applies the desired state. It is called often, so it must be idempotent."""
     await ctx.apply(config_map(wanted), owner=wanted)
     await ctx.set_status(wanted, WebOrderStatus(ready=True))
 

@@ -1,0 +1,145 @@
+"""Conversions of built-in kinds that are served in two versions or groups but stored in one.
+
+An Event of `events.k8s.io/v1` is stored as the Event of the core group, under other field names. A
+HorizontalPodAutoscaler of `autoscaling/v1` is stored as `autoscaling/v2`, whose metrics include the CPU target of v1.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.resources.served_resource import Object
+from levelset.errors import BadObject
+from levelset.objects import decode_tree, encode_tree
+from levelset.objects.json_tree import is_list, is_map
+
+__all__ = [
+    "STORAGE_CONVERSIONS",
+    "StorageConversion",
+    "autoscaler_to_v1",
+    "autoscaler_to_v2",
+    "event_to_core_v1",
+    "event_to_events_v1",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConversion:
+    """The group and version that a kind is stored in, and the conversions from and to it, in place.
+
+    Only the top level of the tree is modified in place: nested values may be shared and are replaced.
+    """
+
+    group: str
+    version: str
+    from_stored: Callable[[Object], None]
+    to_stored: Callable[[Object], None]
+
+
+# Field names of core/v1 Events and their names in events.k8s.io/v1.
+EVENT_FIELDS = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+CORE_FIELDS = {newer: older for older, newer in EVENT_FIELDS.items()}
+
+
+def event_to_events_v1(tree: Object) -> None:
+    """Converts a core/v1 Event to `events.k8s.io/v1`, in place."""
+    _rename(tree, EVENT_FIELDS)
+
+
+def event_to_core_v1(tree: Object) -> None:
+    """Converts an Event of `events.k8s.io/v1` to core/v1, in place."""
+    _rename(tree, CORE_FIELDS)
+
+
+def _rename(tree: Object, names: Mapping[str, str]) -> None:
+    renamed = {names.get(name, name): value for name, value in tree.items()}
+    tree.clear()
+    tree.update(renamed)
+
+
+TARGET_CPU = "targetCPUUtilizationPercentage"
+CURRENT_CPU = "currentCPUUtilizationPercentage"
+# Annotations in which v1 preserves the fields that only v2 has, so that a client of v1 does not lose them.
+V2_ANNOTATIONS = {
+    "metrics": "autoscaling.alpha.kubernetes.io/metrics",
+    "behavior": "autoscaling.alpha.kubernetes.io/behavior",
+}
+
+
+def autoscaler_to_v1(tree: Object) -> None:
+    """Converts an autoscaler of v2 to v1, in place; the fields that v1 lacks go into annotations."""
+    spec, metrics = dict(map_member(tree, "spec")), list_member(map_member(tree, "spec"), "metrics")
+    targets = [one for one in metrics if _is_cpu(one)][:1]
+    spec["metrics"] = [one for one in metrics if one not in targets]
+    annotations = dict(map_member(map_member(tree, "metadata"), "annotations"))
+    for field, key in V2_ANNOTATIONS.items():
+        value = spec.pop(field, None)
+        if value:
+            annotations[key] = encode_tree(value).decode()
+    if targets:
+        spec[TARGET_CPU] = targets[0]["resource"]["target"]["averageUtilization"]
+    tree["spec"] = spec
+    _annotate(tree, annotations)
+    if map_member(tree, "status"):
+        hidden = ("currentMetrics", "conditions")
+        tree["status"] = {name: value for name, value in tree["status"].items() if name not in hidden}
+
+
+def autoscaler_to_v2(tree: Object) -> None:
+    """Converts an autoscaler of v1 to v2, in place."""
+    spec, metrics = dict(map_member(tree, "spec")), list[Any]()
+    target = spec.pop(TARGET_CPU, None)
+    if target is not None:
+        wanted = {"type": "Utilization", "averageUtilization": target}
+        metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": wanted}})
+    annotations = dict(map_member(map_member(tree, "metadata"), "annotations"))
+    preserved = {field: _decoded(annotations.pop(key, None)) for field, key in V2_ANNOTATIONS.items()}
+    if is_list(preserved["metrics"]):
+        metrics += preserved["metrics"]
+    if metrics:
+        spec["metrics"] = metrics
+    if is_map(preserved["behavior"]):
+        spec["behavior"] = preserved["behavior"]
+    tree["spec"] = spec
+    _annotate(tree, annotations)
+    if CURRENT_CPU in map_member(tree, "status"):
+        tree["status"] = {name: value for name, value in tree["status"].items() if name != CURRENT_CPU}
+
+
+def _annotate(tree: Object, annotations: Object) -> None:
+    metadata = dict(map_member(tree, "metadata"))
+    if annotations != map_member(metadata, "annotations"):
+        metadata["annotations"] = annotations
+        tree["metadata"] = metadata if annotations else {k: v for k, v in metadata.items() if k != "annotations"}
+
+
+def _decoded(text: Any) -> Any:
+    try:
+        return decode_tree(text) if isinstance(text, str) else None
+    except BadObject:
+        return None
+
+
+def _is_cpu(metric: Any) -> bool:
+    match metric:
+        case {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": int()}}}:
+            return True
+        case _:
+            return False
+
+
+STORAGE_CONVERSIONS: Mapping[tuple[str, str, str], StorageConversion] = {
+    ("events.k8s.io", "v1", "Event"): StorageConversion("", "v1", event_to_events_v1, event_to_core_v1),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler"): StorageConversion(
+        "autoscaling", "v2", autoscaler_to_v1, autoscaler_to_v2
+    ),
+}

@@ -1,0 +1,105 @@
+"""The internal seam of the client: what the cache, the controllers and the test tools need beyond its public verbs.
+
+Only levelset's own packages import this module; `levelset.client` does not export it, and it may change in any release.
+Programs use the verbs of `Client`, `Client(hooks=...)`, the other options of its constructor, and `in_namespace`.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from levelset.client.client import Client, WriteObserver
+from levelset.client.lists import ObjectPage, Transform
+from levelset.client.object_types import Kind, view_of
+from levelset.client.requests import Fields, Labels, Match, Validation
+from levelset.client.transport.interface import Hook
+
+__all__ = ["apply_body", "list_page", "observe_writes", "with_hook", "with_settings"]
+
+C = TypeVar("C", bound=Client)
+
+
+class _Internals(Client):
+    """Holds the functions below; never instantiated.
+
+    It derives from Client because protected members may be used only by subclasses, which pyright checks. A subclass
+    may use those of any client.
+    """
+
+    # An alias and not a function around it: controllers apply with it, and each call counts there.
+    apply_body = Client._apply_body
+
+    @staticmethod
+    def list_page(
+        client: Client,
+        kind: Kind[Any],
+        /,
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        limit: int | None = None,
+        continue_: str | None = None,
+        resource_version: str | None = None,
+        match: Match | None = None,
+        managed_fields: bool = True,
+        transform: Transform | None = None,
+    ) -> Coroutine[Any, Any, ObjectPage]:
+        return client._list_page(
+            view_of(kind),
+            is_repeated=False,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            limit=limit,
+            continue_=continue_,
+            resource_version=resource_version,
+            match=match,
+            managed_fields=managed_fields,
+            transform=transform,
+        )
+
+    @staticmethod
+    def observe_writes(client: Client, observer: WriteObserver) -> Callable[[], None]:
+        return client._observe_writes(observer)
+
+    @staticmethod
+    def with_hook(client: C, hook: Hook) -> C:
+        return client._with_hook(hook)
+
+    @staticmethod
+    def with_settings(
+        client: C,
+        *,
+        namespace: str | None = None,
+        manager: str | None = None,
+        timeout: float | None = None,
+        dry_run: bool | None = None,
+        validation: Validation | None = None,
+    ) -> C:
+        given = {
+            "namespace": namespace,
+            "manager": manager,
+            "timeout": timeout,
+            "dry_run": dry_run,
+            "validation": validation,
+        }
+        return client._derive({name: value for name, value in given.items() if value is not None})
+
+
+apply_body: Final = _Internals.apply_body
+"""`client.apply` for a caller that has built the `RequestBody` and its `encode_for_apply` already."""
+
+list_page: Final = _Internals.list_page
+"""One page of a list as cached objects: metadata and bytes, nothing else decoded. The request is never retried.
+
+With `managed_fields=False` these are cut out of the bytes; then `transform` may change the bytes.
+"""
+
+observe_writes: Final = _Internals.observe_writes
+"""Calls `observer` after each write of this client, or one derived from it, that succeeds; returns how to detach it."""
+
+with_hook: Final = _Internals.with_hook
+"""The same client with one more hook, which sees each verb before all others. Closing it does not close connections."""
+
+with_settings: Final = _Internals.with_settings
+"""The same client with other settings. Closing it does not close the connections, which both share."""

@@ -1,0 +1,348 @@
+"""Turns changes into requests: which objects are reconciled because of a change, and why.
+
+Each `..._listener` function makes a listener for the changes of one informer. A listener enqueues keys synchronously. A
+change that cannot be handled, or for which the user's function raises, is logged and enqueues nothing.
+
+`SELF_CHANGES` is the default predicate for changes of the controller's own objects: all but changes of the status, so
+that a reconciler is not woken by its own status writes.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from levelset.client.object_types import Item, Kind, View, view_of
+from levelset.errors import BadName, ConfigError
+from levelset.objects.cached_object import CachedObject, Head, OwnerHead
+from levelset.objects.ref import GroupVersionKind, Ref, parse_api_version, ref_to
+from levelset.runtime.cache import Change, Index, Store
+from levelset.runtime.controller.relations import Owns, References, Watches
+from levelset.runtime.controller.request import CHANGED, FIRST, Reason
+from levelset.runtime.queue import LOW, NORMAL
+from levelset.runtime.watch import Predicate
+
+__all__ = [
+    "SELF_CHANGES",
+    "Enqueue",
+    "EnqueueAll",
+    "Listener",
+    "Target",
+    "differs_beyond_status",
+    "mapped_listener",
+    "owner_listener",
+    "reference_index",
+    "reference_listener",
+    "self_listener",
+]
+
+
+def differs_beyond_status(was: Head, head: Head) -> bool:
+    """Whether two versions of an object differ in more than their status; called for each event.
+
+    Generation, labels, annotations, finalizers and the start of a deletion count. For a kind without a generation every
+    change counts, since status changes cannot be distinguished.
+    """
+    if head.generation != was.generation:
+        return True
+    if head.generation is None and head.resource_version != was.resource_version:
+        return True
+    return (
+        (head.deletion_timestamp is None) is not (was.deletion_timestamp is None)
+        or head.labels_json != was.labels_json
+        or head.annotations_json != was.annotations_json
+        or head.finalizers_json != was.finalizers_json
+    )
+
+
+class _SelfChanges(Predicate):
+    """Compares the JSON of the metadata byte by byte, which is cheaper than decoding it."""
+
+    def trace(self, item: Item[Any], /) -> Any:
+        head = item.cached
+        return (
+            head.resource_version if head.generation is None else head.generation,
+            head.deletion_timestamp is not None,
+            head.labels_json,
+            head.annotations_json,
+            head.finalizers_json,
+        )
+
+    def passes(self, old: Item[Any] | None, new: Item[Any] | None) -> bool:
+        """The same as comparing the traces, without making them."""
+        if old is None or new is None:
+            return old is not new
+        return differs_beyond_status(old.cached, new.cached)
+
+    def differs(self, old: Any, new: Any, /) -> bool:
+        return old is None or new is None or bool(old != new)
+
+    def __repr__(self) -> str:
+        return "SELF_CHANGES"
+
+
+SELF_CHANGES: Final[Predicate] = _SelfChanges()
+"""Passes a change of generation, labels, annotations, finalizers or deletion."""
+
+
+Listener = Callable[[Sequence[Change[Any]]], None]
+"""Is called with the changes of an informer, a batch at a time."""
+
+_log = logging.getLogger(__name__)
+
+
+class Enqueue(Protocol):
+    """Enqueues the object with a key, as `Target.key` makes it."""
+
+    def __call__(self, key: str, reason: Reason, priority: int, /) -> object:
+        """Never waits; a key that is queued already is merged with its request."""
+        ...
+
+
+class EnqueueAll(Protocol):
+    """Enqueues several objects for the same reason."""
+
+    def __call__(self, keys: Collection[str], reason: Reason, priority: int, /) -> object:
+        """The same as enqueueing one after the other."""
+        ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """The kind that a controller reconciles; normalizes refs, so that each object has exactly one ref and key.
+
+    A ref without a namespace means the client's `namespace`; for a cluster-scoped kind the namespace is dropped. A ref
+    with another version of the kind is the same object.
+
+    Inside a controller all objects are of one kind, so each is identified by the key of its ref, a string; the ref is
+    made from it when it is needed.
+    """
+
+    view: View[Any]
+    namespaced: bool
+    namespace: str
+
+    def ref(self, given: Ref[Any]) -> Ref[Any]:
+        """The normalized ref of an object; ConfigError if it is of another kind."""
+        gvk = self.view.gvk
+        if given.gvk is gvk and (given.namespace is not None) is self.namespaced:
+            return given
+        namespace = (given.namespace or self.namespace) if self.namespaced else None
+        if given.gvk == gvk and given.namespace == namespace:
+            return given
+        if given.gvk.group != gvk.group or given.gvk.kind != gvk.kind:
+            raise ConfigError(f"{given} is a {given.gvk}, but this controller reconciles {gvk}; pass one of these")
+        return self.named(given.name, namespace)
+
+    def named(self, name: str, namespace: str | None) -> Ref[Any]:
+        """The ref of the object with this name; the namespace is ignored for a cluster-scoped kind."""
+        return ref_to(self.view.gvk, self.view.own_class, name, namespace if self.namespaced else None)
+
+    def key(self, given: Ref[Any]) -> str:
+        """The key of the normalized ref of an object; ConfigError if it is of another kind."""
+        if given.gvk is self.view.gvk and (given.namespace is not None) is self.namespaced:
+            return given.key  # the common case: `ref` would return it unchanged
+        return self.ref(given).key
+
+    def key_of(self, cached: CachedObject) -> str:
+        """The key of a cached object of this kind; BadName if its name is invalid."""
+        return self.view.ref(cached).key
+
+
+ReasonAndPriority = tuple[Reason, int]
+"""The reason and the priority of a request."""
+
+_CHANGED: Final[ReasonAndPriority] = (CHANGED, NORMAL)
+_FIRST: Final[ReasonAndPriority] = (FIRST, LOW)
+_RESYNC: Final[ReasonAndPriority] = (CHANGED, LOW)
+
+
+def self_listener(target: Target, when: Predicate, enqueue_all: EnqueueAll) -> Listener:
+    """Enqueues each of the controller's own objects that changes in a way that `when` passes, or is deleted.
+
+    Objects of a batch with the same reason, nearly always all, are enqueued together.
+    """
+    decide, what = _make_decide(target.view, when), f"a change of {target.view.gvk}"
+    is_usual = when is SELF_CHANGES
+
+    def listen(changes: Sequence[Change[Any]]) -> None:
+        pending, keys = _CHANGED, list[str]()
+        for change in changes:
+            before = change.before
+            try:
+                cached = change.after or change.cached
+                if is_usual and before is not None and before.generation != cached.generation and not change.is_initial:
+                    found = _CHANGED  # the common case: what `decide` would return, without a call
+                elif (decided := decide(change)) is None:
+                    continue
+                else:
+                    found = decided
+                if not (name := cached.name) or "/" in name:  # its key would be that of another object
+                    target.named(name, cached.namespace)  # raises BadName
+            except Exception as error:  # noqa: BLE001 -- one bad object must not affect others
+                _report(what, change.key, error)
+                continue
+            if found is not pending:
+                enqueue_all(keys, *pending)
+                pending, keys = found, []
+            keys.append(change.key)
+        enqueue_all(keys, *pending)
+
+    return listen
+
+
+def _make_decide(view: View[Any], when: Predicate) -> Callable[[Change[Any]], ReasonAndPriority | None]:
+    """The function that returns the reason and priority of a change of an own object; None to ignore it."""
+    is_usual = when is SELF_CHANGES  # compares heads without making Items
+
+    def decide(change: Change[Any]) -> ReasonAndPriority | None:
+        before, after = change.before, change.after
+        if after is None:
+            return _CHANGED  # deletions always count: the state of the object must be dropped
+        if before is None or change.is_initial:
+            if is_usual or when.passes(None, Item(after, view)):
+                return _FIRST if change.is_initial else _CHANGED
+            return None
+        if before.uid != after.uid or (
+            differs_beyond_status(before, after) if is_usual else when.passes(change.old, change.new)
+        ):
+            return _CHANGED
+        return _RESYNC if change.is_resync else None
+
+    return decide
+
+
+def owner_listener(target: Target, relation: Owns, enqueue_all: EnqueueAll) -> Listener:
+    """Enqueues the owners of a changed object, those before and those after the change."""
+
+    def find(item: Item[Any]) -> Iterator[str]:
+        cached = item.cached
+        if target.namespaced and cached.namespace is None:
+            return  # a namespaced object cannot own a cluster-scoped one
+        for owner in cached.owners:
+            if (owner.controller or relation.every_owner) and _is_of(owner, target.view.gvk):
+                yield target.named(owner.name, cached.namespace).key
+
+    what = f"an owner of a {view_of(relation.kind).gvk}"
+    return _related_listener(find, relation.when, enqueue_all, what, names_same=_has_same_owners)
+
+
+def mapped_listener(target: Target, relation: Watches, enqueue_all: EnqueueAll) -> Listener:
+    """Enqueues the refs that the user's function returns for the object before and after the change."""
+
+    def find(item: Item[Any]) -> Iterator[str]:
+        return map(target.key, relation.to(item.object))
+
+    return _related_listener(find, relation.when, enqueue_all, f"watches({view_of(relation.kind).gvk}, to=...)")
+
+
+def reference_listener(
+    target: Target, relation: References, index: Index[Any], store: Store[Any], enqueue_all: EnqueueAll
+) -> Listener:
+    """Enqueues the objects that name a changed object, or share a value with it."""
+    gvk, theirs = view_of(relation.kind).gvk, relation.theirs
+
+    def find(item: Item[Any]) -> Iterator[str]:
+        cached = item.cached
+        values = [(gvk.group, gvk.kind, cached.namespace, cached.name)] if theirs is None else theirs(item.object)
+        for value in values:
+            yield from map(target.key_of, store.by(index, value).cached)
+
+    return _related_listener(find, relation.when, enqueue_all, f"references({gvk}, ...)")
+
+
+def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, namespace: str) -> Index[Any]:
+    """The index of a controller's objects by what they reference; controllers with the same function share it."""
+    if relation.theirs is not None:
+        return Index(kind, relation.names)
+    names = _Names(relation.names, namespaced, namespace)
+    return Index(kind, names, name=f"references by {getattr(relation.names, '__name__', 'a function')}")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The user's function, with each ref as an index value that is independent of the version of its kind."""
+
+    names: Callable[[Any], Iterable[Ref[Any]]]
+    namespaced: bool
+    namespace: str
+
+    def __call__(self, obj: Any) -> list[Hashable]:
+        return [
+            (ref.gvk.group, ref.gvk.kind, (ref.namespace or self.namespace) if self.namespaced else None, ref.name)
+            for ref in self.names(obj)
+        ]
+
+
+def _never(_: CachedObject, __: CachedObject) -> bool:
+    return False
+
+
+def _related_listener(
+    find: Callable[[Item[Any]], Iterator[str]],
+    when: Predicate | None,
+    enqueue_all: EnqueueAll,
+    what: str,
+    *,
+    names_same: Callable[[CachedObject, CachedObject], bool] = _never,
+) -> Listener:
+    """Enqueues what `find` returns for both sides of a change; `names_same` skips the old side if it is the same."""
+
+    def handle(change: Change[Any]) -> None:
+        before, after = change.before, change.after
+        is_whole = change.is_resync or change.is_recreated  # there is nothing to compare with
+        if when is not None and not is_whole and not when.passes(change.old, change.new):
+            return
+        found: dict[str, None] = {}
+        if before is not None and (after is None or not names_same(before, after)):
+            _collect(find, Item(before, change.view), found, what)
+        if after is not None:
+            _collect(find, Item(after, change.view), found, what)
+        if found:
+            reason = Reason("related", change.ref)
+            priority = LOW if change.is_initial or change.is_resync else NORMAL
+            enqueue_all(found, reason, priority)
+
+    return _logging_errors(handle, what)
+
+
+def _collect(find: Callable[[Item[Any]], Iterator[str]], item: Item[Any], found: dict[str, None], what: str) -> None:
+    """Adds what is found for one side of a change; an error there does not affect the other side."""
+    try:
+        for key in find(item):
+            found[key] = None
+    except Exception as error:  # noqa: BLE001 -- it calls user code
+        _report(what, item.cached.name, error)
+
+
+def _logging_errors(handle: Callable[[Change[Any]], None], what: str) -> Listener:
+    def listen(changes: Sequence[Change[Any]]) -> None:
+        for change in changes:
+            try:
+                handle(change)
+            except Exception as error:  # noqa: BLE001 -- one bad object must not affect others
+                _report(what, change.key, error)
+
+    return listen
+
+
+def _has_same_owners(one: CachedObject, other: CachedObject) -> bool:
+    """Whether two versions of an object have the same owner references."""
+    return one.owners_json == other.owners_json
+
+
+def _report(what: str, name: str, error: Exception) -> None:
+    _log.error("%s: the change of %s enqueues nothing: %s", what, name, error, exc_info=error)
+
+
+def _is_of(owner: OwnerHead, gvk: GroupVersionKind) -> bool:
+    return owner.kind == gvk.kind and bool(owner.name) and _group_of(owner.api_version) == gvk.group
+
+
+@lru_cache(maxsize=1024)
+def _group_of(api_version: str) -> str | None:
+    try:
+        return parse_api_version(api_version)[0]
+    except BadName:
+        return None

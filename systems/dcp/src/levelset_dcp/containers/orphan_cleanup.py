@@ -1,0 +1,87 @@
+"""The orphan cleanup at the start of a session: removes engine objects that killed sessions have left.
+
+An orphan has our labels, is not persistent, and its creator process is dead. Running containers are removed first, then
+networks without containers. Persistent objects, those of living sessions, and foreign objects are not touched.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from levelset_dcp.engines import ContainerInfo, Engine, EngineError, EngineNotFound, NetworkInfo
+from levelset_dcp.names import creator_of
+from levelset_dcp.records import Records
+from levelset_machine import is_alive
+
+__all__ = ["OrphanReport", "clean_orphans", "is_orphaned"]
+
+_LEASE: Final = "harvest"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanReport:
+    """The names of the removed containers and networks."""
+
+    containers: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+
+
+async def clean_orphans(engine: Engine, records: Records) -> OrphanReport:
+    """Removes all orphans; does nothing if another session holds the lease, or if the engine fails."""
+    if not await records.lease(_LEASE):
+        return OrphanReport()
+    try:
+        containers = [
+            one.name
+            for one in await engine.list_containers()
+            if one.is_running and is_orphaned(one) and await _remove_container(engine, one)
+        ]
+        networks = [
+            one.name
+            for one in await engine.list_networks()
+            if is_orphaned(one) and not one.container_ids and await _remove_network(engine, one)
+        ]
+    except EngineError as error:
+        log.info("orphan cleanup skipped: %s", error)
+        return OrphanReport()
+    finally:
+        await records.release(_LEASE)
+    _log_removed(containers, networks)
+    return OrphanReport(tuple(containers), tuple(networks))
+
+
+def is_orphaned(one: ContainerInfo | NetworkInfo) -> bool:
+    """Whether the creator of a session object is dead."""
+    creator = creator_of(one.labels)
+    return creator is not None and not is_alive(creator)
+
+
+async def _remove_container(engine: Engine, one: ContainerInfo) -> bool:
+    try:
+        await engine.remove_container(one.id, force=True)
+    except EngineNotFound:
+        return False
+    except EngineError as error:
+        log.warning("cannot remove orphaned container %s: %s", one.name, error)
+        return False
+    return True
+
+
+async def _remove_network(engine: Engine, one: NetworkInfo) -> bool:
+    try:
+        await engine.remove_network(one.id)
+    except EngineNotFound:
+        return False
+    except EngineError as error:
+        log.warning("cannot remove orphaned network %s: %s", one.name, error)
+        return False
+    return True
+
+
+def _log_removed(containers: Iterable[str], networks: Iterable[str]) -> None:
+    for kind, names in (("containers", containers), ("networks", networks)):
+        if names:
+            log.info("removed orphaned %s: %s", kind, ", ".join(names))

@@ -1,0 +1,167 @@
+"""The state of an Executable's run, its transitions, and the next step of the reconciler; pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Literal
+
+from levelset_dcp.kinds import EnvVar, Executable, ExecutableState, HealthProbeResult
+from levelset_dcp.workloads.health_probes import is_new_result
+from levelset_dcp.workloads.modes import executable_policy
+from levelset_machine import Ended, Identity
+
+__all__ = [
+    "FINAL",
+    "LOST",
+    "Change",
+    "ObservedRun",
+    "Step",
+    "can_follow",
+    "earlier_run_stopped",
+    "ended",
+    "is_final",
+    "plan",
+    "probed",
+    "should_stop",
+    "stop_failed",
+]
+
+FINAL: Final[tuple[ExecutableState, ...]] = ("Terminated", "FailedToStart", "Finished", "Unknown")
+_NEXT: Final[Mapping[ExecutableState, tuple[ExecutableState, ...]]] = {
+    "": ("Starting", "Running", "NotFound", "Terminated", "FailedToStart"),
+    "NotFound": ("Starting", "Running", "Terminated", "FailedToStart", "Finished"),
+    "Starting": ("Running", "FailedToStart", "Finished", "NotFound"),
+    "Running": ("Stopping", "Terminated", "Finished"),
+    "Stopping": ("Terminated", "Finished"),
+}
+LOST: Final = "the process ended with the manager that ran it"
+Step = Literal["none", "find", "start", "stop", "fail", "mark_lost"]
+"""Do nothing; look for a process of an earlier session; start; stop; fail before the start; report as lost."""
+
+
+def is_final(state: ExecutableState) -> bool:
+    """Whether a state is terminal."""
+    return state in FINAL
+
+
+def can_follow(before: ExecutableState, after: ExecutableState) -> bool:
+    """Whether a transition is valid; staying in a state is, and so is Unknown from any state that is not final."""
+    if before == after:
+        return True
+    if before in FINAL:
+        return False
+    return after == "Unknown" or after in _NEXT[before]
+
+
+Change = Callable[["ObservedRun"], "ObservedRun | None"]
+"""A change of the observed state; None if there is nothing to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedRun:
+    """The observed state of one run of an Executable."""
+
+    uid: str
+    state: ExecutableState = "Starting"
+    identity: Identity | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    env: tuple[EnvVar, ...] = ()
+    args: tuple[str, ...] = ()
+    is_stopping: bool = False
+    """Whether a stop was requested; never reset."""
+    results: tuple[HealthProbeResult, ...] = ()
+    message: str = ""
+    is_stopping_earlier: bool = False
+    """Whether the process of an earlier session is being stopped, which nothing may overtake."""
+    start_error: str = ""
+    """Why a process that was just started is stopped again; its Executable becomes FailedToStart."""
+    files: tuple[str, str] = ("", "")
+    """The files of its stdout and stderr."""
+    terminal: str = ""
+    """The path of the socket of its terminal."""
+
+    def transition(self, state: ExecutableState, **changes: object) -> "ObservedRun":
+        """Moves to another state; an invalid transition changes nothing at all."""
+        return replace(self, state=state, **changes) if can_follow(self.state, state) else self  # type: ignore[arg-type]  # names of attributes
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        return self.identity is not None and not is_final(self.state)
+
+
+def ended(end: Ended) -> Change:
+    """The process has exited; the exit code of an adopted process is unknown."""
+
+    def change(observed: ObservedRun) -> ObservedRun:
+        code = end.code if end.is_known else None
+        if observed.start_error:
+            return observed.transition(
+                "FailedToStart", started_at=end.at, finished_at=end.at, message=observed.start_error
+            )
+        return observed.transition(
+            "Finished", exit_code=code, finished_at=_earlier(observed.finished_at, end.at), message=""
+        )
+
+    return change
+
+
+def earlier_run_stopped(started_at: datetime, at: datetime, *, is_requested: bool) -> Change:
+    """The process of an earlier session was stopped; final if that was requested, otherwise a new one starts."""
+
+    def change(observed: ObservedRun) -> ObservedRun:
+        observed = replace(observed, is_stopping_earlier=False, message="")
+        if not is_requested:
+            return observed
+        return observed.transition("Starting").transition("Finished", started_at=started_at, finished_at=at)
+
+    return change
+
+
+def stop_failed(at: datetime, message: str) -> Change:
+    """The stop has failed, and some process still runs."""
+
+    def change(observed: ObservedRun) -> ObservedRun:
+        observed = replace(observed, is_stopping_earlier=False)
+        return observed.transition("Unknown", finished_at=_earlier(observed.finished_at, at), message=message)
+
+    return change
+
+
+def probed(result: HealthProbeResult) -> Change:
+    """Applies the result of a probe."""
+
+    def change(observed: ObservedRun) -> ObservedRun | None:
+        if not is_new_result(observed.results, result):
+            return None
+        others = [one for one in observed.results if one.probe_name != result.probe_name]
+        return replace(observed, results=tuple(sorted([*others, result], key=lambda one: one.probe_name)))
+
+    return change
+
+
+def _earlier(one: datetime | None, other: datetime) -> datetime:
+    return other if one is None else min(one, other)
+
+
+def plan(exe: Executable, observed: ObservedRun, *, none_found: bool = False) -> Step:
+    """The next step; `none_found` means that no process of an earlier session was found."""
+    if is_final(observed.state) or observed.is_stopping_earlier or observed.start_error:
+        return "none"
+    if observed.identity is not None:
+        return "stop" if should_stop(exe) and not observed.is_stopping else "none"
+    policy = executable_policy(exe.spec)
+    if observed.state in ("Running", "Stopping") and not policy.adopts:
+        return "mark_lost"
+    if policy.adopts and not none_found:
+        return "find"
+    if exe.spec.stop:
+        return "fail"
+    return "start" if policy.creates and exe.spec.start and exe.metadata.deletion_timestamp is None else "none"
+
+
+def should_stop(exe: Executable) -> bool:
+    """Whether its process must stop, because of spec.stop or the deletion of its object."""
+    return exe.spec.stop or (exe.metadata.deletion_timestamp is not None and executable_policy(exe.spec).removes)

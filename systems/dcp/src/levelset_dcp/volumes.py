@@ -1,0 +1,142 @@
+"""The controller of ContainerVolumes: creates volumes, and removes those that are not persistent."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from levelset import Action, Context, Controller, StateMap, await_change, remembers, requeue, set_condition
+from levelset import replace as changed
+from levelset.aio import timing
+from levelset_dcp.containers.background_tasks import BackgroundTasks, Change
+from levelset_dcp.containers.host import ContainerHost
+from levelset_dcp.engines.errors import EngineNotFound, RuntimeNotHealthy
+from levelset_dcp.kinds import ContainerVolume, ContainerVolumeStatus
+from levelset_dcp.names import finalizer, labels_of
+
+__all__ = ["VolumeReconciler", "status_of", "volumes_controller"]
+
+_RETRY_DELAY: Final = 5.0
+
+
+def volumes_controller(host: ContainerHost) -> Controller[ContainerVolume]:
+    """The controller of ContainerVolumes."""
+    return VolumeReconciler(host).controller()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ObservedVolume:
+    """The observed state of a volume; pure."""
+
+    uid: str
+    state: str = "Pending"
+    message: str = ""
+    retry_at: float = 0.0
+    """The loop time of the next attempt."""
+    is_removed: bool = False
+
+
+class VolumeReconciler:
+    """Reconciles volumes; their observed state is in `states`."""
+
+    def __init__(self, host: ContainerHost) -> None:
+        self.host = host
+        self.states: StateMap[ContainerVolume, str, _ObservedVolume] = StateMap()
+        self._background: BackgroundTasks[_ObservedVolume] = BackgroundTasks(self.states, _failed)
+
+    def controller(self) -> Controller[ContainerVolume]:
+        """The controller with its watches and sources."""
+        return Controller(
+            ContainerVolume,
+            self.reconcile,
+            remembers(self.states),
+            cleanup=self.clean_up,
+            finalizer=finalizer("volume-reconciler"),
+            name="dcp-volumes",
+        )
+
+    async def reconcile(self, volume: ContainerVolume, ctx: Context) -> Action:
+        """Creates the volume, and writes its status."""
+        observed = self._observed(volume)
+        if observed.state != "Ready" and timing.now() >= observed.retry_at:
+            self._background.start(ctx, observed.uid, "create volume", lambda: self._create(volume))
+        await self._write_status(volume, observed, ctx)
+        return await_change() if observed.state == "Ready" else _requeue_later(observed)
+
+    async def clean_up(self, volume: ContainerVolume, ctx: Context) -> Action | None:
+        """Removes the volume, unless it is persistent."""
+        observed = self._observed(volume)
+        if volume.spec.persistent or observed.is_removed:
+            self._background.forget(ctx.ref)
+            return None
+        if timing.now() >= observed.retry_at:
+            self._background.start(ctx, observed.uid, "remove volume", lambda: self._remove(volume))
+        await self._write_status(volume, observed, ctx)
+        return _requeue_later(observed)
+
+    async def _create(self, volume: ContainerVolume) -> Change[_ObservedVolume]:
+        try:
+            engine = await self.host.healthy_engine()
+            labels = labels_of(volume, self.host.creator, is_persistent=volume.spec.persistent)
+            await engine.create_volume(volume.spec.name, labels=labels)
+        except RuntimeNotHealthy as error:
+            return _unhealthy(str(error))
+        return lambda observed: replace(observed, state="Ready", message="", retry_at=0.0)
+
+    async def _remove(self, volume: ContainerVolume) -> Change[_ObservedVolume]:
+        try:
+            await (await self.host.healthy_engine()).remove_volume(volume.spec.name)
+        except EngineNotFound:
+            pass  # removed already
+        except RuntimeNotHealthy as error:
+            return _unhealthy(str(error))
+        return lambda observed: replace(observed, is_removed=True, message="", retry_at=0.0)
+
+    async def _write_status(self, volume: ContainerVolume, observed: _ObservedVolume, ctx: Context) -> None:
+        before = volume.status or ContainerVolumeStatus()
+        status = status_of(volume, observed, ctx.now())
+        await ctx.set_status(volume, status)
+        if status.state != before.state:
+            message = observed.message or f"volume {volume.spec.name} is {status.state}"
+            ctx.record(volume, status.state or "Pending", message, warning=status.state == "RuntimeUnhealthy")
+
+    def _observed(self, volume: ContainerVolume) -> _ObservedVolume:
+        observed = self.states.get(volume.ref)
+        if observed is None or observed.uid != volume.metadata.uid:
+            observed = _ObservedVolume(uid=volume.metadata.uid)
+            self.states.put(volume.ref, observed)
+        return observed
+
+
+def status_of(volume: ContainerVolume, observed: _ObservedVolume, now: datetime) -> ContainerVolumeStatus:
+    """The new status of a volume; pure."""
+    before = volume.status or ContainerVolumeStatus()
+    conditions = set_condition(
+        before.conditions,
+        "Ready",
+        observed.state == "Ready",
+        now=now,
+        reason=observed.state,
+        message=observed.message or f"volume {volume.spec.name} is {observed.state}",
+        observed_generation=volume.metadata.generation,
+    )
+    return changed(
+        before,
+        state=observed.state,
+        message=observed.message,
+        conditions=conditions,
+        observed_generation=volume.metadata.generation,
+    )
+
+
+def _unhealthy(message: str) -> Change[_ObservedVolume]:
+    retry_at = timing.now() + _RETRY_DELAY
+    return lambda observed: replace(observed, state="RuntimeUnhealthy", message=message, retry_at=retry_at)
+
+
+def _failed(message: str) -> Change[_ObservedVolume]:
+    retry_at = timing.now() + _RETRY_DELAY
+    return lambda observed: replace(observed, state="Pending", message=message, retry_at=retry_at)
+
+
+def _requeue_later(observed: _ObservedVolume) -> Action:
+    return requeue(seconds=max(_RETRY_DELAY, observed.retry_at - timing.now()))

@@ -1,0 +1,168 @@
+"""Executables with real processes: terminals, log files, monitored processes and probes."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from levelset import Client, MergePatch, Ref, open_local
+from levelset.errors import BadRequest
+from levelset.objects import MicroTime
+from levelset.runtime.manager import LocalSystem
+from levelset_dcp.executables.monitor_process import began, monitor
+from levelset_dcp.kinds import (
+    EnvVar,
+    Executable,
+    ExecutableProbe,
+    HealthProbe,
+    HttpProbe,
+    ProbeSchedule,
+    Service,
+    ServiceSpec,
+    Terminal,
+)
+from levelset_dcp.system import Options, dcp_system
+from levelset_machine import Identity, identity_of, is_alive
+from systems.dcp.tests.support.executables import exe
+from systems.dcp.tests.support.sessions import WITHIN, identity_of_process, lines_of, until_state, wait_for_exit
+
+ONE = Ref(Executable, "one")
+
+
+@pytest.fixture
+async def local(tmp_path: Path) -> AsyncIterator[LocalSystem]:
+    options = Options(folder=tmp_path / "s", persistent_logs=tmp_path / "lasting", grace=0.5)
+    async with open_local(dcp_system(options)) as opened:
+        yield opened
+
+
+async def test_the_status_has_the_paths_of_the_log_files(local: LocalSystem) -> None:
+    await local.client.create(exe("/bin/sh", args=("-c", "echo out; echo err >&2")))
+    found = (await until_state(local.client, "one", "Finished")).status
+    assert found is not None
+    text = await asyncio.to_thread(Path(found.std_out_file).read_text)
+    assert text.startswith("1 ")
+    assert text.endswith("Z out\n")
+    assert (await asyncio.to_thread(Path(found.std_err_file).read_text)).endswith("Z err\n")
+    await local.client.delete(ONE)
+    await local.client.wait_gone(ONE, within=WITHIN)
+    assert not await asyncio.to_thread(Path(found.std_out_file).exists)
+
+
+async def test_a_terminal_is_reached_through_its_socket(local: LocalSystem, tmp_path: Path) -> None:
+    program = 'stty size; read line; echo "got $line"; exit 5'
+    await local.client.create(exe("/bin/sh", args=("-c", program), terminal=Terminal(cols=100, rows=30)))
+    found = (await until_state(local.client, "one", "Running")).status
+    assert found is not None
+    reader, writer = await asyncio.open_unix_connection(found.terminal_socket_path)
+    async with asyncio.timeout(WITHIN):
+        assert b"30 100" in await reader.readuntil(b"30 100")
+        writer.write(b"hello\n")
+        assert b"got hello" in await reader.read()
+    writer.close()
+    done = (await until_state(local.client, "one", "Finished")).status
+    assert done is not None
+    assert (done.exit_code, done.terminal_socket_path) == (5, "")
+    with pytest.raises(BadRequest, match="terminal"):
+        await lines_of(local.client, "one")
+
+
+async def test_a_terminal_can_connect_to_a_given_socket(local: LocalSystem, tmp_path: Path) -> None:
+    shown: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await shown.put(await reader.readuntil(b"$ "))
+        writer.write(b"yes\n")
+        await shown.put(await reader.read())
+        writer.close()
+
+    path = str(tmp_path / "theirs")
+    async with await asyncio.start_unix_server(serve, path):
+        wanted = Terminal(uds_path=path, socket_mode="connect")
+        program = 'printf "$ "; read line; echo "got $line"'
+        await local.client.create(exe("/bin/sh", args=("-c", program), terminal=wanted))
+        async with asyncio.timeout(WITHIN):
+            assert await shown.get() == b"$ "
+            assert b"got yes" in await shown.get()
+        await until_state(local.client, "one", "Finished")
+
+
+async def test_a_terminal_on_a_missing_socket_fails(local: LocalSystem, tmp_path: Path) -> None:
+    wanted = Terminal(uds_path=str(tmp_path / "missing"), socket_mode="connect")
+    await local.client.create(exe("/bin/sh", terminal=wanted))
+    found = (await until_state(local.client, "one", "FailedToStart")).status
+    assert found is not None
+    assert "cannot open the terminal" in found.message
+
+
+async def test_a_persistent_program_stops_with_its_monitored_process(local: LocalSystem) -> None:
+    parent = await asyncio.create_subprocess_exec("/bin/sleep", "1000")
+    started = identity_of(parent.pid)
+    assert started is not None
+    seconds = await asyncio.to_thread(began, started)
+    at = MicroTime.of(datetime.fromtimestamp(seconds or 0, UTC))
+    program = exe("/bin/sleep", args=("1000",), mode="persistent", monitor_pid=parent.pid, monitor_timestamp=at)
+    try:
+        await local.client.create(program)
+        child = identity_of_process(await until_state(local.client, "one", "Running"))
+        await local.client.delete(ONE)
+        await local.client.wait_gone(ONE, within=WITHIN)
+        assert is_alive(child)
+    finally:
+        parent.kill()
+        await parent.wait()
+    await wait_for_exit(child, within=WITHIN)
+
+
+async def test_a_monitored_process_that_is_dead_stops_the_program_at_once() -> None:
+    child = await asyncio.create_subprocess_exec("/bin/sleep", "1000")
+    identity = identity_of(child.pid)
+    assert identity is not None
+    async with asyncio.timeout(WITHIN):
+        waiting = asyncio.ensure_future(child.wait())
+        await monitor(identity, 2**22, 0.0)
+        await waiting
+    other = await asyncio.create_subprocess_exec("/bin/sleep", "1000")
+    try:
+        await monitor(Identity(other.pid, 1), 2**22, 0.0)
+        assert other.returncode is None, "the start time identifies another process"
+    finally:
+        other.kill()
+        await other.wait()
+
+
+SERVER = """
+import http.server, os
+http.server.test(http.server.SimpleHTTPRequestHandler, port=int(os.environ["PORT"]), bind="127.0.0.1")
+"""
+EVERY = ProbeSchedule(interval="50ms", timeout="5s")
+
+
+async def until_healthy(client: Client) -> Executable:
+    return await client.wait(ONE, lambda one: bool(one.status and one.status.health_status == "Healthy"), within=WITHIN)
+
+
+async def test_probes_use_the_allocated_port_and_the_variables_of_the_program(local: LocalSystem) -> None:
+    program = ExecutableProbe(executable_path="/bin/sh", args=("-c", 'test "$WORD" = "for one"'))
+    once = ProbeSchedule(interval="50ms", kind="UntilSuccess")
+    probes = (
+        HealthProbe(name="exec", type="Executable", schedule=once, executable_probe=program),
+        HealthProbe(
+            name="http",
+            type="HTTP",
+            schedule=EVERY,
+            http_probe=HttpProbe(url='http://localhost:{{ portForServing "web" }}/'),
+        ),
+    )
+    env = (EnvVar(name="PORT", value='{{ portForServing "web" }}'), EnvVar(name="WORD", value="for {{ .Name }}"))
+    producer = {"service-producer": '[{"serviceName": "web"}]'}
+    await local.client.create(exe(sys.executable, "one", producer, args=("-c", SERVER), env=env, health_probes=probes))
+    await local.client.create(Service.new("web", ServiceSpec()))
+    found = (await until_healthy(local.client)).status
+    assert found is not None
+    assert {one.probe_name: one.outcome for one in found.health_probe_results} == {"exec": "Success", "http": "Success"}
+    await local.client.patch(ONE, MergePatch({"spec": {"stop": True}}))
+    await until_state(local.client, "one", "Finished")

@@ -1,0 +1,158 @@
+"""The validating webhooks: invalid objects are rejected with the field and the next step, by a real server."""
+
+from typing import Any
+
+import pytest
+
+from levelset import Client, MergePatch, Object, Ref, open_local
+from levelset.errors import ApiError, Invalid
+from levelset.objects import definition_of
+from levelset.runtime.manager import System
+from levelset_dcp import kinds
+from levelset_dcp.admission import ShutdownGate, webhooks
+
+API = "usvc-dev.developer.microsoft.com/v1"
+ALL = [
+    one
+    for name in kinds.__all__
+    if isinstance(one := getattr(kinds, name), type) and issubclass(one, Object) and one is not Object
+]
+
+
+def system(shutdown_gate: ShutdownGate | None = None) -> System:
+    return System(name="dcp", kinds=ALL, webhooks=webhooks(shutdown_gate or ShutdownGate()))
+
+
+def manifest(kind: str, spec: dict[str, Any], name: str = "one", **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+SHORT = {
+    "executables": "exe",
+    "executablereplicasets": "exers",
+    "containers": "ctr",
+    "containerexecs": "ctrexec",
+    "containernetworks": "ctrnet",
+    "containernetworkconnections": "ctrnetconn",
+    "containernetworktunnelproxies": "cntp",
+    "containervolumes": "ctrvol",
+    "endpoints": "end",
+    "services": "svc",
+}
+
+
+def test_every_kind_has_its_plural_and_short_name() -> None:
+    found = {definition_of(one).plural: definition_of(one) for one in ALL}
+    assert {plural: one.short_names[0] for plural, one in found.items()} == SHORT
+    assert {one.scope for one in found.values()} == {"Cluster"}
+    assert all(one.columns for one in found.values())
+
+
+PROBE = {"name": "p", "type": "HTTP", "httpProbe": {"url": "http://a"}, "schedule": {"interval": "5s"}}
+EXE = {"executablePath": "/bin/true"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "message"),
+    [
+        ("Executable", {}, "spec.executablePath"),
+        ("Executable", {"executablePath": ""}, "spec.executablePath"),
+        ("Executable", {**EXE, "executionType": "Odd"}, "spec.executionType"),
+        (
+            "Executable",
+            {**EXE, "fallbackExecutionTypes": ["Process"]},
+            "must not have duplicates",
+        ),
+        (
+            "Executable",
+            {**EXE, "mode": "persistent", "executionType": "IDE"},
+            "mode persistent requires the type",
+        ),
+        ("Executable", {**EXE, "mode": "cleanup", "terminal": {}}, "mode cleanup does not support a terminal"),
+        ("Executable", {**EXE, "monitorPid": 3}, "spec.monitorTimestamp: is required with monitorPid"),
+        ("Executable", {**EXE, "monitorPid": 0}, "spec.monitorPid"),
+        ("Executable", {**EXE, "healthProbes": [PROBE, PROBE]}, "duplicate probe 'p'"),
+        ("Executable", {**EXE, "healthProbes": [{**PROBE, "name": "_p"}]}, "spec.healthProbes[0].name"),
+        ("Executable", {**EXE, "healthProbes": [{**PROBE, "type": "Executable"}]}, "an HTTP probe has httpProbe"),
+        ("Executable", {**EXE, "healthProbes": [{**PROBE, "schedule": {"interval": "soon"}}]}, "schedule.interval"),
+        ("Executable", {**EXE, "pemCertificates": {"certificates": []}}, "spec.pemCertificates.certificates"),
+        ("Executable", {**EXE, "terminal": {"socketMode": "connect"}}, "connect needs udsPath"),
+        ("ExecutableReplicaSet", {"template": {"spec": {**EXE, "stop": True}}}, "spec.template.spec.stop"),
+        ("Container", {}, "spec.image: an image or spec.build is required"),
+        ("Container", {"image": "a", "containerName": "-x"}, "spec.containerName"),
+        ("Container", {"mode": "existing"}, "spec.containerName: is required by mode existing"),
+        ("ContainerVolume", {}, "spec.name"),
+        ("Service", {"port": 70000}, "spec.port"),
+        ("Endpoint", {"serviceName": "a", "address": "b", "port": 0}, "spec.port"),
+    ],
+)
+async def test_an_invalid_spec_is_rejected_with_its_field(kind: str, spec: dict[str, Any], message: str) -> None:
+    async with open_local(system()) as local:
+        with pytest.raises(Invalid) as refused:
+            await local.client.create(manifest(kind, spec))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("[", "invalid JSON"),
+        ("{}", "a list is expected"),
+        ('["a"]', "[0]: an object is expected"),
+        ("[{}]", "[0].serviceName: the name of a Service is expected"),
+        ('[{"serviceName": "a", "port": "b"}]', "[0].port: a number from 1 to 65535 is expected"),
+        ('[{"serviceName": "a", "address": 1}]', "[0].address: a text is expected"),
+    ],
+)
+async def test_an_invalid_service_producer_annotation_is_rejected(annotation: str, message: str) -> None:
+    async with open_local(system()) as local:
+        with pytest.raises(Invalid, match="annotation service-producer") as refused:
+            await local.client.create(manifest("Executable", EXE, annotations={"service-producer": annotation}))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ({}, {"start": False}, "spec.start: cannot be unset"),
+        ({"stop": True}, {"stop": False}, "spec.stop: cannot be unset"),
+        ({}, {"mode": "persistent"}, "spec.mode: is immutable"),
+        ({}, {"healthProbes": [PROBE]}, "spec.healthProbes: is immutable"),
+        ({}, {"ambientEnvironment": {"behavior": "DoNotInherit"}}, "spec.ambientEnvironment: is immutable"),
+    ],
+)
+async def test_immutable_fields_cannot_be_changed(first: dict[str, Any], second: dict[str, Any], message: str) -> None:
+    async with open_local(system()) as local:
+        await local.client.create(manifest("Executable", {**EXE, **first}))
+        with pytest.raises(Invalid) as refused:
+            await change(local.client, second)
+    assert message in str(refused.value)
+
+
+async def change(client: Client, spec: dict[str, Any]) -> None:
+    await client.patch(Ref(kinds.Executable, "one"), MergePatch({"spec": spec}))
+
+
+async def test_mutable_fields_can_be_changed() -> None:
+    async with open_local(system()) as local:
+        await local.client.create(manifest("Executable", {**EXE, "start": False}))
+        await change(local.client, {"start": True, "args": ["a"]})
+        await change(local.client, {"stop": True})
+        made = await local.client.get(Ref(kinds.Executable, "one"))
+    assert (made.spec.start, made.spec.stop, made.spec.args, made.spec.mode) == (True, True, ("a",), "session")
+
+
+async def test_nothing_is_created_while_the_session_shuts_down() -> None:
+    shutdown_gate = ShutdownGate()
+    async with open_local(system(shutdown_gate)) as local:
+        await local.client.create(manifest("Executable", EXE))
+        shutdown_gate.is_closed = True
+        with pytest.raises(ApiError, match="cannot create Executable: the session is shutting down"):
+            await local.client.create(manifest("Executable", EXE, "two"))
+        await change(local.client, {"stop": True})
+
+
+async def test_annotations_have_a_maximum_size() -> None:
+    async with open_local(system()) as local:
+        with pytest.raises(Invalid):
+            await local.client.create(manifest("Service", {}, annotations={"a": "x" * 262_144}))

@@ -1,0 +1,88 @@
+"""ContainerVolumes: creation, removal and an unhealthy engine."""
+
+import pytest
+
+from levelset import Ref
+from levelset.testing import Cluster
+from levelset_dcp.engines import EngineNotFound, InMemoryEngine, Mount, NewContainer
+from levelset_dcp.kinds import ContainerVolume, ContainerVolumeSpec, ContainerVolumeStatus
+from levelset_dcp.volumes import volumes_controller
+from systems.dcp.tests.support.containers import fake_container_host, state_history
+
+DATA = Ref(ContainerVolume, "data")
+
+
+@pytest.fixture
+def engine() -> InMemoryEngine:
+    return InMemoryEngine()
+
+
+def volume(*, persistent: bool = True) -> ContainerVolume:
+    return ContainerVolume.new("data", ContainerVolumeSpec(name="pg-data", persistent=persistent))
+
+
+async def settled_status(cluster: Cluster) -> ContainerVolumeStatus:
+    await cluster.settled()
+    return (await cluster.get(DATA)).status or ContainerVolumeStatus()
+
+
+async def test_a_volume_is_created(cluster: Cluster, engine: InMemoryEngine) -> None:
+    async with cluster.running(volumes_controller(fake_container_host(engine))):
+        await cluster.create(volume())
+        found = await settled_status(cluster)
+        assert (found.state, found.message, found.observed_generation) == ("Ready", "", 1)
+        assert [one.status for one in found.conditions] == ["True"]
+        assert (await engine.inspect_volume("pg-data")).name == "pg-data"
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+async def test_only_a_persistent_volume_survives_deletion(
+    persistent: bool, cluster: Cluster, engine: InMemoryEngine
+) -> None:
+    async with cluster.running(volumes_controller(fake_container_host(engine))):
+        await cluster.create(volume(persistent=persistent))
+        await settled_status(cluster)
+        await cluster.delete(DATA)
+        await cluster.until_gone(DATA)
+        if persistent:
+            await engine.inspect_volume("pg-data")
+        else:
+            with pytest.raises(EngineNotFound):
+                await engine.inspect_volume("pg-data")
+
+
+async def test_a_volume_waits_while_the_engine_is_down(cluster: Cluster, engine: InMemoryEngine) -> None:
+    engine.set_health(False, "the engine naps; wake it")
+    async with cluster.running(volumes_controller(fake_container_host(engine))):
+        await cluster.create(volume())
+        found = await settled_status(cluster)
+        assert (found.state, found.message) == ("RuntimeUnhealthy", "the engine naps; wake it")
+        writes = len(cluster.history(DATA))
+        await cluster.advance(60)
+        assert len(cluster.history(DATA)) == writes
+        engine.set_health(True)
+        await cluster.advance(10)
+        assert state_history(cluster, DATA)[-2:] == ["RuntimeUnhealthy", "Ready"]
+
+
+async def test_without_an_engine_a_volume_is_unhealthy(cluster: Cluster) -> None:
+    async with cluster.running(volumes_controller(fake_container_host(None))):
+        await cluster.create(volume())
+        found = await settled_status(cluster)
+        assert found.state == "RuntimeUnhealthy"
+        assert "install Docker or Podman" in found.message
+
+
+async def test_a_volume_in_use_is_removed_later(cluster: Cluster, engine: InMemoryEngine) -> None:
+    async with cluster.running(volumes_controller(fake_container_host(engine))):
+        await cluster.create(volume(persistent=False))
+        await settled_status(cluster)
+        mount = Mount(source="pg-data", target="/data", type="volume")
+        await engine.create_container(NewContainer(image="pg:1", name="pg", mounts=(mount,)))
+        await cluster.delete(DATA)
+        await cluster.advance(10)
+        assert "is used by pg" in (await settled_status(cluster)).message
+        engine.remove("pg")
+        await cluster.until_gone(DATA)
+        with pytest.raises(EngineNotFound):
+            await engine.inspect_volume("pg-data")

@@ -1,0 +1,192 @@
+"""Pods as real processes: a server per Pod on its own address, crashes, probes, files, logs and termination."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levelset import Client, MergePatch, ObjectMeta, Ref
+from levelset import Cluster as Caches
+from levelset.apiserver import ApiServer, LogRequest
+from levelset.kinds.core_v1 import ConfigMap, Pod
+from levelset.objects import to_tree
+from levelset.runtime.controller import running
+from levelset.testing import Cluster
+from levelset_local.node import Images, Node, RestartBackoff, node_controller, pod_logs, pods_controller
+from levelset_machine import LogStore, Machine, SocketProber, claim_block
+from systems.local.tests.node.fake_node import condition, container_states, pod, status
+
+pytestmark = [pytest.mark.real_time, pytest.mark.cluster(now=datetime.now(UTC))]
+
+WEB = Ref(Pod, "web")
+SERVER = """
+import os, signal, socket, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), sys.exit(0)))
+server = socket.create_server((os.environ["POD_IP"], 8080))
+print("serving on", os.environ["POD_IP"], flush=True)
+while True:
+    connection, _ = server.accept()
+    path = connection.recv(1000).split()[1].decode()
+    if path == "/crash":
+        os._exit(7)
+    if path == "/hang":
+        time.sleep(100)
+    body = open(os.environ["FILE"]).read() if "FILE" in os.environ else "hello"
+    connection.sendall(f"HTTP/1.0 200 OK\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n{body}".encode())
+    connection.close()
+"""
+
+
+@asynccontextmanager
+async def machine_node(folder: Path) -> AsyncGenerator[Node, None]:
+    """A node with real processes and a short restart back-off."""
+    block = claim_block()
+    try:
+        async with Machine(grace=2.0) as machine:
+            yield Node(
+                machine,
+                SocketProber(machine, redirects_succeed=True),
+                await asyncio.to_thread(LogStore, folder / "logs"),
+                Images(installed=False),
+                block.pods,
+                folder,
+                restart_backoff=RestartBackoff(initial=0.2, maximum=0.4),
+            )
+    finally:
+        block.close()
+
+
+def served(script: str = SERVER, **more: Any) -> dict[str, Any]:
+    probe = {"httpGet": {"port": 8080}, "periodSeconds": 1, "initialDelaySeconds": 0}
+    return {"name": "web", "image": "web:1", "command": [sys.executable, "-c", script], "readinessProbe": probe, **more}
+
+
+def is_ready(it: Pod) -> bool:
+    return condition(it, "Ready") == "True"
+
+
+def is_restarted(it: Pod) -> bool:
+    return is_ready(it) and status(it).container_statuses[0].restart_count == 1
+
+
+async def fetch(it: Pod, path: str = "/") -> str:
+    """The response of a Pod's server; empty if it ends instead."""
+    reader, writer = await asyncio.open_connection(status(it).pod_ip, 8080)
+    try:
+        writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        answer = await reader.read()
+    except ConnectionError:
+        return ""
+    finally:
+        writer.close()
+    return answer.decode().rpartition("\r\n")[2]
+
+
+async def read_log(node: Node, it: Pod, **query: str) -> AsyncIterator[bytes]:
+    """The log of a Pod, as the API server would request it."""
+    return await pod_logs(node)(LogRequest(it.name, it.namespace, to_tree(it), query))
+
+
+async def test_a_pod_serves_on_its_own_address_and_terminates_gracefully(cluster: Cluster, tmp_path: Path) -> None:
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node), node_controller(node)):
+        await cluster.create(pod("web", served()))
+        await cluster.create(pod("twin", served()))
+        web, twin = await cluster.until(WEB, is_ready), await cluster.until(Ref(Pod, "twin"), is_ready)
+        assert status(web).pod_ip != status(twin).pod_ip
+        assert (await fetch(web), await fetch(twin)) == ("hello", "hello")
+        following = await read_log(node, web, follow="true")
+        assert await anext(following) == f"serving on {status(web).pod_ip}\n".encode()
+        await cluster.delete(WEB)
+        assert b"".join([part async for part in following]) == b"bye\n"
+        await cluster.until_gone(WEB)
+        await cluster.expect(Ref(Pod, "twin"), is_ready)
+
+
+async def test_a_crashed_container_is_restarted_and_a_crash_loop_backs_off(cluster: Cluster, tmp_path: Path) -> None:
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
+        await cluster.create(pod("web", served()))
+        assert not await fetch(await cluster.until(WEB, is_ready), "/crash")
+        again = await cluster.until(WEB, is_restarted)
+        last = status(again).container_statuses[0].last_state.terminated
+        assert last is not None
+        assert (last.exit_code, last.reason) == (7, "Error")
+        assert b"serving" in b"".join([part async for part in await read_log(node, again, previous="true")])
+        await cluster.create(pod("bad", served("raise SystemExit(3)")))
+        bad = Ref(Pod, "bad")
+        await cluster.until(bad, lambda it: container_states(it).get("web") == "CrashLoopBackOff")
+
+
+async def test_a_hanging_server_is_restarted_by_its_liveness_probe(cluster: Cluster, tmp_path: Path) -> None:
+    liveness = {"httpGet": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 2}
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
+        await cluster.create(pod("web", served(livenessProbe=liveness), terminationGracePeriodSeconds=1))
+        found = await cluster.until(WEB, is_ready)
+        hanging = asyncio.ensure_future(fetch(found, "/hang"))
+        await cluster.until(WEB, is_restarted)
+        assert not await hanging
+
+
+async def test_a_running_program_sees_a_changed_config_map(cluster: Cluster, tmp_path: Path) -> None:
+    mounted = served(
+        volumeMounts=[{"name": "config", "mountPath": "/etc/app"}], env=[{"name": "FILE", "value": "/etc/app/text"}]
+    )
+    volume = {"name": "config", "configMap": {"name": "settings"}}
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
+        await cluster.create(ConfigMap(metadata=ObjectMeta(name="settings"), data={"text": "one"}))
+        await cluster.create(pod("web", mounted, volumes=[volume]))
+        found = await cluster.until(WEB, is_ready)
+        assert await fetch(found) == "one"
+        await cluster.patch(Ref(ConfigMap, "settings"), MergePatch({"data": {"text": "two"}}))
+        await cluster.settled()
+        assert await fetch(found) == "two"
+
+
+async def test_the_termination_message_comes_from_the_file_or_from_the_log(cluster: Cluster, tmp_path: Path) -> None:
+    writes = "import os; open(os.environ['LEVELSET_MOUNT_ROOT'] + '/dev/termination-log', 'w').write('done')"
+    fails = "import sys; sys.exit('it broke')"
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
+        await cluster.create(pod("web", served(writes), restartPolicy="Never"))
+        good = await cluster.until(WEB, lambda it: status(it).phase == "Succeeded")
+        policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+        await cluster.create(pod("bad", served(fails, **policy), restartPolicy="Never"))
+        bad = await cluster.until(Ref(Pod, "bad"), lambda it: status(it).phase == "Failed")
+    ends = [status(it).container_statuses[0].state.terminated for it in (good, bad)]
+    assert [one.message for one in ends if one is not None] == ["done", "it broke\n"]
+
+
+async def test_the_next_manager_restarts_containers_that_ended_with_the_last_one(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    await cluster.create(pod("web", served()))
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
+        await cluster.until(WEB, is_ready)
+    async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
+        again = await cluster.until(WEB, is_restarted)
+        assert await fetch(again) == "hello"
+    last = status(again).container_statuses[0].last_state.terminated
+    assert last is not None
+    assert (last.exit_code, last.reason) == (137, "ContainerStatusUnknown")
+
+
+async def test_logs_are_followed_through_the_server(tmp_path: Path) -> None:
+    async with machine_node(tmp_path) as node, ApiServer() as server, await Client.connect(server) as client:
+        server.serve_logs("", "Pod", pod_logs(node))
+        async with Caches(client) as caches, running(pods_controller(node), caches) as controller:
+            await controller.wait_ready()
+            made = await client.create(pod("web", served()), namespace="default")
+            await client.wait(made.ref, is_ready)
+            seen = [line async for line in until_goodbye(client, made)]
+    assert [line.partition(" ")[0] for line in seen] == ["serving", "bye"]
+
+
+async def until_goodbye(client: Client, it: Pod) -> AsyncIterator[str]:
+    """The log lines of a Pod that is deleted after the first one."""
+    async for line in client.logs(it.ref, follow=True):
+        if line.startswith("serving"):
+            await client.delete(it.ref)
+        yield line

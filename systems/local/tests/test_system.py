@@ -1,0 +1,78 @@
+"""The local system with its own API server and real processes; nothing is left when it is closed."""
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levelset import Ref, open_local
+from levelset.kinds.apps_v1 import Deployment
+from levelset.kinds.core_v1 import Pod, Service
+from levelset_local import Options, local_system
+
+SERVER = """
+import os
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+HTTPServer((os.environ["POD_IP"], 8080), SimpleHTTPRequestHandler).serve_forever()
+"""
+LABELS = {"app": "web"}
+PROBE = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+CONTAINER = {"name": "web", "image": "web:1", "command": [sys.executable, "-c", SERVER], "readinessProbe": PROBE}
+WEB = Ref(Deployment, "web", "default")
+
+
+def manifest(kind: str, api_version: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def deployment() -> dict[str, Any]:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+    return manifest(
+        "Deployment", "apps/v1", "web", {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template}
+    )
+
+
+def is_complete(it: Deployment) -> bool:
+    return it.status is not None and it.status.ready_replicas == 2
+
+
+async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_no_files(tmp_path: Path) -> None:
+    async with open_local(local_system(Options(folder=tmp_path))) as local:
+        client = local.client
+        await client.create(deployment())
+        ports = [{"port": 80, "targetPort": 8080}]
+        service = await client.create(manifest("Service", "v1", "web", {"selector": LABELS, "ports": ports}))
+        await client.wait(WEB, is_complete, within=15)
+        found = await client.get(Ref(Service, "web", "default"))
+        reader, writer = await asyncio.open_connection(found.spec.cluster_ip, 80)
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.0 200")
+        writer.close()
+        await client.delete(service.ref)
+        await client.delete(WEB)
+        async with asyncio.timeout(10):
+            while await asyncio.to_thread(files, tmp_path):  # noqa: ASYNC110 -- what it waits for is the system's doing
+                await asyncio.sleep(0.05)
+        assert await client.list(Pod, namespace="default") == []
+
+
+def files(folder: Path) -> list[Path]:
+    """The remaining files of Pods: volumes, logs and records; a folder that is removed meanwhile has none."""
+    return [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+
+
+async def test_creating_an_object_of_an_unsupported_kind_returns_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+    spec = {"selector": {"matchLabels": LABELS}, "serviceName": "web", "template": template}
+    with caplog.at_level(logging.WARNING):
+        async with open_local(local_system()) as local:
+            await local.client.create(manifest("StatefulSet", "apps/v1", "web", spec))
+    warnings = [str(vars(one).get("warning")) for one in caplog.records]
+    assert [one.partition(";")[0] for one in warnings] == [
+        "StatefulSet is stored, but has no controller on this machine"
+    ]

@@ -1,0 +1,155 @@
+"""The reader of a log: where reading begins, which line has which number, and which lines LogOptions select."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from levelset_machine.logs.content import Content
+from levelset_machine.logs.lines import MAX_LINE, Line, LineSplitter, decode_line, stamp
+from levelset_machine.logs.options import LogOptions
+
+__all__ = ["BLOCK", "LineDecoder", "LineFilter", "last_number", "start_offset", "tail_offset"]
+
+BLOCK: Final = 65536
+_PREFIX: Final = 64
+"""An upper bound for the length of number and time."""
+
+
+class LineDecoder:
+    """Decodes the bytes of a log into numbered lines."""
+
+    def __init__(self, *, is_raw: bool, before: int = 0) -> None:
+        """Begins after `before` lines, which matters for raw logs only: stored lines carry their number."""
+        self._is_raw = is_raw
+        self._number = before
+        self._splitter = LineSplitter(MAX_LINE if is_raw else MAX_LINE + _PREFIX)
+
+    def add(self, chunk: bytes) -> Iterator[Line]:
+        """The lines that these bytes complete."""
+        return self._numbered(self._splitter.add(chunk))
+
+    def end(self) -> Iterator[Line]:
+        """The last line, if it has no line feed."""
+        return self._numbered(self._splitter.end())
+
+    def _numbered(self, pieces: Iterable[Line]) -> Iterator[Line]:
+        for piece in pieces:
+            if piece.is_rest:
+                yield dataclasses.replace(piece, number=self._number)
+                continue
+            number = self._number + 1
+            line = dataclasses.replace(piece, number=number) if self._is_raw else decode_line(piece, number)
+            self._number = line.number
+            yield line
+
+
+class LineFilter:
+    """Selects and formats lines by LogOptions, except `tail`, which decides where the reader begins."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+        self._since = b"" if options.since is None else stamp(options.since)
+        self._lines_left = options.limit_lines
+        self._bytes_left = options.limit_bytes
+        self._is_inside = False
+        """Whether the last piece belongs to a selected line that has not ended."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a limit is reached, so that no further line can be selected."""
+        if self._bytes_left is not None and self._bytes_left <= 0:
+            return True
+        # The last selected line may have further pieces.
+        return self._lines_left is not None and self._lines_left <= 0 and not self._is_inside
+
+    def write(self, lines: Iterable[Line]) -> bytes:
+        """The formatted output for these lines; call it in the order of the log."""
+        output = b"".join(self._format(line) for line in lines if self._selects(line))
+        if self._bytes_left is None:
+            return output
+        output = output[: self._bytes_left]
+        self._bytes_left -= len(output)
+        return output
+
+    def _selects(self, line: Line) -> bool:
+        """Whether a line is selected; further pieces of a line follow its first."""
+        if line.is_rest:
+            selected = self._is_inside
+        else:
+            selected = self._matches(line)
+            if selected and self._lines_left is not None:
+                self._lines_left -= 1
+        self._is_inside = selected and line.is_open
+        return selected
+
+    def _matches(self, line: Line) -> bool:
+        if line.number <= (self._options.skip or 0):
+            return False
+        if self._lines_left is not None and self._lines_left <= 0:
+            return False
+        return not line.time or line.time >= self._since
+
+    def _format(self, line: Line) -> bytes:
+        words = list[bytes]()
+        if self._options.line_numbers and not line.is_rest:
+            words.append(b"%d" % line.number)
+        if self._options.timestamps and line.time and not line.is_rest:
+            words.append(line.time)
+        words.append(line.text)
+        return b" ".join(words) + (b"" if line.is_open else b"\n")
+
+
+async def start_offset(source: Content, tail: int | None) -> tuple[int, int]:
+    """The offset at which the last `tail` lines begin, and the number of lines before it.
+
+    The lines are only counted for a raw log, whose lines carry no number.
+    """
+    if tail is None:
+        return 0, 0
+    offset = await tail_offset(source, tail)
+    return offset, await _count_lines(source, offset) if source.is_raw else 0
+
+
+async def tail_offset(source: Content, tail: int) -> int:
+    """The offset at which the last `tail` lines begin; a last line without a line feed counts."""
+    end = source.size()
+    if tail <= 0 or end == 0:
+        return end
+    # The line feed at the very end belongs to the last line, and does not begin another one.
+    position = end - 1 if await source.read(end - 1, 1) == b"\n" else end
+    while position > 0:
+        size = min(BLOCK, position)
+        position -= size
+        block = await source.read(position, size)
+        found = block.count(b"\n")
+        if found >= tail:
+            return position + _nth_line_feed_from_end(block, tail) + 1
+        tail -= found
+    return 0
+
+
+def last_number(source: Content) -> int:
+    """The number of the last line of a log with stored lines; 0 if there is none."""
+    position = max(0, source.size() - 1)
+    text = b""
+    while position > 0 and b"\n" not in text:
+        size = min(BLOCK, position)
+        position -= size
+        text = source.peek(position, size) + text
+    start = position + text.rfind(b"\n") + 1
+    digits = source.peek(start, _PREFIX).partition(b" ")[0]
+    return int(digits) if digits.isdigit() and len(digits) <= 18 else 0
+
+
+def _nth_line_feed_from_end(block: bytes, count: int) -> int:
+    position = len(block)
+    for _ in range(count):
+        position = block.rfind(b"\n", 0, position)
+    return position
+
+
+async def _count_lines(source: Content, end: int) -> int:
+    count = 0
+    for offset in range(0, end, BLOCK * 16):
+        count += (await source.read(offset, min(BLOCK * 16, end - offset))).count(b"\n")
+    return count

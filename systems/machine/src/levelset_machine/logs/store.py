@@ -1,0 +1,246 @@
+r"""LogStore: writes the output of programs to logs, and reads it in whole or in part, or follows it.
+
+```python
+store = LogStore(folder)
+sink = store.open("web-1")
+sink.write(b"hello\n")
+async for chunk in store.read("web-1", LogOptions(follow=True, timestamps=True)):
+    ...
+```
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from levelset.errors import ConfigError, NotFound
+from levelset_machine.logs.content import Content, FileContent, MemoryContent, open_file, remove_files
+from levelset_machine.logs.lines import Line, LineSplitter, encode_line, stamp
+from levelset_machine.logs.options import LogOptions
+from levelset_machine.logs.reader import BLOCK, LineDecoder, LineFilter, last_number, start_offset
+
+__all__ = ["LogSink", "LogStore"]
+
+_POLL: Final = 0.2
+"""Seconds between checks of the size of a raw file, to which another process writes directly."""
+
+
+class _Log:
+    """One log: its content, the number of its writers, and the readers that follow it."""
+
+    def __init__(self, key: str, content: Content, now: Callable[[], datetime], ended: Callable[[], None]) -> None:
+        self.key = key
+        self.content = content
+        self.writers = 0
+        self._now = now
+        self._ended = ended
+        self._number = 0 if content.is_raw else last_number(content)
+        size = content.size()
+        # A program that was killed may have left an unfinished line.
+        self._is_open = size > 0 and content.peek(size - 1, 1) != b"\n"
+        self._waiters = set[asyncio.Future[None]]()
+
+    def add_lines(self, lines: list[Line]) -> None:
+        """Appends lines with their numbers and the time; wakes the followers."""
+        if not lines:
+            return
+        time = stamp(self._now())  # once per batch: formatting a time per line is slow for chatty programs
+        stored = [b"\n"] if self._is_open else []
+        stored += [encode_line(number, time, line.text) for number, line in enumerate(lines, self._number + 1)]
+        self._number += len(lines)
+        if lines[-1].is_open:
+            stored[-1] = stored[-1].removesuffix(b"\n")
+        self._is_open = lines[-1].is_open
+        self.append(b"".join(stored))
+
+    def append(self, data: bytes) -> None:
+        """Appends raw bytes; wakes the followers."""
+        self.content.append(data)
+        self.wake()
+
+    def remove_writer(self) -> None:
+        """One writer less; with the last one, the log ends for its followers."""
+        self.writers -= 1
+        if self.writers == 0:
+            self._ended()
+            self.wake()
+
+    def wake(self) -> None:
+        """Wakes the followers."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    async def wait_beyond(self, source: Content, offset: int) -> None:
+        """Returns when there are more than `offset` bytes, or no writer is left."""
+        while self.writers > 0 and source.size() <= offset:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
+            try:
+                await asyncio.wait([waiter], timeout=_POLL if source.is_raw else None)
+            finally:
+                self._waiters.discard(waiter)
+
+
+class LogSink:
+    """The writing end of a log. Its owner closes it, or passes it to a run, which does."""
+
+    def __init__(self, log: _Log) -> None:
+        self._log = log
+        self._splitter = LineSplitter()
+        self._is_closed = False
+        log.writers += 1
+
+    @property
+    def key(self) -> str:
+        """The key of the log that it writes to."""
+        return self._log.key
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed; writes are ignored then."""
+        return self._is_closed
+
+    def write(self, data: bytes) -> None:
+        """Writes bytes, which may end inside a line; a line is readable once it is complete. Ignored after `close`."""
+        if self._is_closed or not data:
+            return
+        if self._log.content.is_raw:
+            self._log.append(data)
+        else:
+            self._log.add_lines([_as_line(piece) for piece in self._splitter.add(data)])
+
+    def raw(self) -> int:
+        """A file descriptor for a program that writes directly, and may outlive this one.
+
+        The sink owns it and closes it. The log then holds the program's unprocessed output, without numbers and times.
+        """
+        content = self._log.content
+        if not isinstance(content, FileContent):
+            raise ConfigError(f"the log {self.key!r} is in memory; a persistent process needs a LogStore with a folder")
+        if not content.is_raw and content.size() > 0:
+            raise ConfigError(f"the log {self.key!r} has numbered lines; a persistent process needs one of its own")
+        if not content.is_raw:
+            content.make_raw()
+        return content.descriptor
+
+    def close(self) -> None:
+        """Writes an unfinished line, and closes the sink; the log ends when its last sink is closed."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._log.add_lines(list(self._splitter.end()))
+        self._log.remove_writer()
+
+
+class LogStore:
+    """Logs by key: in files of a folder, or in memory if no folder is given."""
+
+    def __init__(self, folder: Path | str | None = None, *, now: Callable[[], datetime] | None = None) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._now = now or _utc_now
+        self._logs = dict[str, _Log]()
+        if self._folder is not None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def open(self, key: str) -> LogSink:
+        """Opens a log for writing. An existing log is continued, also while another sink writes to it."""
+        log = self._logs.get(key)
+        if log is None:
+            content = MemoryContent() if self._folder is None else open_file(self._folder, key, create=True)
+            if content is None:
+                raise ConfigError(f"the file of the log {key!r} vanished while it was opened; open it again")
+            log = self._logs[key] = _Log(key, content, self._now, lambda: self._close(key, content))
+        return LogSink(log)
+
+    def read(self, key: str, options: LogOptions | None = None) -> AsyncIterator[bytes]:
+        """Reads a log in chunks, of whole lines where possible; see LogOptions.
+
+        Following ends when all sinks are closed and everything was read. A log that is removed meanwhile is read to its
+        end. Raises NotFound if there is no such log.
+        """
+        return self._chunks_of(key, options or LogOptions())
+
+    def has(self, key: str) -> bool:
+        """Whether the log exists."""
+        if key in self._logs or self._folder is None:
+            return key in self._logs
+        found = open_file(self._folder, key, create=False)
+        if found is not None:
+            found.close()
+        return found is not None
+
+    def path(self, key: str) -> Path | None:
+        """The file of a log; None if it is in memory or does not exist."""
+        found = None if self._folder is None else open_file(self._folder, key, create=False)
+        if found is None:
+            return None
+        found.close()
+        return found.path
+
+    def remove(self, key: str) -> None:
+        """Removes a log, if it exists. Its open sinks and readers stay usable."""
+        self._logs.pop(key, None)
+        if self._folder is not None:
+            remove_files(self._folder, key)
+
+    async def _chunks_of(self, key: str, options: LogOptions) -> AsyncIterator[bytes]:
+        log = self._logs.get(key)
+        if log is not None:
+            source = log.content.reopen()
+        else:
+            stored = None if self._folder is None else open_file(self._folder, key, create=False)
+            if stored is None:
+                raise NotFound(f"there is no log {key!r}")
+            source = stored
+        try:
+            async for chunk in _chunks(source, log if options.follow else None, options):
+                yield chunk
+        finally:
+            source.close()
+
+    def _close(self, key: str, content: Content) -> None:
+        """Closes the file of a log without writers; a log in memory stays until it is removed."""
+        if self._folder is None:
+            return
+        content.close()
+        log = self._logs.get(key)
+        if log is not None and log.content is content:
+            del self._logs[key]
+
+
+async def _chunks(source: Content, log: _Log | None, options: LogOptions) -> AsyncIterator[bytes]:
+    """The selected chunks of the content, and of what is appended to `log`, if given, until it ends."""
+    selected = LineFilter(options)
+    offset, before = await start_offset(source, options.tail)
+    lines = LineDecoder(is_raw=source.is_raw, before=before)
+    is_over = False
+    while not is_over:
+        # Checked before the size is read, so that bytes written in between are not lost.
+        is_over = log is None or log.writers == 0
+        end = source.size()
+        while offset < end and not selected.is_full:
+            data = await source.read(offset, min(BLOCK, end - offset))
+            if not data:  # truncated meanwhile: an append failed on a full disk
+                break
+            offset += len(data)
+            if chunk := selected.write(lines.add(data)):
+                yield chunk
+        if selected.is_full:
+            return
+        if log is not None:
+            await log.wait_beyond(source, offset)
+    if chunk := selected.write(lines.end()):
+        yield chunk
+
+
+def _as_line(piece: Line) -> Line:
+    """A piece of a line that is too long, as a line of its own."""
+    return Line(piece.text)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,22 @@
+"""Processes of the machine: starting, watching, terminating and adopting them; their guard, streams and terminals."""
+
+from levelset_machine.process.command import CannotStart, Command
+from levelset_machine.process.machine import Machine
+from levelset_machine.process.runner import Ended, Identity, Run, Runner, StopFailed, identity_of, is_alive
+from levelset_machine.process.terminal import Terminal
+from levelset_machine.process.termination import ends_within
+
+__all__ = [
+    "CannotStart",
+    "Command",
+    "Ended",
+    "Identity",
+    "Machine",
+    "Run",
+    "Runner",
+    "StopFailed",
+    "Terminal",
+    "ends_within",
+    "identity_of",
+    "is_alive",
+]

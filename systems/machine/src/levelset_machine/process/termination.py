@@ -1,0 +1,109 @@
+"""Termination of a run and all its processes: signal, grace period, SIGKILL, until the process table shows none."""
+
+import asyncio
+import os
+import signal as signals
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from levelset.aio import timing
+from levelset_machine.process.runner import Identity, Run, StopFailed, is_alive
+from levelset_machine.process.table import Entry, alive_keys, read_table, run_members, send_signal
+
+__all__ = ["SharedTable", "Stoppable", "ends_within", "stop_run"]
+
+_AFTER_KILL: Final = 6.0
+_KILL_TIMEOUT: Final = 9.0
+"""How many seconds killing may take in all: 15 together with the usual grace period of 6."""
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.1
+
+
+class Stoppable(Run, Protocol):
+    """A run to which signals can be sent."""
+
+    @property
+    def marker(self) -> str:
+        """The value of MARKER in the environment of its processes; empty if unset."""
+        ...
+
+    def send(self, signal: int) -> None:
+        """Sends a signal to its process, and never to a later one with the same pid."""
+        ...
+
+
+class SharedTable:
+    """Reads of the process table; concurrent callers share one, because a read is slow with many processes."""
+
+    def __init__(self) -> None:
+        self._requested = 0
+        self._covered = 0
+        self._table = list[Entry]()
+        self._lock = asyncio.Lock()
+
+    async def fresh(self) -> list[Entry]:
+        """A table whose reading began after this was called."""
+        self._requested += 1
+        mine = self._requested
+        async with self._lock:
+            if self._covered < mine:
+                covered = self._requested
+                self._table = await asyncio.to_thread(read_table, markers=True)
+                self._covered = covered
+            return self._table
+
+
+async def stop_run(
+    run: Stoppable, tables: SharedTable, *, grace: float, signal: int, kill_timeout: float = _KILL_TIMEOUT
+) -> None:
+    """Returns when no process of the run is left; raises StopFailed if one survives SIGKILL for `kill_timeout`."""
+    deadline = timing.now() + grace + kill_timeout
+    # Collected before the first signal: when a parent has exited, its children are no longer recognizable.
+    seen = set[Identity]()
+    if run.ended is None:
+        seen = await _members(run, tables)
+        await _stop_root(run, grace=grace, signal=signal, after_kill=min(kill_timeout, _AFTER_KILL))
+    pause = _FIRST_PAUSE
+    while True:
+        seen |= await _members(run, tables)
+        left = {one for one in seen if is_alive(one)}
+        if not left and run.ended is not None:
+            return
+        if timing.now() > deadline:
+            raise StopFailed(_message(run, left), tuple(sorted(left, key=lambda one: one.pid)))
+        for one in left:
+            send_signal(one.pid, one.started, signals.SIGKILL)
+        await timing.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def ends_within(run: Run, seconds: float) -> bool:
+    """Waits for the end of a run; False after this many seconds."""
+    try:
+        async with timing.within(seconds):
+            await run.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _stop_root(run: Stoppable, *, grace: float, signal: int, after_kill: float) -> None:
+    run.send(signal)
+    if not await ends_within(run, grace):
+        run.send(signals.SIGKILL)
+        await ends_within(run, after_kill)
+
+
+async def _members(run: Stoppable, tables: SharedTable) -> set[Identity]:
+    """The processes of the run that have not exited; never this process itself, whatever the table says."""
+    mine = run.marker
+    found = run_members(await tables.fresh(), {run.identity.pid: run.identity.started}, mine.__eq__ if mine else None)
+    return {Identity(pid, started) for pid, started in alive_keys(found) if pid != os.getpid()}
+
+
+def _message(run: Run, left: Iterable[Identity]) -> str:
+    pids = ", ".join(str(one.pid) for one in sorted(left, key=lambda one: one.pid)) or str(run.identity.pid)
+    return (
+        f"process {run.identity.pid} was killed, but these processes are still running: {pids}; "
+        "they belong to another user, or hang in the kernel: end them by hand"
+    )

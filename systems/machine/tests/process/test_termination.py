@@ -1,0 +1,204 @@
+"""Stopping a run ends all its processes, and no others."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+
+from levelset_machine import Ended, Identity, LogStore, Machine, StopFailed, identity_of, is_alive
+from levelset_machine.process.termination import SharedTable, stop_run
+from systems.machine.tests.support import command, first_line, python, read, shell
+
+IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+
+IGNORES_TERM_CHILD = "trap '' TERM; sh -c 'echo $PPID'; while :; do sleep 0.01; done"
+
+
+@pytest.fixture
+async def machine() -> AsyncIterator[Machine]:
+    async with Machine(guard=False, grace=0.0) as machine:
+        yield machine
+
+
+@pytest.fixture
+def logs() -> LogStore:
+    return LogStore(None)
+
+
+async def child_of(logs: LogStore) -> Identity:
+    """The process whose pid is the first line of the log."""
+    found = identity_of(int(await first_line(logs, "web")))
+    assert found is not None
+    return found
+
+
+async def test_a_process_gets_a_signal_and_may_clean_up(machine: Machine, logs: LogStore) -> None:
+    script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
+    run = machine.start(shell(script), out=logs.open("web"))
+    assert await first_line(logs, "web") == b"ready"
+    await machine.stop(run)
+    assert run.ended is not None
+    assert (run.ended.code, await read(logs, "web", follow=True)) == (7, b"ready\nbye\n")
+
+
+async def test_the_caller_chooses_the_signal(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(command("/bin/sleep", "600"), out=logs.open("web"))
+    await machine.stop(run, signal=signal.SIGINT)
+    assert run.ended is not None
+    assert run.ended.code == 130
+
+
+async def test_a_process_that_ignores_the_signal_is_killed(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(shell(IGNORES_TERM), out=logs.open("web"))
+    assert await first_line(logs, "web") == b"ready"
+    await machine.stop(run, grace=0.01)
+    assert run.ended is not None
+    assert run.ended.code == 137
+
+
+async def test_a_stopped_process_is_killed(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(shell("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done"), out=logs.open("web"))
+    assert await first_line(logs, "web") == b"ready"
+    os.kill(run.identity.pid, signal.SIGSTOP)
+    await machine.stop(run, grace=0.01)
+    assert run.ended is not None
+    assert run.ended.code == 137
+
+
+async def test_the_children_of_a_process_end_with_it(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(shell("sleep 600 & echo $!; wait"), out=logs.open("web"))
+    child = await child_of(logs)
+    await machine.stop(run)
+    assert not is_alive(child)
+
+
+async def test_children_that_ignore_the_signal_end_with_it(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(shell(f"({IGNORES_TERM_CHILD}) & wait"), out=logs.open("web"))
+    child = await child_of(logs)
+    assert child != run.identity
+    await machine.stop(run)
+    assert not is_alive(child)
+
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("last", ["", "time.sleep(600)"], ids=["whose parent ended", "whose parent goes on"])
+async def test_a_grandchild_in_its_own_session_is_ended(machine: Machine, logs: LogStore, last: str) -> None:
+    run = machine.start(python(DAEMON + last), out=logs.open("web"))
+    child = await child_of(logs)
+    if not last:
+        await run.wait()
+    await machine.stop(run)
+    assert not is_alive(child)
+
+
+UNMARKED = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    print(os.getpid(), flush=True)
+    os.execve("/bin/sleep", ["sleep", "600"], {})
+time.sleep(600)
+"""
+
+
+async def test_a_child_without_marker_is_collected_before_its_parent_exits(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(python(UNMARKED), out=logs.open("web"))
+    child = await child_of(logs)
+    await machine.stop(run)
+    assert not is_alive(child)
+
+
+async def test_stopping_a_run_that_has_ended_changes_nothing(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(command("/bin/true"), out=logs.open("web"))
+    ended = await run.wait()
+    await machine.stop(run)
+    assert run.ended is ended
+
+
+async def test_other_runs_are_not_affected(machine: Machine, logs: LogStore) -> None:
+    one = machine.start(command("/bin/sleep", "600"), out=logs.open("one"))
+    other = machine.start(command("/bin/sleep", "600"), out=logs.open("other"))
+    await machine.stop(one)
+    assert (other.ended, is_alive(other.identity)) == (None, True)
+
+
+async def test_many_runs_are_stopped_concurrently(machine: Machine, logs: LogStore) -> None:
+    runs = [machine.start(shell("sleep 600 & wait"), out=logs.open(str(number))) for number in range(50)]
+    await asyncio.gather(*(machine.stop(run) for run in runs))
+    assert not any(is_alive(run.identity) for run in runs)
+
+
+async def test_a_run_can_be_stopped_twice_concurrently(machine: Machine, logs: LogStore) -> None:
+    run = machine.start(command("/bin/sleep", "600"), out=logs.open("web"))
+    await asyncio.gather(machine.stop(run), machine.stop(run))
+    assert run.ended is not None
+
+
+class ReusedPid:
+    """A run whose process has ended, and whose pid the parent of this process has now."""
+
+    def __init__(self) -> None:
+        parent = identity_of(os.getppid())
+        assert parent is not None
+        self.identity = Identity(parent.pid, parent.started - 1)
+        self.ended: Ended | None = Ended(0, Machine(guard=False).now())
+        self.marker = ""
+
+    async def wait(self) -> Ended:
+        assert self.ended is not None
+        return self.ended
+
+    def send(self, number: int) -> None:
+        raise AssertionError("a signal for a process that has ended")
+
+
+async def test_a_process_with_a_reused_pid_is_never_signalled(machine: Machine) -> None:
+    gone = ReusedPid()
+    await machine.stop(gone)
+    await stop_run(gone, SharedTable(), grace=0.0, signal=signal.SIGTERM)
+    assert os.getppid() == gone.identity.pid
+
+
+class Unstoppable(ReusedPid):
+    """A run that ignores all signals."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = None
+        self.signals = list[int]()
+
+    async def wait(self) -> Ended:
+        await asyncio.Event().wait()
+        raise AssertionError("it ended")
+
+    def send(self, number: int) -> None:
+        self.signals.append(number)
+
+
+async def test_a_process_that_survives_sigkill_is_reported() -> None:
+    run = Unstoppable()
+    with pytest.raises(StopFailed, match=f"{run.identity.pid} was killed, but"):
+        await stop_run(run, SharedTable(), grace=0.0, signal=signal.SIGTERM, kill_timeout=0.01)
+    assert run.signals == [signal.SIGTERM, signal.SIGKILL]
+
+
+async def test_a_fresh_table_was_read_after_it_was_requested() -> None:
+    tables = SharedTable()
+    one, two, three = await asyncio.gather(tables.fresh(), tables.fresh(), tables.fresh())
+    # The first was being read when the other two were requested, which share the next one.
+    assert one is not two
+    assert two is three
+    assert await tables.fresh() is not two
