@@ -63,7 +63,7 @@ async def main(kind: str, count: int) -> None:
 def is_ahead(server: ApiServer) -> bool:
     """Whether a watcher is missing or behind: the history that it needs could be compacted."""
     feeds = feeds_of(server.state)._feeds.values()
-    watchers = [watcher for feed in feeds for watcher in feed._members]
+    watchers = [watcher for feed in feeds for watcher in feed._watchers]
     return not watchers or any(watcher.sink.is_backed_up for watcher in watchers)
 
 

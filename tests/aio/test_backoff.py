@@ -40,7 +40,7 @@ def test_it_can_be_used_in_a_for_loop() -> None:
 
 
 @given(backoffs(), st.integers(0, 5000), chances)
-def test_a_delay_lies_between_what_jitter_leaves_and_the_ceiling(
+def test_a_delay_lies_between_the_jittered_minimum_and_the_ceiling(
     backoff: Backoff, failures: int, chance: float
 ) -> None:
     ceiling = backoff.ceiling(failures)

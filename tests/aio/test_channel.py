@@ -184,7 +184,7 @@ async def test_waiting_receivers_are_served_first_come_first_served() -> None:
     assert await asyncio.gather(*receivers) == [0, 1, 2, 3, 4]
 
 
-async def test_what_is_promised_to_a_waiting_receiver_is_not_taken_by_nowait() -> None:
+async def test_receive_nowait_does_not_take_an_item_promised_to_a_waiting_receiver() -> None:
     numbers = channel()
     receiver = asyncio.create_task(numbers.receive())
     await ticks()

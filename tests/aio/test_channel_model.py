@@ -22,14 +22,14 @@ ACTIONS = ["send", "send", "receive", "receive", "put", "take", "cancel", "tick"
 
 @st.composite
 def plans(draw: st.DrawFn, *ends: str) -> Plan:
-    """Much that happens, then perhaps one way to end, and a little more."""
+    """Random steps, perhaps followed by a close and a few more steps."""
     steps = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 7))
     end: Plan = [(kind, 0) for kind in draw(st.lists(st.sampled_from(ends), max_size=1))]
     return [*draw(st.lists(steps, min_size=20, max_size=60)), *end, *draw(st.lists(steps, max_size=10))]
 
 
 class History:
-    """Drives one channel and writes down what it claims."""
+    """Drives one channel and records its results."""
 
     def __init__(self, capacity: int | None) -> None:
         self.channel: Channel[int] = Channel(capacity=capacity)

@@ -17,7 +17,7 @@ trailing = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(
 
 
 def answers(rule: Leading | Trailing, triggers: list[float]) -> list[tuple[float, float]]:
-    """When bursts of one key are answered, and with which item (the time of a trigger), by a reader always there."""
+    """The emissions for bursts of one key, each with its item (the time of a trigger), for an attentive reader."""
     bursts: Debouncer[str, float] = Debouncer(rule)
     found: list[tuple[float, float]] = []
     for now in triggers:

@@ -10,7 +10,7 @@ from tests.aio.sources import Source
 
 
 class Sink:
-    """Takes everything, and writes it down."""
+    """A sink that records everything."""
 
     def __init__(self) -> None:
         self.items: list[int] = []

@@ -63,7 +63,7 @@ async def test_a_deadline_counts_down_to_zero_and_no_further() -> None:
     assert timing.remaining(when) == 0.0
 
 
-async def test_no_limit_stays_no_limit() -> None:
+async def test_an_absent_limit_stays_absent() -> None:
     assert timing.deadline(None) is None
     assert timing.remaining(None) is None
     async with timing.within(None), timing.until(None):

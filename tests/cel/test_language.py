@@ -123,7 +123,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("text", "message"), FAILURES, ids=[text for text, _ in FAILURES])
-def test_an_expression_without_a_value_says_why(text: str, message: str) -> None:
+def test_an_expression_without_a_value_gives_the_reason(text: str, message: str) -> None:
     assert failure(text) == message
 
 

@@ -87,7 +87,7 @@ def test_transition_rules_run_only_on_updates_of_existing_values() -> None:
     assert check(schema, {"a": 1}, {"a": 2}) == [("spec.a", "failed rule: self >= oldSelf")]
 
 
-def test_an_optional_former_value_lets_a_transition_rule_run_always() -> None:
+def test_with_optional_old_self_a_transition_rule_always_runs() -> None:
     rule = {"rule": "oldSelf.hasValue() ? self != 'new' : self == 'new'", "optionalOldSelf": True}
     schema = spec({"s": {**TEXT, RULES: [rule]}})
     assert check(schema, {"s": "new"}) == []
@@ -123,7 +123,7 @@ def test_violations_in_unchanged_values_are_ignored() -> None:
     assert check(whole, {"n": 9, "m": 1}, {"n": 9, "m": 1}) == []
 
 
-def test_values_have_the_form_that_their_format_says() -> None:
+def test_values_have_the_type_of_their_format() -> None:
     schema = spec(
         {
             "t": {
@@ -195,7 +195,7 @@ def test_field_names_that_are_not_cel_identifiers_are_escaped() -> None:
     assert len(check(schema, dict.fromkeys(names, "no"))) == len(names)
 
 
-def test_the_root_knows_its_kind_and_name() -> None:
+def test_the_root_has_its_kind_and_name() -> None:
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {"n": TEXT}}},

@@ -15,7 +15,7 @@ POD = Ref(Website, "web-1", "default")
 
 
 class Logging:
-    """A server that has nothing but logs."""
+    """A server that serves only logs."""
 
     def __init__(self, *chunks: bytes, status: int = 200) -> None:
         self.chunks = chunks

@@ -1,4 +1,4 @@
-"""Request bodies, and what responses to writes say about the object."""
+"""Request bodies, and the object in responses to writes."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ async def test_a_hook_may_change_the_call_or_respond_in_place_of_the_server() ->
 
 
 @virtual
-async def test_a_closed_client_fails_at_once_with_the_words_of_the_call() -> None:
+async def test_a_closed_client_fails_at_once_and_the_error_describes_the_call() -> None:
     async with open_client(crd=False) as client:
         await client.aclose()
         assert client.is_closed
@@ -115,7 +115,7 @@ async def test_a_failing_on_warning_does_not_lose_the_response(caplog: pytest.Lo
 
 
 class Played:
-    """A transport that plays these outcomes, one for each attempt."""
+    """A transport with these outcomes, one for each attempt."""
 
     def __init__(self, *outcomes: Response | BaseException) -> None:
         self.left = list(outcomes)
@@ -133,7 +133,7 @@ class Played:
 
 
 def tallied(transport: Played, *more: Hook) -> tuple[Client, CallCounts]:
-    """A client with a tally of its verbs and one of its attempts, and what they count."""
+    """A client with one hook for calls and one for attempts, and their counts."""
     counts: CallCounts = defaultdict(int)
     client = Client(
         transport, hooks=[CallCounter(counts, "verb"), *more], wire_hooks=[CallCounter(counts, "attempt")], timeout=10

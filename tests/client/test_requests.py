@@ -35,7 +35,7 @@ TARGET = Target(SITE, "default", "blog")
         (Target(SITE, "a", "system:b?#é"), "/apis/example.dev/v1/namespaces/a/websites/system:b%3F%23%C3%A9", None),
     ],
 )
-def test_paths_and_words_agree(target: Target, path: str, words: str | None) -> None:
+def test_the_path_and_the_description_of_a_call_agree(target: Target, path: str, words: str | None) -> None:
     assert target.path == path
     if words is not None:
         assert target.describe("list") == words
@@ -76,7 +76,7 @@ def test_writes_send_field_manager_field_validation_and_dry_run() -> None:
     assert (call.method, call.body, call.headers["content-type"]) == ("PUT", b"{}", "application/json")
 
 
-def test_an_apply_is_a_patch_with_the_words_of_an_apply() -> None:
+def test_an_apply_is_a_patch_that_is_described_as_an_apply() -> None:
     call = requests.patch(TARGET, b"{}", "application/apply-patch+yaml", force=False, verb="apply", timeout=1)
     assert (call.method, call.verb, call.words) == ("PATCH", "patch", "apply Website/default/blog")
     assert call.query == "force=false"

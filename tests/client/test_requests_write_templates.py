@@ -20,7 +20,7 @@ PATCHES = [LABEL, StrategicPatch(LABEL.tree), JsonPatch([{"op": "add", "path": "
 
 
 class Echo:
-    """A transport that writes down the calls and responses each with the object that it is about."""
+    """A transport that records the calls and responds to each with its object."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []

@@ -24,7 +24,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Way:
-    """The way to a server: counts what is requested, and fails or responses by itself where a test says so."""
+    """A transport that counts requests, and fails or responds in place of the server if a test says so."""
 
     def __init__(self, transport: InProcessTransport) -> None:
         self.requested: list[str] = []

@@ -272,7 +272,7 @@ async def test_a_large_chunk_is_returned_in_parts_and_other_tasks_run_in_between
     async with WatchStream(responding_with(chunk[:10], chunk[10:-10], chunk[-10:]), EventReader(WEBSITE)) as watch:
         async for batch in watch:
             batches.append(batch)
-            assert turns >= len(batches) - 2  # the last chunk comes by itself
+            assert turns >= len(batches) - 2  # the last chunk arrives separately
     turning.cancel()
     events = [event for batch in batches for event in batch]
     assert shape(events) == [("ADDED", f"w{number:05}") for number in range(4000)]
@@ -298,7 +298,7 @@ async def test_a_closed_watch_returns_nothing_more_of_a_large_chunk() -> None:
 
 
 class FakeStream:
-    """A body that is there already."""
+    """A response body that is available at once."""
 
     def __init__(self, chunks: tuple[bytes, ...]) -> None:
         self._pieces = list(chunks)

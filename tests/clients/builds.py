@@ -1,8 +1,7 @@
 """Clients that have to be built first: the operators beside this file in Go and in Rust, and helm from its sources.
 
-Everything that a build makes is kept under `.venv-clients`, so that the second run only checks whether it is still
-good. A program is left out where its language is not installed, or its packages cannot be fetched; one that is fetched
-and does not build has failed.
+Build results are cached under `.venv-clients`, and a second run only checks whether they are up to date. A program is
+skipped if its language is not installed or its packages cannot be fetched; a program that does not build is a failure.
 """
 
 import os
@@ -21,14 +20,14 @@ __all__ = ["find_built"]
 HERE = Path(__file__).parent
 HELMS = ("helm.sh/helm/v3/cmd/helm@v3.22.0", "helm.sh/helm/v4/cmd/helm@v4.3.1")
 _WITHIN = 1800
-# What a tool says when it is no fault of the sources that they cannot be built here.
+# Messages of build tools for problems of the environment, not of the sources.
 _UNREACHABLE = ("dial tcp", "i/o timeout", "proxyconnect", "connection refused", "no such host", "could not resolve")
 _UNREACHABLE += ("could not connect", "network failure", "timed out", "unexpected eof", "502 bad gateway")
 _TOO_OLD = ("requires go >=", "requires rustc", "module requires go", "toolchain not available")
 
 
 def find_built(words: Collection[str] = ()) -> Iterator[Client]:
-    """The operators and helm, built if that is still to be done; with words, only those with one in their names."""
+    """The operators and helm, built if necessary; with `words`, only those whose name contains one of them."""
     known = {"operator in Go": _go_operator, "operator in Rust": _rust_operator}
     known |= {_name_helm(module): partial(_helm, module) for module in HELMS}
     for name, find in known.items():
@@ -48,7 +47,7 @@ def _rust_operator(name: str) -> Client:
     folder = FOLDER / "rust-operator"
     if (cargo := shutil.which("cargo")) is None:
         return Client(name, absent="Rust is not installed")
-    # A copy, because cargo notes beside the sources which versions it has chosen.
+    # A copy, because cargo writes its lock file beside the sources.
     source = shutil.copytree(HERE / "rust-operator", folder / "source", dirs_exist_ok=True)
     build = (cargo, "build", "--locked", "--quiet", "-j", "2", "--target-dir", str(folder))
     command = ("operators", "rust", str(folder / "debug/rust-operator"))
@@ -77,7 +76,7 @@ def _built(
     command: tuple[str, ...],
     more: Mapping[str, str] | None = None,
 ) -> Client:
-    """Does the steps of a build in the folder of its source; the client, or why there is none."""
+    """Runs the steps of a build in its source folder; returns the client, with the reason if it cannot be used."""
     print(f"building {name} ...", file=sys.stderr, flush=True)
     for step in steps:
         if problem := _do(step, source, more or {}):
@@ -89,7 +88,7 @@ def _built(
 
 
 def _do(command: tuple[str, ...], folder: Path, more: Mapping[str, str]) -> str:
-    """Runs a step behind everything else that the machine has to do; gives its complaint, or nothing."""
+    """Runs a build step with low priority; returns its error message, or an empty string."""
     nice = ("nice", "-n", "10") if shutil.which("nice") else ()
     try:
         done = subprocess.run(

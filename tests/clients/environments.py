@@ -1,4 +1,4 @@
-"""Finds or installs the clients: kubectl in every version that is there, each Python client in its own environment."""
+"""Finds or installs the clients: every installed kubectl version, and each Python client in its own environment."""
 
 import os
 import re
@@ -28,11 +28,11 @@ class Client:
     absent: str | None = None
     failure: str | None = None
     options: tuple[str, ...] = ()
-    """What its server is started with besides the usual."""
+    """Additional arguments of its server."""
 
 
 def find_clients(words: Collection[str] = ()) -> Iterator[Client]:
-    """All clients, installing what is missing; with words, only those with one in their names."""
+    """All clients, installed if missing; with `words`, only those whose name contains one of them."""
     FOLDER.mkdir(exist_ok=True)
     found = chain(_kubectls() if _may_be("kubectl", words) else (), _pythons(words))
     yield from (client for client in found if not words or any(word in client.name for word in words))
@@ -43,12 +43,12 @@ def _pythons(words: Collection[str]) -> Iterator[Client]:
 
 
 def _may_be(name: str, words: Collection[str]) -> bool:
-    """Whether a word can be meant for this client in some version, which is not known before it is installed."""
+    """Whether a word may select this client; its version is not known before it is installed."""
     return not words or any(re.sub(r"[\d. ]+$", "", word) in name for word in words)
 
 
 def _kubectls() -> Iterator[Client]:
-    """Debian's kubectl, and every other one on PATH: also those that carry their version in their name."""
+    """Debian's kubectl, and every other one on PATH, including those with a version in their name."""
     found: dict[str, Path] = {}
     for program in (*_unpack_debian(), *_on_path()):
         if version := _version(program):
@@ -60,7 +60,7 @@ def _kubectls() -> Iterator[Client]:
 
 
 def _unpack_debian() -> Iterator[Path]:
-    """Debian's package, unpacked beside whatever is installed: nothing on the machine changes, root is not needed."""
+    """Unpacks Debian's package into a local folder, without root and without installing it."""
     folder = FOLDER / "kubectl-debian"
     program = folder / "usr/bin/kubectl"
     if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg"):
@@ -83,7 +83,7 @@ def _on_path() -> Iterator[Path]:
 
 
 def _version(program: Path) -> str | None:
-    """The version without the patch; None for what is no kubectl, and for a dispatcher, which runs another."""
+    """The version without the patch number; None if it is not kubectl, or a dispatcher that runs another binary."""
     done = subprocess.run([program, "version", "--client"], capture_output=True, text=True, timeout=60, check=False)
     found = re.search(r'v(1\.\d+)\.\d+([^\s"]*)', done.stdout)
     return found[1] if found and "dispatcher" not in found[2] else None
@@ -110,7 +110,7 @@ def find_python(package: str) -> Client:
 
 
 def _do(*command: str, cwd: Path) -> str:
-    """Runs a command; gives the last line of its complaint, or nothing."""
+    """Runs a command; returns the last line of its error output, or an empty string."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_WITHIN, check=False)
     lines = done.stderr.strip().splitlines()
     return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")

@@ -1,6 +1,6 @@
 """helm: a release of the small chart beside this file is installed, upgraded, rolled back and uninstalled.
 
-`python -m tests.clients.helm /path/to/helm`, with KUBECONFIG set. What helm knows of a release is in Secrets.
+`python -m tests.clients.helm /path/to/helm`, with KUBECONFIG set. Helm stores its releases in Secrets.
 """
 
 import base64
@@ -30,7 +30,7 @@ class Helm:
         self._program = program
 
     def __call__(self, *arguments: str, fails: bool = False) -> str:
-        """Types a command and gives what it prints."""
+        """Runs a command and returns its output."""
         command = [self._program, "-n", NAMESPACE, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
         print(" ".join(arguments), done.stdout, done.stderr, sep="\n", file=sys.stderr)
@@ -56,7 +56,7 @@ def password(plain: Plain) -> str:
 
 
 def records(plain: Plain) -> dict[str, str]:
-    """The Secrets that helm keeps: the version and the status of each release."""
+    """The release Secrets of helm: the version and the status of each release."""
     listed = plain.must("GET", f"{CORE}/secrets?labelSelector=owner%3Dhelm,name%3Dshop")["items"]
     assert all(item["type"] == "helm.sh/release.v1" for item in listed), listed
     return {item["metadata"]["labels"]["version"]: item["metadata"]["labels"]["status"] for item in listed}
@@ -84,7 +84,7 @@ def upgrade(helm: Helm, plain: Plain) -> None:
     merge = "application/merge-patch+json"
     with verb("upgrade"):
         before = password(plain)
-        # What the chart does not speak of stays; what it does not hold any more goes.
+        # Fields that the chart does not set stay; objects that it no longer contains are deleted.
         plain.must("PATCH", DEPLOYMENT, {"metadata": {"annotations": {"note": "mine"}}}, merge)
         new = ("--set", "image=example/shop:2,greeting=ciao,extra=false,gadget=blue")
         dry = helm("upgrade", "shop", CHART, *new, "--dry-run=server")

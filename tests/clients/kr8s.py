@@ -1,4 +1,4 @@
-"""kr8s: its asyncio objects, and a watch that goes on after the server was restarted."""
+"""kr8s: its asyncio objects, and a watch that resumes after a server restart."""
 
 import asyncio
 import time
@@ -100,7 +100,7 @@ async def remove(api: Any) -> None:
 
 
 async def follow(api: Any, seen: list[str], done: asyncio.Event) -> None:
-    """Watches config maps from where it was, again and again, as kr8s' users do."""
+    """Watches ConfigMaps and resumes after each disconnect, as users of kr8s do."""
     since = None
     while not done.is_set():
         try:

@@ -1,4 +1,4 @@
-"""kubectl, of whatever version: the commands that people type, and what they print.
+"""kubectl, in any version: common commands and their output.
 
 `python -m tests.clients.kubectl /path/to/kubectl`, with KUBECONFIG set.
 """
@@ -26,7 +26,7 @@ class Kubectl:
         self.namespace = f"kubectl-{self.version[0]}-{self.version[1]}"
 
     def __call__(self, *arguments: str, tree: Any = None, fails: bool = False) -> str:
-        """Types a command and gives what it prints; `tree` is its standard input."""
+        """Runs a command and returns its output; `tree` is its standard input."""
         command = [self.program, "-n", self.namespace, *arguments]
         given = None if tree is None else json.dumps(tree)
         done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=WITHIN, check=False)
@@ -132,7 +132,7 @@ def change(kubectl: Kubectl) -> None:
 
 
 def make(kubectl: Kubectl) -> None:
-    """Objects that kubectl makes up itself; from 1.32 on it may send them as protobuf."""
+    """Objects that `kubectl create` generates; from 1.32 on it may send them as protobuf."""
     with verb("make"):
         kubectl("create", "configmap", "made", "--from-literal", "k=v")
         check(kubectl.get("cm", "made")["data"] == {"k": "v"}, "create configmap")
@@ -154,7 +154,7 @@ def review_own_access(kubectl: Kubectl) -> None:
     with verb("auth"):
         check("yes" in kubectl("auth", "can-i", "create", "pods"), "auth can-i")
         check("*.*" in kubectl("auth", "can-i", "--list"), "auth can-i --list")
-        if kubectl.version >= (1, 28):  # before, it asks an API that Kubernetes has given up
+        if kubectl.version >= (1, 28):  # earlier versions use an API that Kubernetes has removed
             check("levelset-admin" in kubectl("auth", "whoami"), "auth whoami")
     with verb("absent"):
         check("runs no containers" in kubectl("logs", "made", fails=True), "logs says why there are none")
@@ -185,7 +185,7 @@ def review_access(kubectl: Kubectl) -> None:
             "10s",
         ]
         late = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        kubectl("get", "cm", "watched")  # as long as it takes to begin waiting
+        kubectl("get", "cm", "watched")  # time for the wait to begin
         kubectl("patch", "cm", "watched", "--type", "merge", "-p", '{"metadata":{"finalizers":null}}')
         check(late.wait(WITHIN) == 0, "wait --for delete")
     with verb("events"):
@@ -200,7 +200,7 @@ def review_access(kubectl: Kubectl) -> None:
 
 
 def use_generated(kubectl: Kubectl) -> None:
-    """What our generators write, as kubectl reads it: explained, applied, shown and refused as the classes say."""
+    """Generated CRDs in kubectl: explain, apply, printer columns, and rejection of invalid objects."""
     if kubectl.version < (1, 21):
         skip("generated", "the kustomize in it does not know `replicas`, which our overlays have")
         return

@@ -1,4 +1,4 @@
-"""lightkube: its typed client, and a watch that goes on after the server was restarted."""
+"""lightkube: its typed client, and a watch that resumes after a server restart."""
 
 import threading
 from typing import Any

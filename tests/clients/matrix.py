@@ -1,4 +1,4 @@
-"""Runs other people's clients against `levelset serve` and prints which verb works with which.
+"""Runs third-party clients against `levelset serve` and prints a table of the verbs that work with each.
 
 Each client has a script beside this file and, if it is a Python package, an environment of its own under
 `.venv-clients`. Each gets a fresh server over TLS with its data in an SQLite file, so that it can be restarted.
@@ -46,7 +46,7 @@ VERBS = (
 
 @dataclass
 class Outcome:
-    """What a client could do: a word and a remark for each verb it tried."""
+    """The result of a client: a status and a remark for each verb it tried."""
 
     client: str
     verbs: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def run(client: Client) -> Outcome:
 
 
 def converse(process: "subprocess.Popen[str]", server: Server, outcome: Outcome) -> None:
-    """Reads what the script says until it ends, and restarts the server when it asks for that."""
+    """Reads the output of the script until it ends, and restarts the server when the script requests it."""
     assert process.stdin is not None
     assert process.stdout is not None
     killer = threading.Timer(PATIENCE, process.kill)
@@ -115,7 +115,7 @@ def converse(process: "subprocess.Popen[str]", server: Server, outcome: Outcome)
 
 
 def table(outcomes: list[Outcome]) -> Iterator[str]:
-    """The markdown table of clients and verbs, then a line for whatever is not simply ok."""
+    """The markdown table of clients and verbs, then a line for each result that is not `ok`."""
     used = [verb for verb in VERBS if any(verb in outcome.verbs for outcome in outcomes)]
     used += sorted({verb for outcome in outcomes for verb in outcome.verbs} - set(VERBS))
     rows = [["client", *used], ["---"] * (len(used) + 1)]

@@ -1,8 +1,8 @@
-"""Operators written in Go and in Rust, as programs: two replicas of one work on their own kind, and are watched at it.
+"""Operators written in Go and in Rust: two replicas of each reconcile their own kind against our server.
 
 `python -m tests.clients.operators go /path/to/program`, with KUBECONFIG set. The sources are in `go-operator` and
-`rust-operator`; nothing in them is made for this server. The server has roles switched on, and the operator works as a
-service account that may do what the `role.yaml` beside its sources says.
+`rust-operator`; nothing in them is specific to this server. The server has RBAC enabled, and the operator uses a
+service account with the permissions of the `role.yaml` beside its sources.
 """
 
 import json
@@ -27,7 +27,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator, its kind, what the objects of it say, and where its child says the same."""
+    """An operator, its kind, the field of the spec to change, and the field of the child that must follow it."""
 
     name: str
     kind: str
@@ -62,7 +62,7 @@ class Operator:
         return {"apiVersion": f"{self.group}/v1", "kind": self.kind, "metadata": {"name": name}, "spec": spec}
 
     def define(self, program: str) -> Tree:
-        """Its definition: from a file, or what the program itself prints."""
+        """Its CRD: from a file, or printed by the program itself."""
         if self.name == "go":
             made: Tree = yaml.safe_load((HERE / "go-operator/crd.yaml").read_text())
         else:
@@ -85,7 +85,7 @@ OPERATORS = {
 
 
 class Replicas:
-    """The processes of an operator that run."""
+    """The running processes of an operator."""
 
     def __init__(self, program: str, plain: Plain, operator: Operator, kubeconfig: Path) -> None:
         self._program = program
@@ -100,7 +100,7 @@ class Replicas:
         return process
 
     def holder(self) -> str:
-        """Who holds the one lease that there is; empty if there is none."""
+        """The holder of the only Lease; empty if there is none."""
         leases = self._plain.must("GET", self._leases)["items"]
         assert len(leases) <= 1, leases
         return (leases[0]["spec"].get("holderIdentity") or "") if leases else ""
@@ -109,13 +109,13 @@ class Replicas:
         return all(each.poll() is None for each in self.running)
 
     def kill(self, replica: "subprocess.Popen[bytes]") -> None:
-        """Ends one as a lost node does: it has no time to give anything back."""
+        """Kills one replica, as a lost node would: it does not release its Lease."""
         replica.send_signal(signal.SIGKILL)
         replica.wait()
         self.running.remove(replica)
 
     def end(self) -> list[int]:
-        """Ends all that are left as a cluster does, and gives their exit codes."""
+        """Terminates the remaining replicas as a cluster does, and returns their exit codes."""
         for each in self.running:
             each.terminate()
         return [each.wait(30) for each in self.running]
@@ -158,7 +158,7 @@ def reconcile(plain: Plain, operator: Operator) -> None:
     with verb("watch"):
         before = plain.must("GET", operator.child("one"))["metadata"]["uid"]
         plain.must("DELETE", operator.child("one"))
-        until(lambda: plain.has(operator.child("one")))  # it watches what it owns, and makes it again
+        until(lambda: plain.has(operator.child("one")))  # it watches its children, and recreates them
         assert plain.must("GET", operator.child("one"))["metadata"]["uid"] != before
     finish(plain, operator, events)
 
@@ -176,7 +176,7 @@ def finish(plain: Plain, operator: Operator, events: Callable[[], list[tuple[str
 
 
 def lead(plain: Plain, operator: Operator, replicas: Replicas) -> None:
-    """One of two leads; when that one is killed, the other takes over and does what was left."""
+    """One of two replicas leads; when it is killed, the other one takes over and finishes the work."""
     with verb("leader"):
         first = replicas.running[0]
         holder = until(replicas.holder)

@@ -1,4 +1,4 @@
-"""schemathesis: requests made up from our own OpenAPI documents; none of them may make the server fail."""
+"""schemathesis: requests generated from our OpenAPI documents; none of them may cause a server error."""
 
 import base64
 import os
@@ -14,7 +14,7 @@ from tests.clients.verbs import GROUP, Plain, configmap, verb, widget
 
 DOCUMENTS = ("api/v1", "apis/apps/v1", "apis/batch/v1", "apis/coordination.k8s.io/v1", f"apis/{GROUP}/v1")
 SECONDS = 10
-# A watch without an end would be taken for a hanging server; objects that exist lead further in than others.
+# An endless watch would look like a hanging server; requests for existing objects reach more code.
 SETTINGS = """
 [parameters]
 "query.watch" = "false"
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def attack(url: str, token: str, folder: str, document: str) -> int:
-    """Sends what the document allows, and what it does not; gives the number of requests."""
+    """Sends requests that the document allows and requests that it does not; returns their number."""
     program = Path(sys.executable).with_name("st")
     command = [str(program), "--config-file", f"{folder}/schemathesis.toml", "run", f"{url}/openapi/v3/{document}"]
     command += ["--url", url, "--header", f"Authorization: Bearer {token}", "--tls-verify", f"{folder}/ca.crt"]

@@ -19,7 +19,7 @@ _PATIENCE = 20.0
 
 
 class Server:
-    """Runs the command in a folder; the log of all its lives is `server.log` there."""
+    """Runs the command in a folder; `server.log` there has the output of all its starts."""
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self._options = options
@@ -46,7 +46,7 @@ class Server:
         threading.Thread(target=self._process.stdout.read, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the server as a supervisor does; it must go by itself, with exit code 0."""
+        """Terminates the server with a signal; it must exit by itself, with exit code 0."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -65,7 +65,7 @@ class Server:
         self.start()
 
     def errors(self) -> list[str]:
-        """What the server complained about: tracebacks and errors."""
+        """The tracebacks and errors in the server log."""
         lines = self._log.read_text().splitlines()
         return [line for line in lines if "Traceback" in line or "ERROR" in line or "Error:" in line]
 

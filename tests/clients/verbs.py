@@ -1,4 +1,4 @@
-"""What every client script shares: how it reports a verb, the objects it works with, and a plain way to look behind it.
+"""Shared by all client scripts: reports of verbs, test objects, and a plain HTTP client to check results.
 
 It needs nothing but the standard library and PyYAML, because it runs in the environment of each client.
 """
@@ -41,7 +41,7 @@ Tree = dict[str, Any]
 
 @contextmanager
 def verb(name: str) -> Iterator[None]:
-    """Does one verb and says on a line of its own how it went; a failure does not end the script."""
+    """Runs one verb and prints its result on one line; a failure does not end the script."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever a client raises is its verdict
@@ -53,7 +53,7 @@ def verb(name: str) -> Iterator[None]:
 
 
 def skip(name: str, reason: str) -> None:
-    """Says that a client cannot do a verb at all, and why."""
+    """Reports that a client does not support a verb, and why."""
     print(f"VERB\t{name}\t-\t{reason}", flush=True)
 
 
@@ -65,7 +65,7 @@ def restart() -> None:
 
 
 def until(what: Callable[[], Any], *, within: float = _PATIENCE) -> Any:
-    """Calls `what` until it gives something true, and gives that."""
+    """Calls `what` until it returns a true value, and returns that."""
     deadline = time.monotonic() + within
     while not (found := what()):
         if time.monotonic() > deadline:
@@ -129,7 +129,7 @@ def definition() -> Tree:
 
 
 class Plain:
-    """A client made of nothing but urllib, to set the scene for a client under test and to inspect what it did."""
+    """A minimal client on urllib, which prepares objects for a client under test and checks the results."""
 
     def __init__(self, kubeconfig: str | None = None) -> None:
         config = yaml.safe_load(Path(kubeconfig or os.environ["KUBECONFIG"]).read_text())
@@ -142,7 +142,7 @@ class Plain:
             self._show_certificate(user)
 
     def __call__(self, method: str, path: str, tree: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """Sends one request; gives the status code and the answer."""
+        """Sends one request; returns the status code and the response."""
         request = urllib.request.Request(self.url + path, method=method)
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
@@ -163,7 +163,7 @@ class Plain:
         return answer
 
     def make_namespace(self, name: str) -> str:
-        """Makes a namespace; gives its path."""
+        """Creates a namespace; returns its path."""
         self.must("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         return f"/api/v1/namespaces/{name}"
 
@@ -175,7 +175,7 @@ class Plain:
         until(lambda: not self.has(path))
 
     def define(self) -> None:
-        """Installs the widgets, unless they are there already."""
+        """Installs the CRD of widgets, unless it exists."""
         self("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
 
     def _show_certificate(self, user: Tree) -> None:

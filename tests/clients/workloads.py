@@ -1,4 +1,4 @@
-"""Plays the part of a cluster that runs things: Deployments roll out and Jobs complete, as far as their status says."""
+"""Simulates the workload controllers of a cluster: writes the statuses of rolled out Deployments and completed Jobs."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def _play(plain: Plain, namespace: str) -> None:
 
 
 def _roll_out(plain: Plain, apps: str, deployment: Tree) -> None:
-    """Makes the replica set that belongs to the template, and says that all of it is there."""
+    """Creates the ReplicaSet of the template, and reports all replicas as ready."""
     count = deployment["spec"]["replicas"]
     made = _replica_set(deployment)
     path = f"{apps}/replicasets/{made['metadata']['name']}"

@@ -110,7 +110,7 @@ async def test_the_status_is_polled_only_while_a_page_subscribes() -> None:
         async with aclosing(messages(feed, status=True)) as page:
             waiting = asyncio.ensure_future(anext(page))
             await asyncio.sleep(5.5)
-            assert not waiting.done()  # nothing is new
+            assert not waiting.done()  # no change
             pulse[0] = 1
             assert await waiting == {"kinds": {}, "status": True}
         before = len(polled)

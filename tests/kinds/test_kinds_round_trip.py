@@ -27,7 +27,7 @@ def test_every_object_survives_a_round_trip(version, kind):
 
 
 @pytest.mark.parametrize(("version", "kind"), KINDS)
-def test_a_class_alone_writes_everything_that_it_read(version, kind):
+def test_a_class_writes_everything_that_it_read_without_the_original(version, kind):
     tree = made(version, kind, full=True)
     assert lost(tree, fresh(decode(kind_class(version, kind), encode_tree(tree)))) == []
 
@@ -40,7 +40,7 @@ def test_changing_the_labels_changes_nothing_else(version, kind):
     assert decode_tree(encode(replace(obj, metadata=replace(obj.metadata, labels={"a": "c"})))) == tree
 
 
-def test_values_that_a_newer_cluster_knows_are_read_and_written():
+def test_values_of_a_newer_cluster_are_read_and_written():
     data = (
         b'{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{"containers":[],"restartPolicy":"Sometimes","new":[1]}}'
     )

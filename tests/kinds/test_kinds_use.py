@@ -53,7 +53,7 @@ def web(replicas: int = 2) -> Deployment:
     return Deployment.new("web", spec, namespace="shop")
 
 
-def test_a_deployment_is_written_as_kubernetes_knows_it():
+def test_a_deployment_is_encoded_as_in_kubernetes():
     container = {
         "name": "web",
         "image": "web:1",

@@ -44,7 +44,7 @@ class Settings(Object, api="v1", kind="ConfigMap"):
 
 
 class Region(Resource[WebsiteSpec, None], api="example.dev/v1", scope="Cluster"):
-    """A place that is in no namespace."""
+    """A cluster-scoped kind."""
 
 
 def blog(**spec) -> Website:

@@ -78,7 +78,7 @@ def test_a_change_keeps_every_field_that_the_class_does_not_know():
     assert json.loads(encode(changed)) == expected
 
 
-def test_a_field_that_is_taken_away_is_gone():
+def test_a_removed_field_is_not_written():
     site = decode(Website, json.dumps(RICH))
     tree = to_tree(replace(site, status=None).with_spec(ports=()))
     assert "status" not in tree

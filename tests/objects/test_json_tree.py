@@ -42,7 +42,7 @@ def deep(kind: type) -> Any:
 
 
 def sink(tree: Any) -> None:
-    """Takes a deep tree apart from the top, so that freeing it needs no depth either."""
+    """Takes a deep tree apart iteratively, so that freeing it does not recurse."""
     while isinstance(tree, dict | list):
         tree = tree.pop() if isinstance(tree, list) else tree.pop("a")
 
@@ -100,7 +100,7 @@ def test_an_index_is_digits_without_a_leading_zero(token):
     [("/x", "x"), ("/spec/ports/2", "spec.ports[2]"), ("/spec/ports/-", "spec.ports[-]"),
      ("/spec/ports/0/name/x/y", "spec.ports[0].name.x"), ("/spec/ports/a", "spec.ports.a")],
 )  # fmt: skip
-def test_a_pointer_that_leads_nowhere_names_the_step(pointer, field):
+def test_the_error_for_an_unresolvable_pointer_names_the_step(pointer, field):
     with pytest.raises(BadPointer) as caught:
         get_at({"spec": {"ports": [{"name": "a"}, None]}}, parse_pointer(pointer))
     assert caught.value.field == field
@@ -161,7 +161,7 @@ def test_sameness_is_symmetric_and_holds_for_a_tree_and_itself(one, other):
 
 
 @given(trees, st.data())
-def test_changing_a_tree_leaves_the_old_one_as_it_was(tree, data):
+def test_changing_a_tree_does_not_mutate_the_old_one(tree, data):
     before = copy.deepcopy(tree)
     path = data.draw(st.sampled_from([path for path, _ in walk(tree)]))
     tokens = [str(token) for token in path.tokens]

@@ -34,7 +34,7 @@ requirements = st.one_of(
 selectors = st.lists(requirements, max_size=5).map(lambda some: LabelSelector(tuple(some)))
 labels = st.dictionaries(keys, values | st.integers(0, 99).map(str), max_size=4)
 
-# Four objects, and what a real server selects from them.
+# Four objects, and the selections of kube-apiserver among them.
 OBJECTS = {
     "a": {"env": "prod", "tier": "1"},
     "b": {"env": "test", "tier": "2"},
@@ -191,7 +191,7 @@ TREE: dict[str, Tree] = {
 }
 
 
-def test_a_tree_says_the_same_as_a_text():
+def test_a_tree_and_a_text_give_the_same_selector():
     selector = LabelSelector.from_tree(TREE)
     assert str(selector) == "app=web,tier in (a,b),track notin (x),up,!x.y/z"
     assert selector.to_tree() == TREE

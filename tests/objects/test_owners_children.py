@@ -1,4 +1,4 @@
-"""Owners of children: K24 for typed objects and trees, and the namespace of children."""
+"""Owner references and namespaces of children (behaviour K24), for typed objects and trees."""
 
 from typing import Any
 

@@ -39,7 +39,7 @@ def test_the_whole_object_and_the_dot_are_no_paths() -> None:
     assert ("f:spec", ".") not in FieldSet.of(SPEC, COLOR)
 
 
-def test_inserting_leaves_the_old_set_as_it_was() -> None:
+def test_inserting_does_not_mutate_the_old_set() -> None:
     before = FieldSet.of(COLOR)
     after = before.insert(SIZE)
     assert set(before) == {COLOR}

@@ -104,7 +104,7 @@ def test_applying_twice_is_applying_once(document, patch):
 
 
 @given(document=maps(), patch=maps())
-def test_null_removes_and_everything_else_is_there(document, patch):
+def test_a_null_removes_a_member_and_all_other_members_are_set(document, patch):
     result = apply_merge(document, patch)
     for name, value in patch.items():
         assert (name in result) is (value is not None)

@@ -76,7 +76,7 @@ def test_strategies_are_separated_by_commas():
 @pytest.mark.parametrize(
     "reference", [{"$ref": "#/components/schemas/P"}, {"allOf": [{"$ref": "#/d/P"}], "default": {}}]
 )
-def test_references_are_followed_and_words_beside_them_count(reference):
+def test_references_are_followed_and_their_sibling_keywords_apply(reference):
     definitions = {"P": {"properties": {"ports": PORTS}}, "Q": {"$ref": "#/x/P"}}
     shape = shape_of({**reference, "x-kubernetes-map-type": "atomic"}, definitions)
     assert shape.atomic

@@ -154,7 +154,7 @@ def test_a_container_stays_while_any_manager_owns_a_part_of_it() -> None:
     assert store.spec == {"labels": {"b": "2"}, "items": [{"name": "x", "w": "2"}]}
 
 
-def test_an_item_goes_with_its_last_applier_whatever_was_written_into_it() -> None:
+def test_an_item_is_removed_with_its_last_applier_even_if_others_wrote_into_it() -> None:
     store = WidgetStore()
     store.apply("m", {"size": 1, "items": [{"name": "x"}]})
     store.write("w", {"size": 1, "items": [{"name": "x", "w": "2"}]})

@@ -360,13 +360,13 @@ def test_a_patch_contains_only_the_changes():
     }
 
 
-def test_a_change_of_order_alone_is_an_order_alone():
+def test_a_change_of_order_only_gives_a_patch_with_an_order_only():
     assert made(POD, {**POD, "containers": POD["containers"][::-1]}) == {
         "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]
     }
 
 
-def test_a_patch_retains_keys_where_the_strategy_says_so():
+def test_a_patch_has_retain_keys_where_the_strategy_requires_it():
     after = {**POD, "volumes": [{"name": "v1", "configMap": {"name": "c"}}, POD["volumes"][1]]}
     assert made(POD, after)["volumes"] == [
         {"name": "v1", "configMap": {"name": "c"}, "emptyDir": None, "$retainKeys": ["configMap", "name"]}

@@ -118,7 +118,7 @@ async def test_a_row_is_code_that_runs(row: Row, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.ours], ids=lambda row: f"{row.line}: {row.theirs}")
-def test_a_row_without_code_says_why(row: Row) -> None:
+def test_a_row_without_code_has_a_reason(row: Row) -> None:
     assert row.remark
 
 

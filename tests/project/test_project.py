@@ -39,7 +39,7 @@ def test_the_changelog_has_an_unreleased_section_and_released_ones() -> None:
     assert ".dev" in version or headings[1].startswith(f"[{version}]")
 
 
-def test_the_changelog_uses_the_six_words() -> None:
+def test_the_changelog_uses_the_six_section_names() -> None:
     words = set(re.findall(r"^### (.*)$", CHANGELOG, re.MULTILINE))
     assert words <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
@@ -51,7 +51,7 @@ def test_the_extra_for_everything_names_extras_that_exist() -> None:
     assert set(named[1].split(",")) <= set(extras) - {"all"}
 
 
-def test_the_command_is_where_the_packaging_says() -> None:
+def test_the_entry_point_of_the_command_exists() -> None:
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="levelset")
     assert callable(command.load())
 

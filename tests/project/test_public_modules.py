@@ -38,6 +38,6 @@ def test_packages_import_only_public_modules_of_each_other() -> None:
     assert sorted(private) == []
 
 
-def test_every_public_module_is_there_and_is_used() -> None:
+def test_every_public_module_exists_and_is_used() -> None:
     used = {module for _, module in crossings()}
     assert sorted(allowed() - used) == []

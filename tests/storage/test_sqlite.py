@@ -42,7 +42,7 @@ async def test_sqlite_reads_without_waiting_and_waits_for_writes(path):
         assert not isinstance(storage, NowaitWriter)
 
 
-async def test_everything_is_there_after_a_restart(path):
+async def test_all_data_survives_a_restart(path):
     async with await SqliteStorage.open(path) as storage:
         for number in range(300):
             await storage.put(f"/é\0/{number % 7}", bytes([number % 256]) * number, expected=None)

@@ -17,11 +17,11 @@ class FleetStatus(Status):
 
 
 class Fleet(Resource[FleetSpec, FleetStatus], api="sea.example.dev/v1"):
-    """A number of ships."""
+    """A fleet, which needs a number of ships."""
 
 
 class Ship(Object, api="v1", kind="ConfigMap"):
-    """One of a fleet."""
+    """A ship of a fleet."""
 
     data: dict[str, str] = {}
 
@@ -42,7 +42,7 @@ class Fleets:
         self.reconciles = 0
 
     async def with_named_ships(self, one: Fleet, ctx: Context) -> None:
-        """Ships whose names say which they are: applied, and those too many are deleted."""
+        """Ships with deterministic names: missing ones are applied, surplus ones deleted."""
         self.reconciles += 1
         wanted = [f"{one.name}-{number}" for number in range(one.spec.size)]
         for name in wanted:
@@ -53,7 +53,7 @@ class Fleets:
         await ctx.set_status(one, FleetStatus(ships=len(wanted)))
 
     async def with_numbered_ships(self, one: Fleet, ctx: Context) -> None:
-        """Ships that the server names: only their number shows whether one is missing."""
+        """Ships with generated names: they can only be counted."""
         self.reconciles += 1
         found = await ctx.children(Ship)
         for _ in range(one.spec.size - len(found)):
@@ -64,7 +64,7 @@ class Fleets:
 
 
 def named_ships(**options: Any) -> tuple[Controller[Fleet], Fleets]:
-    """A controller whose children have names of their own, and its counter."""
+    """A controller whose children have deterministic names, and its counter."""
     mine = Fleets()
     return Controller(Fleet, mine.with_named_ships, owns(Ship, metadata_only=False), name="named", **options), mine
 
@@ -78,7 +78,7 @@ def numbered_ships(**options: Any) -> tuple[Controller[Fleet], Fleets]:
 
 
 async def ships_of(client: Client) -> dict[str, Sequence[str]]:
-    """The names of the ships that there are, by fleet."""
+    """The names of the existing ships, by fleet."""
     found: dict[str, list[str]] = {}
     for one in await client.list(Ship, namespace="default", labels="fleet"):
         found.setdefault(one.metadata.labels["fleet"], []).append(one.name)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong between a controller and its server, the children are exactly right in the end."""
+"""Under any fault between a controller and its server, the children converge to the desired state."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ both = pytest.mark.parametrize("make", [named_ships, numbered_ships])
 
 
 async def settled(client: Client, sizes: Mapping[str, int]) -> float:
-    """Waits until each fleet has its ships and says so, and then for what might still come."""
+    """Waits until each fleet has its ships in its status, and then for late effects."""
 
     async def are_there() -> bool:
         ships = {name: len(found) for name, found in (await ships_of(client)).items()}
@@ -37,7 +37,7 @@ async def settled(client: Client, sizes: Mapping[str, int]) -> float:
 
 
 def made_and_unmade(server: RestartableServer) -> tuple[int, int]:
-    """How many ships were ever made and deleted."""
+    """The numbers of ships that were created and deleted."""
     ships = [one for one in server.writes(who="operator") if "/configmaps" in one.path]
     return len([one for one in ships if one.is_create]), len([one for one in ships if one.method == "DELETE"])
 
@@ -108,7 +108,7 @@ async def test_an_operator_that_is_killed_and_restarted_continues(make: Making) 
             network = CutOff()
             first = asyncio.create_task(_for_ever(server, make()[0], network), name="a process that will be killed")
             await _after_writes(server, len(server.writes()) + 7)
-            network.is_cut = True  # it says nothing any more, whatever it still does
+            network.is_cut = True  # a killed process sends nothing any more
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)
         async with run_operator(server, make()[0]):

@@ -1,4 +1,4 @@
-"""Of several processes one leads, and a process that has lost its Lease writes nothing any more."""
+"""One of several processes leads, and a process that has lost its Lease writes nothing any more."""
 
 import asyncio
 from typing import Any
@@ -20,13 +20,13 @@ def election(who: str) -> LeaderElection:
 
 
 async def lead(server: RestartableServer, who: str, *hooks: Any, make: Any = numbered_ships) -> None:
-    """One process, until it is killed or gives up."""
+    """Runs one process until it is killed or stops."""
     async with run_operator(server, make()[0], who=who, hooks=hooks, leader=election(who)) as manager:
         await manager.wait_stopped()
 
 
 async def want_fleets(people: Client) -> None:
-    """People who want one fleet after the other."""
+    """Creates one fleet after the other."""
     for name, size in SIZES.items():
         await people.create(fleet(name, size))
         await asyncio.sleep(1.0)
@@ -42,7 +42,7 @@ async def all_there(people: Client) -> None:
 
 
 def led(server: RestartableServer) -> list[str]:
-    """Who wrote for the fleets, in order, each once for an unbroken time."""
+    """The writers of fleets in order, consecutive writes of one writer merged."""
     names = [one.who for one in server.writes() if one.who != "people"]
     return [name for before, name in zip(["", *names], names, strict=False) if name != before]
 

@@ -1,4 +1,4 @@
-"""Whatever people do by chance while everything goes wrong, there are the right ships in the end and never too many."""
+"""Random user actions under random faults: the ships converge, and there are never too many."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ AN_HOUR = 3600.0
 
 
 class People:
-    """Want fleets, change their minds, and count the ships at sea."""
+    """Random users: create, change and delete fleets, and count the ships."""
 
     def __init__(self, server: RestartableServer, client: Client, random: Random) -> None:
         self.wanted: dict[str, int] = {}
@@ -32,7 +32,7 @@ class People:
         self._random = random
 
     async def step(self) -> None:
-        """One of the things that people do, or a misfortune."""
+        """A random user action or fault."""
         chance, name = self._random.random(), self._random.choice(NAMES)
         if chance < 0.05:
             await self._server.restart(down=self._random.choice([0.5, 5.0, 40.0]))
@@ -57,7 +57,7 @@ class People:
         return size
 
     def count(self, changes: Sequence[Change[Ship]]) -> None:
-        """Is statuses of every ship that comes and goes."""
+        """Receives every creation and deletion of a ship."""
         for change in changes:
             if change.old is not None and change.new is not None:
                 continue
@@ -68,7 +68,7 @@ class People:
                     self.too_many.append(f"{self.at_sea[name]} of {name}")
 
     async def are_content(self) -> bool:
-        """Whether all is as they want it."""
+        """Whether the desired state is reached."""
         ships = {name: len(found) for name, found in (await ships_of(self._client)).items()}
         statuses = {one.name: one.status and one.status.ships for one in await self._client.list(Fleet)}
         return ships == {name: size for name, size in self.wanted.items() if size} and statuses == self.wanted

@@ -125,5 +125,5 @@ async def test_nothing_is_written_twice_while_a_site_waits() -> None:
 
 
 def finalizers_only(server: RestartableServer) -> bool:
-    """Whether the operator wrote one thing: its finalizer."""
+    """Whether the operator wrote its finalizer and nothing else."""
     return [one.method for one in server.writes(who="operator")] == ["PATCH"]

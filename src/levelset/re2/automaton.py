@@ -160,7 +160,7 @@ class _State(dict[str, "_State"]):
 
 
 class Automaton:
-    """Matches one expression against texts, in time linear in the text."""
+    """Matches one expression against strings, in time linear in their length."""
 
     def __init__(self, tree: Expression) -> None:
         self._program = Program(tree)

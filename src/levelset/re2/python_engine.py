@@ -1,6 +1,6 @@
 """Translates regular expressions for Python's `re`, and decides when using it is safe.
 
-Python's engine backtracks, so some patterns take exponential time on some texts. `safe_length` computes from the
+Python's engine backtracks, so some patterns take exponential time on some input. `safe_length` computes from the
 pattern the length up to which that cannot happen: -1 where repetitions are nested or ambiguous, and less the more
 repetitions and choices there are.
 """

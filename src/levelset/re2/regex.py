@@ -68,7 +68,7 @@ class Regex:
         return found
 
     def backtracking(self) -> "re.Pattern[str]":
-        """The pattern for Python's engine, which may be used for texts of at most `limit` characters."""
+        """The pattern for Python's engine, which may be used for strings of at most `limit` characters."""
         if self._search is None:
             self._search = re.compile(translate(self.tree))
         return self._search

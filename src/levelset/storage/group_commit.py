@@ -84,7 +84,7 @@ class WriterJob:
         (self._over if is_awaited else self._is_reported).acquire()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it finishes within so many seconds; if not, the outcome will be reported."""
+        """Whether it finishes within this many seconds; if not, the outcome will be reported."""
         if self._over.acquire(timeout=seconds):
             return True
         if self._is_reported.acquire(blocking=False):

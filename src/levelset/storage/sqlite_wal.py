@@ -87,7 +87,7 @@ class WriteAheadLog:
         self._trial = self._policy.trial
 
     def commit_path(self, changes: Sequence[Change]) -> CommitPath:
-        """The best way to write these changes."""
+        """Which thread should write these changes."""
         if self._detours or not 0 < self._pages < self._longest or len(changes) > _MOST_CHANGES:
             return CommitPath.THREAD
         if sum(map(_weight, changes)) > _MOST_BYTES:

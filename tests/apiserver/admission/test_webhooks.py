@@ -136,7 +136,7 @@ async def test_selectors_and_scopes_choose_the_reviewed_writes() -> None:
         await api.create(VALIDATING, configuration(hook(webhook, **picked)))
         await api.create(CONFIGMAPS, named("plain"))
         await api.create(CONFIGMAPS, named("picked", labels={"a": "b"}))
-        # The object counts as picked if it was so before, or is so after.
+        # An object matches if its old or its new version matches.
         await api.request("PUT", f"{CONFIGMAPS}/picked", named("picked"))
         assert [request["name"] for request in webhook.requests] == ["picked", "picked"]
 

@@ -70,7 +70,7 @@ requests = st.one_of(
 )
 
 
-# What fails is not made smaller: that takes longer than a test may.
+# Failing examples are not shrunk: that takes longer than the timeout of a test.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
@@ -112,7 +112,7 @@ async def check(steps: list[Any], requests_sent: list[Any], role: str) -> None:
         for user, groups, wanted in requests_sent:
             method, path, query, meaning = request_of(wanted)
             more: dict[str, Any] = dict(query)
-            # A body would say more than the query, which keeps a deletion from happening.
+            # A body would override the query, which makes the deletion a dry run.
             body: Any = None if method == "DELETE" else {}
             status, tree = await api.request(user, method, path, body, groups=groups, **more)
             allowed = model.allows(user, [*groups, "system:authenticated"], meaning)

@@ -17,7 +17,7 @@ def loaded() -> None:
 
 
 class Reader:
-    """Asks for OpenAPI documents."""
+    """Requests OpenAPI documents."""
 
     def __init__(self, kinds: KindsHarness) -> None:
         self.pages = OpenApiEndpoint(kinds.kinds.catalog, now=lambda: NOW)
@@ -30,7 +30,7 @@ class Reader:
         return made
 
     async def second(self, accept: str, **headers: str) -> Response:
-        """The one document of version 2, which takes a while to make."""
+        """The OpenAPI v2 document, which is slow to generate."""
         sent = Headers({"accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}})
         made = self.pages.respond(Request("GET", "/openapi/v2", "", sent))
         assert made is not None

@@ -15,7 +15,7 @@ def fields(data: bytes) -> dict[int, list[Any]]:
 
 
 def only(data: bytes, *path: int) -> Any:
-    """What stands at a path of fields that are there once."""
+    """The value at a path of fields, each of which occurs once."""
     value: Any = data
     for number in path:
         (value,) = fields(value)[number]

@@ -8,7 +8,7 @@ APPS, CORE = ("apps", "v1"), ("", "v1")
 
 
 class Source:
-    """Documents of version 3, which note that they are read."""
+    """OpenAPI v3 documents that record each read."""
 
     def __init__(self) -> None:
         self.read: list[tuple[str, str]] = []

@@ -38,7 +38,7 @@ def test_every_built_in_kind_can_show_an_empty_object() -> None:
         assert len(table.cells(served, {}, NOW)) == len(table.definitions(served)), served.plural
 
 
-def test_every_printer_fills_columns_that_there_are() -> None:
+def test_every_printer_fills_existing_columns() -> None:
     for (group, plural), printers in PRINTERS.items():
         found = [one for one in CATALOG.all() if (one.group, one.plural) == (group, plural)]
         for served in found:

@@ -67,7 +67,7 @@ def test_replacing_true_by_a_number_is_a_change() -> None:
     assert settled.tree["metadata"]["generation"] == 2
 
 
-def test_leaving_out_defaults_is_no_change() -> None:
+def test_leaving_out_defaults_is_not_a_change() -> None:
     assert not settle({"spec": {"color": "red"}}).changed
 
 

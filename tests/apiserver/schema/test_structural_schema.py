@@ -103,7 +103,7 @@ def test_a_status_subresource_allows_less_at_the_root() -> None:
     ]
 
 
-def test_alternatives_at_the_root_speak_of_known_fields_only() -> None:
+def test_alternatives_at_the_root_name_known_fields_only() -> None:
     schema = {"type": "object", "anyOf": [{"properties": {"b": {"minLength": 1}}}]}
     assert [(one.field, one.reason) for one in check_structural(schema, "s")] == [
         ("s.properties[b]", "FieldValueRequired")

@@ -189,7 +189,7 @@ def test_a_resource_version_with_a_limit_or_match_exact_is_exact() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", ""])
-def test_a_limit_that_is_not_positive_is_no_limit(text: str) -> None:
+def test_a_limit_that_is_not_positive_is_ignored(text: str) -> None:
     assert query(limit=text).limit is None
 
 

@@ -138,7 +138,7 @@ async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     assert await shown(credentials) == "Bearer two"
     await write(file, "three")
     assert credentials.reject(refused)
-    assert await shown(credentials) == "Bearer two"  # that refusal was about the first
+    assert await shown(credentials) == "Bearer two"  # that rejection was of the first token
 
 
 @virtual_time

@@ -31,7 +31,7 @@ print(json.dumps({"kind": "ExecCredential", "apiVersion": os.environ.get("VERSIO
 
 
 class Plugin:
-    """A program in a folder, and the credentials that it hands out."""
+    """A plugin in a folder, and the credentials that it returns."""
 
     def __init__(self, folder: Path, code: str = COUNTING, **options: Any) -> None:
         self.folder = folder

@@ -16,7 +16,7 @@ V1 = "client.authentication.k8s.io/v1"
 
 
 def shown(folder: Path, user: dict[str, Any]) -> tuple[dict[str, str], Identity | None]:
-    """What the user of this kubeconfig shows to a server."""
+    """The credentials that the user of this kubeconfig sends."""
 
     async def send_call() -> tuple[dict[str, str], Identity | None]:
         credentials = await asyncio.to_thread(lambda: load(folder, kubeconfig(user=user)).credentials)

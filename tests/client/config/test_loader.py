@@ -45,7 +45,7 @@ def test_a_given_file_comes_first(places: Places) -> None:
     assert places.load(str(named_file)).server == "https://named"
 
 
-def test_then_come_kubeconfig_the_pod_and_the_home_directory(places: Places) -> None:
+def test_without_a_given_file_kubeconfig_the_pod_and_the_home_directory_are_tried(places: Places) -> None:
     listed = write(places.folder, named("https://listed"), "listed")
     assert places.load(KUBECONFIG=str(listed), **POD).server == "https://listed"
     assert places.load(**POD).server == "https://10.0.0.1"
@@ -61,7 +61,7 @@ def test_several_files_are_merged_and_missing_ones_ignored(places: Places) -> No
     one = write(places.folder, {**named("https://one", "a"), "current-context": ""}, "one")
     two = write(places.folder, {**named("https://two", "b"), "current-context": "b"}, "two")
     listed = os.pathsep.join(str(file) for file in (places.folder / "missing", one, two))
-    assert places.load(KUBECONFIG=listed).server == "https://one"  # both name the cluster, the first says where it is
+    assert places.load(KUBECONFIG=listed).server == "https://one"  # both define the cluster, and the first one wins
     assert places.load(KUBECONFIG=listed).source == f"context 'b' in {two}"
     assert places.load(context="a", KUBECONFIG=listed).source == f"context 'a' in {one}"
 

@@ -17,7 +17,7 @@ from tests.client.transport.raw_server import RawConnection, loop_until, raw_ser
 
 
 class Place:
-    """An authority, and what it has signed."""
+    """An authority, and the certificates that it has signed."""
 
     def __init__(self, name: str) -> None:
         self.authority = CertificateAuthority.create(name)
@@ -172,7 +172,7 @@ async def test_a_client_certificate_that_the_server_rejects_is_reported(place: P
 
 
 class Changing(Anonymous):
-    """Shows the next certificate after a refusal."""
+    """Presents the next certificate after a rejection."""
 
     def __init__(self, *identities: Identity) -> None:
         self.identities = list(identities)

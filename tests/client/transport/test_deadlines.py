@@ -7,7 +7,7 @@ from levelset.testing.virtual_time import virtual
 
 
 async def wait(deadlines: Deadlines, within: float) -> float | None:
-    """Waits for ever; the time at which the deadline ended that, None if something else did."""
+    """Waits for ever; returns the time at which the deadline expired, None if the wait ended otherwise."""
     deadline = deadlines.start(asyncio.get_running_loop().time() + within)
     try:
         await asyncio.get_running_loop().create_future()
@@ -66,7 +66,7 @@ async def test_a_deadline_leaves_the_task_able_to_wait_again():
 
 
 class Awaited:
-    """Something that is waited for without a task that could be interrupted."""
+    """An awaitable that is awaited without a task that could be interrupted."""
 
     def __init__(self, when: float) -> None:
         self.when = when

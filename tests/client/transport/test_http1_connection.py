@@ -1,4 +1,4 @@
-"""Connections to servers that behave, and to servers that do not."""
+"""Connections to correct and to misbehaving servers."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ def saying(*data: bytes):
 
 
 def staying(*data: bytes):
-    """Says the same in response to every request, and never closes."""
+    """Sends the same response to every request, and never closes."""
 
     async def script(connection: RawConnection) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Arbitrary bytes in arbitrary chunks: a connection makes a response or an Unreachable of them, nothing else."""
+"""Arbitrary bytes in arbitrary chunks result in a response or an Unreachable."""
 
 import asyncio
 import socket

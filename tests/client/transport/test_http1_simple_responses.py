@@ -152,7 +152,7 @@ ALL = {**SEEN_AT_A_GLANCE, **LEFT_TO_THE_PARSER}
 
 
 async def fate_of(chunks: Iterable[bytes], *, is_reused: bool = False, **call: Any) -> tuple[object, ...]:
-    """All that becomes of these bytes: the response or the error, and what happens to the connection."""
+    """The result of these bytes: the response or the error, and the state of the connection."""
     pool, transport = FakePool(), FakeTransport()
     connection = Connection(pool)
     connection.connection_made(transport)
@@ -259,7 +259,7 @@ def test_simple_and_parsed_responses_alternate_on_one_connection():
 
 
 def test_no_state_of_an_earlier_response_is_left_when_the_connection_closes():
-    """A 204 has no length: what it left behind must not make an response of the connection's end."""
+    """A 204 has no length: its state must not turn the end of the connection into a response."""
 
     async def fates() -> None:
         pool, transport = FakePool(), FakeTransport()

@@ -14,7 +14,7 @@ from tests.client.fixtures import Namespace, Website, open_client
 
 
 class Endless:
-    """A server that sends a body without end."""
+    """A server that sends an endless body."""
 
     def __init__(self) -> None:
         self.closed = 0

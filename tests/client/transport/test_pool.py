@@ -150,7 +150,7 @@ async def test_not_even_if_the_event_loop_has_not_noticed_yet():
     async with raw_server(script) as server, transport_to(server.url) as transport:
         for number in range(1, 4):
             closed.clear()
-            # The event loop has had no turn between the server's end and the next call.
+            # The event loop has not run between the disconnect and the next call.
             assert (await post(transport)).body == b"%d" % number
             await closed.wait()
         assert server.connections == 3
@@ -259,7 +259,7 @@ async def test_after_closing_nothing_is_sent():
 
 
 async def test_closing_ends_an_attempt_to_connect():
-    # No handshake is ever answered: the system accepts the connection, and the server never reads.
+    # The handshake never completes: the system accepts the connection, and the server never reads.
     async with (
         raw_server(RawConnection.wait_gone) as server,
         transport_to(f"https://127.0.0.1:{server.port}", insecure=True) as transport,

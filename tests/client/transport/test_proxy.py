@@ -16,7 +16,7 @@ OPEN = b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n"
 
 
 class Forwarder:
-    """A proxy that opens the tunnels it is requested for, and remembers by whom."""
+    """A proxy that opens the requested tunnels, and records the credentials."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -181,7 +181,7 @@ def test_an_invalid_proxy_url_is_refused(url: str):
         Proxy.parse(url)
 
 
-def test_a_proxy_shows_no_password():
+def test_the_repr_of_a_proxy_hides_its_password():
     proxy = Proxy.parse("http://me:secret@[::1]:3128")
     assert (proxy.host, proxy.port, proxy.url) == ("::1", 3128, "http://[::1]:3128")
     assert "secret" not in repr(proxy)

@@ -143,7 +143,7 @@ async def test_hooks_see_one_call_for_each_verb_and_wire_hooks_each_attempt() ->
 
 
 @virtual
-async def test_a_call_without_a_response_times_out_with_its_words() -> None:
+async def test_the_timeout_error_of_a_call_describes_it() -> None:
     class Silent:
         async def handle(self, request: Request, /) -> ServerResponse:
             await asyncio.sleep(1000)

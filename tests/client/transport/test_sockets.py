@@ -35,7 +35,7 @@ from tests.client.transport.virtual_time import virtual
 
 
 class Rotating(Anonymous):
-    """A token that is worth another try after a 401, as often as there are more of them."""
+    """Credentials that offer the next token after a 401, as long as there is one."""
 
     def __init__(self, *tokens: str) -> None:
         self.tokens = list(tokens)
@@ -134,11 +134,11 @@ async def test_static_credentials_are_not_queried_again():
         assert (await send_call(transport)).status == 401
 
 
-# --- credentials that take their time ---------------------------------------------------------------------------------
+# --- slow credentials -------------------------------------------------------------------------------------------------
 
 
 class Slow(Anonymous):
-    """Needs so many seconds each time, and has something better after a refusal."""
+    """Credentials that take some seconds each time, and are replaced after a 401."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -154,7 +154,7 @@ class Slow(Anonymous):
 
 
 async def refuse_first(connection: RawConnection) -> None:
-    """Takes three seconds for each response, and refuses the first token."""
+    """Takes three seconds for each response, and rejects the first token."""
     while True:
         _, headers, _ = await connection.request()
         await asyncio.sleep(3)
@@ -302,7 +302,7 @@ async def test_a_host_that_cannot_be_resolved_is_reported(host: str):
 
 @virtual
 async def test_connecting_has_its_own_timeout():
-    # The connection is only there after a word from the proxy, which keeps silent.
+    # The connection is open only after the response of the proxy, which never comes.
     async with raw_server(RawConnection.wait_gone) as server:
         proxy = f"http://127.0.0.1:{server.port}"
         limits = PoolLimits(connect_within=4)

@@ -86,7 +86,7 @@ class Holding:
         self._open.clear()
 
     def hold_lists(self) -> None:
-        """Holds back the answers to lists, too."""
+        """Also holds back the responses to lists."""
         self._lists_held = True
         self.hold()
 
@@ -146,7 +146,7 @@ class Bench:
         self.holding = holding
 
     async def is_waiting(self, reading: "asyncio.Future[Any]") -> bool:
-        """Whether a read has not returned yet, after everything that could happen has happened."""
+        """Whether a read has not returned yet, once the event loop is idle."""
         await asyncio.sleep(0.5)
         return not reading.done()
 

@@ -36,7 +36,7 @@ def colors(one: Settings) -> list[str]:
 
 
 class Faults:
-    """Stands between the watching client and the server: cuts streams, refuses calls, holds streams up."""
+    """A hook between the watching client and the server: breaks streams, rejects calls, delays streams."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -121,7 +121,7 @@ class _Cut:
 
 
 class Storm:
-    """One server, one writing client, one watching client with faults, and everything that follows a kind."""
+    """One server, a writing client, a watching client with faults, and the subscribers of its cache."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -137,7 +137,7 @@ class Storm:
         self._fresh: dict[Ref[Any], Settings] | None = None
 
     async def run(self, steps: int, *, every: int = 40) -> None:
-        """So many steps, with a quiet point after every few of them."""
+        """Runs random steps, with a quiet point after every few of them."""
         await self.server.start(listen=False)
         async with (
             await Client.connect(self.server) as self.writer,
@@ -230,7 +230,7 @@ class Storm:
                 self.streamed.pop(item.ref, None)
 
     async def _check(self) -> None:
-        """A quiet point: once the last write is everywhere, everything is everywhere."""
+        """A quiet point: waits until the last write has arrived, then compares everything with the server."""
         self._quiet += 1
         self.faults.refused = 0
         labels = {"app": "storm", "tier": "a"}

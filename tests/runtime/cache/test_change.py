@@ -10,7 +10,7 @@ from tests.runtime.cache.sites import VIEW, Site, cached_site
 OLD, NEW = cached_site("a", 1), cached_site("a", 2, image="caddy")
 
 
-def test_a_change_shows_the_old_and_the_new_object_and_says_which_it_is() -> None:
+def test_a_change_has_the_old_and_the_new_object_and_its_type() -> None:
     change = Change("default/a", OLD, NEW, VIEW)
     assert change.old is not None
     assert change.new is not None

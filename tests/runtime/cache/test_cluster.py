@@ -332,7 +332,7 @@ async def test_mutating_an_object_of_the_cache_is_detected() -> None:
 
 
 @virtual
-async def test_objects_always_say_their_kind_and_version() -> None:
+async def test_objects_always_have_their_kind_and_version() -> None:
     async with open_bench() as bench:
         await bench.other.create(config("blog"))
         bench.cluster.declare(Config)

@@ -177,7 +177,7 @@ def test_two_tables_with_the_same_object_share_its_decoded_form_until_one_evicts
 
 
 def site_of_any_class(name: str, version: int = 1) -> CachedObject:
-    """One that both classes of these tests can read: it does not say what it is."""
+    """An object without a kind, which both classes of these tests can decode."""
     text = '{"metadata":{"name":"%s","resourceVersion":"%s"},"spec":{"image":"x"}}'
     return decode_cached((text % (name, version)).encode())
 

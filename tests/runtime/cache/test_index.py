@@ -91,7 +91,7 @@ def test_an_object_for_which_the_function_begins_to_fail_loses_its_old_values() 
     assert names(sites.by(broken, "n")) == []
 
 
-def test_a_string_is_one_value_none_is_no_value_and_unhashable_values_are_reported() -> None:
+def test_a_string_is_one_value_none_is_not_indexed_and_unhashable_values_are_reported() -> None:
     delivered: list[str] = []
     found: dict[str, Any] = {"text": "abc", "none": None, "pair": [("a", 1)], "bad": [["list"]], "twice": ["v", "v"]}
     index = Index(Site, lambda site: found[site.name], name="odd")

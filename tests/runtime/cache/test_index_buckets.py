@@ -1,4 +1,4 @@
-"""Buckets against the plainest model of them."""
+"""Buckets, compared with a simple model."""
 
 from collections.abc import Hashable
 

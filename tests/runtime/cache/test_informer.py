@@ -27,7 +27,7 @@ writing = import_module("levelset.runtime.cache.store")  # the package exports a
 
 
 class Feed:
-    """Gives the batches that a test sends."""
+    """An event source that yields the batches that a test sends."""
 
     def __init__(self) -> None:
         self.batches: Channel[tuple[str | None, list[Event[Any]]]] = Channel(capacity=None)

@@ -12,7 +12,7 @@ KEY = "default/blog"
 
 
 class Shown(dict[str, Head]):
-    """What the cache shows."""
+    """The cached objects, as UnseenWrites reads them."""
 
     def put(self, key: str, version: int, uid: str = "u1") -> Head:
         self[key] = Head(name=key, uid=uid, resource_version=str(version))
@@ -306,7 +306,7 @@ Step = tuple[str, int, int]
 def test_without_unseen_writes_the_cache_is_not_older_than_the_last_own_write(
     steps: list[Step],
 ) -> None:
-    """Own writes to three keys; after each, the cache takes some of the events that are under way."""
+    """Own writes to three keys; after each, the cache applies some of the pending events."""
     server, cache, writes = World(), Shown(), UnseenWrites()
     written: dict[str, int] = {}
     for verb, number, taken in steps:
@@ -323,7 +323,7 @@ def test_without_unseen_writes_the_cache_is_not_older_than_the_last_own_write(
 
 
 class World:
-    """A server in ten lines: a state, and the events that a watch has yet to bring."""
+    """A minimal server: its state, and the watch events that are not delivered yet."""
 
     def __init__(self) -> None:
         self.state: dict[str, Head] = {}

@@ -20,7 +20,7 @@ CONFIGMAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
 class Widget(Object, api="example.com/v1"):
-    """A kind that is not there at first."""
+    """A kind whose CRD is installed later."""
 
     spec: dict[str, Any] = {}
 
@@ -31,7 +31,7 @@ WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name":
 
 
 async def until_suspended(handle: Handle[Any]) -> None:
-    """Waits until something stands in the way of the informer, and then a little for it to be ready."""
+    """Waits until the informer has an error, then shortly for it to become ready."""
     for _ in range(200):
         if not handle.is_ready:
             break

@@ -176,7 +176,7 @@ async def test_a_writer_that_closes_first_wakes_all_waiters_with_not_ready() -> 
 
 
 @virtual
-async def test_a_store_that_is_not_ready_in_time_says_so() -> None:
+async def test_a_store_that_is_not_ready_in_time_raises_not_ready() -> None:
     sites, _ = store(Site)
     with pytest.raises(NotReady, match="within 3 s"):
         await sites.wait_ready(within=3)

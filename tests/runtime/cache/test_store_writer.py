@@ -48,7 +48,7 @@ def test_the_changes_of_the_first_list_are_initial_and_later_ones_are_not() -> N
     assert summarize(writer.apply(listed(cached_site("a", 2)))) == ["a1>a2"]
 
 
-def test_an_object_of_the_same_version_in_a_list_or_an_event_is_no_change() -> None:
+def test_an_object_of_the_same_version_in_a_list_or_an_event_is_not_a_change() -> None:
     _, writer = store(Site)
     writer.apply(listed(cached_site("a", 1)))
     assert writer.apply(listed(cached_site("a", 1))) == []

@@ -66,7 +66,7 @@ def test_a_replay_shows_each_object_once_in_its_latest_state() -> None:
     assert replay.absorb(change(A1, A2))
     assert not replay.absorb(change(None, cached_site("c")))
     assert summarize(replay.take(1)) == ["*+a2"]
-    assert not replay.absorb(change(A2, A3))  # it has been shown: this is news
+    assert not replay.absorb(change(A2, A3))  # already delivered: this is a new change
     assert replay.absorb(change(B1, None))
     assert (summarize(replay.take(9)), len(replay)) == ([], 0)
 

@@ -1,4 +1,4 @@
-"""When an apply can be spared: the rules, without a server."""
+"""When an apply can be skipped: the rules, without a server."""
 
 from typing import Any
 

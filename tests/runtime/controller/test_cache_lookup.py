@@ -1,4 +1,4 @@
-"""Looking into the caches without waiting."""
+"""Synchronous reads from the caches, without waiting."""
 
 from levelset.runtime.controller.cache_lookup import CacheLookup
 from levelset.testing.virtual_time import virtual

@@ -1,4 +1,4 @@
-"""A context: what it knows, what it reads, and what it has done by others."""
+"""Contexts: their attributes, reads, events and background work."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""Statuses and conditions are written only when they differ; other writes pass, fenced and under the right name."""
+"""Statuses and conditions are written only if they differ; all writes are fenced and have the right field manager."""
 
 from typing import Any
 
@@ -128,7 +128,7 @@ async def test_a_status_set_after_another_writer_is_a_conflict_even_in_the_same_
 
 
 @virtual
-async def test_setting_the_status_of_an_object_that_is_gone_is_no_error() -> None:
+async def test_setting_the_status_of_an_object_that_is_gone_is_not_an_error() -> None:
     async with open_environment() as env:
         blog = await env.start(site())
         await env.other.delete(blog.ref)

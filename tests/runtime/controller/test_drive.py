@@ -1,4 +1,4 @@
-"""The loop by hand: any stream of refs, a store to read from, a client to write with."""
+"""`drive`: the controller loop over any stream of refs, a store and a client."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What an error is for the loop, and how long an object then waits."""
+"""Classification of errors, and the delay before the retry."""
 
 import logging
 

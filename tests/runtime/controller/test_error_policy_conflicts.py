@@ -1,4 +1,4 @@
-"""After a conflict: one live read, and a wait that grows."""
+"""After a conflict: one live read, and a growing delay."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Relations by a value that two objects share, and indexes of what is followed."""
+"""Relations by a shared value (`matches`), and the indexes of watched kinds."""
 
 from collections.abc import Hashable
 

@@ -1,4 +1,4 @@
-"""Events: aggregated, bounded, and never in the reconciler's way."""
+"""Events: aggregated, bounded, and recorded without blocking the reconciler."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Expectations: a slow cache, or an answer that never came, makes no duplicates."""
+"""Expectations: neither a slow cache nor a lost response leads to duplicate children."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ def nameless() -> ConfigMap:
 
 
 async def ensure(env: ContextEnvironment, blog: Site, wanted: int) -> None:
-    """A reconciler that makes children whose names the server makes up."""
+    """A reconciler that creates children with `generateName`."""
     ctx = env.context(blog)
     for _ in range(wanted - len(await ctx.children(ConfigMap))):
         await ctx.create(nameless(), owner=blog)

@@ -1,4 +1,4 @@
-"""The finalizer's protocol: F1 to F8 of kube-rs, and what holds beyond it."""
+"""The finalizer protocol: behaviours F1 to F8 of kube-rs, and further guarantees."""
 
 from typing import Any
 
@@ -145,7 +145,7 @@ async def test_no_finalizer_is_added_to_an_object_that_was_recreated_since() -> 
 
 
 @virtual
-async def test_adding_to_an_object_that_is_gone_is_no_error() -> None:
+async def test_adding_to_an_object_that_is_gone_is_not_an_error() -> None:
     async with open_environment() as env:
         blog = await env.start(site())
         await env.other.delete(blog.ref)
@@ -180,7 +180,7 @@ async def test_removing_is_a_conflict_if_the_finalizers_have_moved() -> None:
 
 
 @virtual
-async def test_removing_from_an_object_that_is_gone_is_no_error() -> None:
+async def test_removing_from_an_object_that_is_gone_is_not_an_error() -> None:
     async with open_environment() as env:
         blog = await env.start(seen(OURS))
         await env.other.delete(blog.ref)

@@ -187,7 +187,7 @@ async def test_writes_in_response_to_changes_of_other_objects_are_not_a_loop() -
     async with open_environment(on_hot_loop=found.append) as env:
         blog = await env.start(site())
         pod = Reason("related", Ref(Site, "another", "default"))
-        for number in range(1, 20):  # its own last change has come with that of the other
+        for number in range(1, 20):  # its own last change arrived together with that of the other writer
             ctx = env.context(blog, Reason("changed"), pod)
             blog = await ctx.set_status(blog, SiteStatus(replicas=number))
     assert found == []

@@ -1,4 +1,4 @@
-"""Reasons in words, actions as values, and the bounded history."""
+"""Reasons as text, actions as values, and the bounded history."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A controller at work: when it begins, what it shows of itself, and how it ends."""
+"""A running controller: start, statistics and stop."""
 
 import asyncio
 from typing import Any
@@ -102,7 +102,7 @@ async def test_waiting_for_readiness_may_have_its_own_timeout() -> None:
 
 
 @virtual
-async def test_stopping_while_the_caches_sync_is_no_error() -> None:
+async def test_stopping_while_the_caches_sync_is_not_an_error() -> None:
     async with open_loop() as loop:
         loop.faults.append(forbidden)
         _, controller = loop.recording_controller(None, owns(ConfigMap))

@@ -1,4 +1,4 @@
-"""Finalizers, saving and conflicts while a controller runs: the protocol as others see it."""
+"""Finalizers, saves and conflicts of a running controller, as other clients observe them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Saving: status before the rest, only what is different, only onto what was read."""
+"""Saves: status first, only the differences, and only onto the version that was read."""
 
 from typing import Any
 
@@ -212,7 +212,7 @@ async def test_an_unstructured_object_with_the_cached_version_is_saved_against_t
 
 
 @virtual
-async def test_saving_an_object_that_is_gone_is_no_error() -> None:
+async def test_saving_an_object_that_is_gone_is_not_an_error() -> None:
     async with open_environment() as env:
         blog = await env.start(site())
         await env.other.delete(blog.ref)

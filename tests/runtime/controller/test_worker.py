@@ -541,7 +541,7 @@ async def test_no_more_errors_are_retained_than_the_history_holds() -> None:
 
     async def reconcile(_: Request[Any]) -> Action | None:
         await asyncio.sleep(60)
-        error = Retry("not yet", seconds=86400.0)  # which is not logged, and so not held on to there
+        error = Retry("not yet", seconds=86400.0)  # not logged, so that the log record does not keep it alive
         errors.add(error)
         raise error
 

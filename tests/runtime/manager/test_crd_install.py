@@ -1,4 +1,4 @@
-"""Definitions for a server of one's own."""
+"""Installation of CRDs into an embedded server."""
 
 import pytest
 
@@ -36,11 +36,11 @@ class Shop(
 
 
 class OldShop(Resource[ShopSpec, ShopStatus], api="trade.example.dev/v1alpha1", kind="Shop", plural="shops"):
-    """The same in the words of yesterday."""
+    """The same kind in an older version."""
 
 
 class Region(Resource[ShopSpec, None], api="trade.example.dev/v1", scope="Cluster"):
-    """Where shops are."""
+    """A cluster-scoped kind."""
 
 
 class OddSpec(Spec):

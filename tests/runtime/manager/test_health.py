@@ -1,4 +1,4 @@
-"""Health pages: how they are made of checks."""
+"""Health endpoints: checks, their results and query parameters."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The pages of a manager, over real sockets."""
+"""The HTTP endpoints of a manager, over real sockets."""
 
 import asyncio
 from typing import Any

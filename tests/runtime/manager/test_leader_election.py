@@ -24,7 +24,7 @@ def elector(client, identity, **options) -> LeaderElector:
 
 @asynccontextmanager
 async def leading(one: LeaderElector):
-    """Runs an elector that leads; gives the task that keeps it so."""
+    """Acquires the Lease; returns the task that renews it."""
     await one.acquire()
     task = asyncio.get_running_loop().create_task(one.renew())
     try:

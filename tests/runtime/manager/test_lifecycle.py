@@ -1,4 +1,4 @@
-"""The order of a manager's life."""
+"""The order in which runnables start and stop."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A server of one's own leaves no kubeconfig behind, and never takes away that of another."""
+"""An embedded server removes its kubeconfig when it stops, but never that of another server."""
 
 import asyncio
 from pathlib import Path

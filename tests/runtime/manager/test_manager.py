@@ -1,4 +1,4 @@
-"""Managers on a real API server, in virtual time: order, failures, and the end."""
+"""Managers on a real API server, in virtual time: order, failures and shutdown."""
 
 import asyncio
 
@@ -181,7 +181,7 @@ async def test_the_first_failure_stops_everything_and_all_errors_are_raised_toge
 
 
 @virtual
-async def test_a_task_that_returns_or_is_cancelled_by_the_manager_is_no_failure():
+async def test_a_task_that_returns_or_is_cancelled_by_the_manager_has_not_failed():
     async def short() -> None:
         await asyncio.sleep(1)
 

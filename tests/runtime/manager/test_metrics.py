@@ -1,4 +1,4 @@
-"""What controllers do, in numbers."""
+"""The metrics of controllers, clients and webhooks."""
 
 from bisect import bisect_left
 from typing import Any

@@ -1,4 +1,4 @@
-"""Numbers as Prometheus reads them."""
+"""The Prometheus text format."""
 
 import math
 

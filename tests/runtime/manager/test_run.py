@@ -56,7 +56,7 @@ def started(program: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def read_until(process: "subprocess.Popen[str]", *words: str) -> str:
-    """What the process says until each of these words has come; fails if it ends before."""
+    """The output of the process until it contains each of these words; fails if the process ends first."""
     assert process.stdout is not None
     output = ""
     while not all(word in output for word in words):

@@ -1,4 +1,4 @@
-"""A system is controllers with all they need: opened together, closed together, on a server of its own."""
+"""Systems: controllers with their resources, opened and closed together, on an embedded server."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ class Note(Resource[NoteSpec, NoteStatus], api="notes.example.dev/v1"):
 
 
 class Margin(Resource[NoteSpec, NoteStatus], api="notes.example.dev/v1"):
-    """What no controller is for."""
+    """A kind that no controller reconciles."""
 
 
 class Pod(Object, api="v1"):

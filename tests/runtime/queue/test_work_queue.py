@@ -345,7 +345,7 @@ def test_a_time_that_is_not_finite_is_refused(at: float) -> None:
 
 
 @pytest.mark.parametrize("at", [181 * DAY, 1e300])
-def test_a_time_too_far_off_is_cut(at: float) -> None:
+def test_a_delay_above_the_maximum_is_truncated(at: float) -> None:
     queue = make_queue()
     queue.add("a", at=at, now=5.0)
     assert queue.next_at(5.0) == 180 * DAY + 5.0

@@ -1,4 +1,4 @@
-"""Random operations on the work queue, compared with a list that is searched from end to end each time.
+"""Random operations on the work queue, compared with a simple model on a list.
 
 Same order, nothing lost, nothing twice: the model gets the same operations and must return the same results.
 """

@@ -51,7 +51,7 @@ async def test_work_runs_concurrently_with_the_caller() -> None:
     assert diary.lines == [(0.0, "pull")]
 
 
-async def test_there_is_never_more_at_once_than_the_limit_and_it_starts_in_order() -> None:
+async def test_work_starts_in_order_and_never_exceeds_the_limit() -> None:
     diary = Diary()
     async with BackgroundWork(limit=2) as work:
         for number in range(5):
@@ -111,7 +111,7 @@ async def test_too_much_work_is_refused() -> None:
     assert len(diary.lines) == 3
 
 
-async def test_an_error_comes_back_and_stops_nothing_else() -> None:
+async def test_an_error_is_reported_and_affects_no_other_work() -> None:
     failures: list[WorkFailed] = []
 
     async def broken() -> None:
@@ -128,7 +128,7 @@ async def test_an_error_comes_back_and_stops_nothing_else() -> None:
     assert (handle.error, diary.lines) == (failures[0].error, [(1.0, "next")])
 
 
-async def test_an_error_comes_back_as_a_deferred_change() -> None:
+async def test_an_error_can_be_reported_as_a_deferred_change() -> None:
     runs: StateMap[object, int, Run] = StateMap()
     runs.put(WEB, Run("Starting"))
     woken: list[object] = []

@@ -37,7 +37,7 @@ outcomes = st.fixed_dictionaries(
 
 
 def drive(machine: Machine[Settings], outcome: dict[str, Any]) -> list[Event[Settings]]:
-    """One step of the machine, with what the server makes of it."""
+    """Carries out one step of the machine, with a random outcome."""
     step = machine.step()
     if isinstance(step, Recover):
         return []

@@ -46,7 +46,7 @@ def only(
 
 
 async def gap(bench: WatchBench) -> None:
-    """Between two watches one object goes, one comes, one changes, and the server forgets how."""
+    """Between two watches one object is deleted, one created, one changed, and the history compacted."""
     await bench.remove("a")
     await bench.make("c")
     await bench.change("b")
@@ -121,7 +121,7 @@ async def test_a_server_on_which_every_version_is_expired_is_retried_with_backof
         assert 20 < len(bench.faults.of("list")) < 60
 
 
-# No frenzy
+# Bounded request rate
 
 
 @pytest.mark.parametrize("streams", [None, True, False])
@@ -309,7 +309,7 @@ async def test_a_missing_permission_is_an_error_until_it_is_granted() -> None:
         assert watcher.error is None
 
 
-# Odd streams
+# Malformed streams
 
 
 @virtual

@@ -41,7 +41,7 @@ class Settings(Object, api="v1", kind="ConfigMap"):
 
 
 class Script:
-    """The body of an answer as a test wants it: pieces, and then the end, a cut, or nothing for ever."""
+    """A scripted response body: chunks, then the end, a disconnect, or silence."""
 
     def __init__(self, *pieces: bytes, then: str = "end") -> None:
         self._pieces = iter(pieces)
@@ -68,7 +68,7 @@ Act = Callable[[Call], Response | Exception | None]
 
 
 class Faults:
-    """Sees every request with its time; `act` may answer in the server's place, or raise."""
+    """Records every request with its time; `act` may respond in place of the server, or raise."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, Call]] = []
@@ -174,7 +174,7 @@ def in_words(event: Event[Any]) -> str:
 
 
 def status(code: int, reason: str = "", *, headers: dict[str, str] | None = None, **more: Any) -> Response:
-    """An answer that refuses."""
+    """An error response."""
     tree = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, **more}
     return Response(status=code, headers=Headers(headers or {}), body=json.dumps(tree).encode())
 
@@ -192,7 +192,7 @@ def line(type_: str, name: str = "", version: str = "", *, kind: str = "ConfigMa
 
 
 def refusing(code: int, reason: str = "", **more: Any) -> Act:
-    """Refuses every request."""
+    """Rejects every request."""
     return lambda call: status(code, reason, **more)
 
 

@@ -44,7 +44,7 @@ def review(replicas: int) -> Any:
 PATH = "/validate/check.sites.example.dev"
 
 
-async def test_a_review_is_answered_over_https_with_a_certificate_of_our_own() -> None:
+async def test_a_review_is_answered_over_https_with_a_self_signed_authority() -> None:
     async with Endpoint(Webhooks(validates(Site, check), **LOCAL)) as endpoint:
         status, answer = await call(endpoint.port, PATH, review(0), tls_context(endpoint.ca))
         assert (status, answer["response"]["allowed"]) == (200, False)

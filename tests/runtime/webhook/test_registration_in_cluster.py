@@ -1,4 +1,4 @@
-"""Our webhooks behind our endpoint, registered with our server as with any cluster: both sides over the wire."""
+"""Webhooks registered in a server and called over HTTPS, as in any cluster."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Whatever is sent to a webhook, it answers."""
+"""A webhook responds to any request."""
 
 import json
 from typing import Any

@@ -44,7 +44,7 @@ async def scenario(user: Cluster) -> None:
 
 
 async def failing(user: Cluster) -> None:
-    """Fails always."""
+    """Always fails."""
     raise AssertionError(f"the scenario fails in {user.namespace}")
 
 

@@ -1,6 +1,6 @@
 """Embedded resources: the checks of their apiVersion, kind and metadata.
 
-An embedded resource brings its own `apiVersion`, `kind` and `metadata`. Unknown members of the metadata are dropped and
+An embedded resource has its own `apiVersion`, `kind` and `metadata`. Unknown members of the metadata are dropped and
 the known ones must have the right type; names are checked loosely, because the rules of the embedded kind are unknown.
 """
 

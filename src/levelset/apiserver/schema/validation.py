@@ -172,7 +172,7 @@ class ErrorCollector:
 
 
 def fewest(alternatives: list[list[Cause]]) -> list[Cause]:
-    """The causes of the closest alternative."""
+    """The causes of the alternative that has the fewest."""
     nearest = alternatives[0]
     for one in alternatives:
         nearest = one if len(one) < len(nearest) else nearest

@@ -93,7 +93,7 @@ def test_conditions_show_whether_a_pod_is_serving_and_terminating(
     "absent",
     [pod("a"), pod("a", "127.1.1.1", phase="Failed"), pod("a", "127.1.1.1", phase="Succeeded"), pod("a", "::1")],
 )
-def test_a_pod_without_an_address_or_that_has_finished_is_no_endpoint(absent: Any) -> None:
+def test_a_pod_without_an_address_or_that_has_finished_is_not_an_endpoint(absent: Any) -> None:
     assert only(absent).endpoints == ()
 
 

@@ -200,7 +200,7 @@ async def test_a_cordoned_node_gets_no_pods_until_it_is_uncordoned(cluster: Clus
         await cluster.until(WEB, lambda it: condition(it, "Ready") == "True", within=1)
 
 
-async def test_a_pod_that_is_deleted_before_it_is_bound_is_no_error(cluster: Cluster, tmp_path: Path) -> None:
+async def test_deleting_a_pod_before_it_is_bound_is_not_an_error(cluster: Cluster, tmp_path: Path) -> None:
     machine = RecordingMachine(cluster)
     machine.program("*")
     async with cluster.running(pod_reconciler(machine, tmp_path).controller()):

@@ -42,5 +42,5 @@ def test_record_files_are_private_and_invalid_ones_are_ignored(tmp_path: Path) -
     assert [one.uid for one in records(tmp_path).all()] == ["u1"]
 
 
-def test_removing_an_unknown_record_is_no_error(tmp_path: Path) -> None:
+def test_removing_an_unknown_record_is_not_an_error(tmp_path: Path) -> None:
     records(tmp_path).remove("none")

@@ -166,7 +166,7 @@ class FakeMachine:
         stop_code: int | None = None,
         unstoppable: bool = False,
     ) -> None:
-        """Defines what a program does; see FakeProgram. Present runs are not affected.
+        """Defines what a program does; see FakeProgram. Existing runs are not affected.
 
         `name` is a whole argv or the first word of one; the argv takes precedence, and `*` matches all others. Several
         codes in `exits` are for the first start, the second, and so on. With `after` alone it exits with 0.

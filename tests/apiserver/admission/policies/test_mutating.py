@@ -67,7 +67,7 @@ async def test_a_json_patch_is_applied_to_the_object() -> None:
         other = await api.create(CONFIGMAPS, {**configmap("b"), "data": {"k": "other"}})
     assert made["data"] == {"k": "w", "l": "w"}
     assert made["metadata"]["labels"] == {"example.com/a": "a", "b/c": "d"}
-    assert (other["data"], "labels" in other["metadata"]) == ({"k": "other"}, False)  # a test failed: nothing is done
+    assert (other["data"], "labels" in other["metadata"]) == ({"k": "other"}, False)  # the test operation failed
 
 
 async def test_mutations_get_the_result_of_earlier_ones() -> None:

@@ -25,7 +25,7 @@ def service(kind: str = "NodePort", *ports: Any, **spec: Any) -> dict[str, Any]:
 
 
 async def create(kinds: KindsHarness, tree: dict[str, Any], *, name: str = "a") -> dict[str, Any]:
-    return await kinds.create(SERVICES, deepcopy(tree), name=name)  # the server takes what it is given
+    return await kinds.create(SERVICES, deepcopy(tree), name=name)  # the server accepts the requested port
 
 
 async def refused(kinds: KindsHarness, tree: dict[str, Any], *, name: str = "a") -> dict[str, str]:

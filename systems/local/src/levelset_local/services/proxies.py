@@ -145,7 +145,7 @@ class Proxy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListenerChanges:
-    """The changes that lead from the present to the wanted listeners, in the order in which they are made."""
+    """The changes that lead from the current to the wanted listeners, in the order in which they are made."""
 
     close: tuple[ListenAddress, ...]
     update: tuple[ListenAddress, ...]
@@ -153,7 +153,7 @@ class ListenerChanges:
 
 
 def diff_listeners(present: Iterable[ListenAddress], wanted: Iterable[ListenAddress]) -> ListenerChanges:
-    """The changes that lead from the present to the wanted listeners."""
+    """The changes that lead from the current to the wanted listeners."""
     old, new = set(present), set(wanted)
     return ListenerChanges(tuple(sorted(old - new)), tuple(sorted(old & new)), tuple(sorted(new - old)))
 

@@ -141,7 +141,7 @@ def open_file(folder: Path, key: str, *, create: bool) -> FileContent | None:
 
 
 def remove_files(folder: Path, key: str) -> None:
-    """Removes the file of a log; present readers can read on."""
+    """Removes the file of a log; open readers can continue."""
     for suffix in (_RAW, _NUMBERED):
         (folder / (_file_name(key) + suffix)).unlink(missing_ok=True)
 

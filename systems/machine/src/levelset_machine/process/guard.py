@@ -50,7 +50,7 @@ class Guard:
 
     @property
     def identity(self) -> Identity | None:
-        """The present guard process; None if there is none."""
+        """The current guard process; None if there is none."""
         return None if self._watch is None else self._watch.identity
 
     def begin(self) -> None:

@@ -224,5 +224,5 @@ def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILE_LIMIT if hard == resource.RLIM_INFINITY else min(hard, _FILE_LIMIT)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):  # the present limit stays
+        with contextlib.suppress(OSError, ValueError):  # the current limit stays
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -105,7 +105,7 @@ class Prompts:
         self._files: Mapping[str, str] = {}
 
     def read(self) -> Mapping[str, str]:
-        """The present prompts by file name; empty if the folder does not exist. Blocking: call it in a thread."""
+        """The current prompts by file name; empty if the folder does not exist. Blocking: call it in a thread."""
         try:
             now = self._stamp()
             if now != self._seen:

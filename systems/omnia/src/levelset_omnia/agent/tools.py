@@ -63,7 +63,7 @@ class Tools:
         self._resolver = resolver
 
     async def known(self) -> Mapping[str, Tool]:
-        """The present tools by name."""
+        """The current tools by name."""
         return await asyncio.to_thread(read_tools, self._folder)
 
     async def call(self, name: str, argument: Any) -> Any:

@@ -93,7 +93,7 @@ def plan_replicas(total: int, *, weight: int | None, candidate: Deployment | Non
 
 
 def ready_replicas(deployment: Deployment | None) -> int:
-    """The number of ready Pods of the present template."""
+    """The number of ready Pods of the current template."""
     status = None if deployment is None else deployment.status
     if deployment is None or status is None or status.observed_generation < deployment.metadata.generation:
         return 0
@@ -101,7 +101,7 @@ def ready_replicas(deployment: Deployment | None) -> int:
 
 
 def is_rolled_out(deployment: Deployment, replicas: int) -> bool:
-    """Whether all Pods are of the present template and available, and no others exist."""
+    """Whether all Pods are of the current template and available, and no others exist."""
     status = deployment.status
     if status is None or status.observed_generation < deployment.metadata.generation:
         return False

@@ -22,7 +22,7 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What an agent depends on, and its present children."""
+    """What an agent depends on, and its current children."""
 
     choice: Choice | None
     problem: Problem | None

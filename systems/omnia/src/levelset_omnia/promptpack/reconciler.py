@@ -74,7 +74,7 @@ async def _config_map(pack: PromptPack, ctx: Context) -> ConfigMap | None:
 
 
 async def _active(pack: PromptPack, ctx: Context) -> Revision | None:
-    """The active revision, with the present hash of its ConfigMap.
+    """The active revision, with the current hash of its ConfigMap.
 
     If the spec references the same ConfigMap, the hash stays: Pods of the active version that a changed hash would
     replace would read the prompts of the new version.

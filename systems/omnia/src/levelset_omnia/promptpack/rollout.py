@@ -1,7 +1,7 @@
 """The rollout of a version as a pure function: the active version, the canary with its weight, and the requeue time.
 
 Another version or another ConfigMap starts a canary; other content of the same ConfigMap is a correction, and used at
-once. The start of the present weight is part of the status, so that a restarted operator continues the rollout.
+once. The start of the current weight is part of the status, so that a restarted operator continues the rollout.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Progress:
     weight: int | None = None
     started: datetime | None = None
     held_by: tuple[str, ...] = ()
-    """The agents that have not reached the present weight, although the next step is due."""
+    """The agents that have not reached the current weight, although the next step is due."""
     after: float | None = None
     """Seconds until the next step; None if it does not depend on time."""
 
@@ -33,7 +33,7 @@ def advance(
 ) -> Progress:
     """The next state of a pack's rollout, at most one step after the state in its status.
 
-    `active` is the active revision, with the present hash of its ConfigMap.
+    `active` is the active revision, with the current hash of its ConfigMap.
     """
     before = pack.status or PromptPackStatus()
     if pack.spec.rollout.type == "immediate" or _is_same(before.active, offered):

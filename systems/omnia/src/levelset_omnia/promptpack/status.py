@@ -25,7 +25,7 @@ class StatusInputs:
 
     source: Revision | Problem
     active: Revision | None
-    """The active revision, with the present hash of its ConfigMap."""
+    """The active revision, with the current hash of its ConfigMap."""
     versions: Sequence[PromptPack]
     """All objects of the same pack, this one among them."""
     agents: Sequence[AgentRuntime]
@@ -96,7 +96,7 @@ def status_events(before: PromptPackStatus | None, after: PromptPackStatus) -> I
 
 
 def _shared_config_map(after: PromptPackStatus) -> Iterator[StatusEvent]:
-    """The warning for two versions in one ConfigMap: Pods of both read its present content."""
+    """The warning for two versions in one ConfigMap: Pods of both read its current content."""
     active, canary = after.active, after.canary
     if active is not None and canary is not None and active.config_map == canary.config_map:
         message = f"{active.version} and {canary.version} share ConfigMap {canary.config_map}; give each its own"
