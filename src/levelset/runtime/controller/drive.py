@@ -58,6 +58,8 @@ async def drive(
 ) -> AsyncGenerator[Outcome[K], None]:
     """Reconciles the objects that the requests name, and yields the outcome of each reconcile.
 
+    For requests that come from streams of your own instead of the relations of a `Controller`.
+
     No reconcile starts before the store is filled. An object that the store does not have is `gone`. When the requests
     end, those that are due are reconciled, delayed ones are dropped, and the outcomes end; an error that the stream of
     requests raises is raised here. A slow consumer of the outcomes slows the workers down. To stop, close the generator

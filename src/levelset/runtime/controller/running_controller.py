@@ -88,6 +88,8 @@ def running(
 ) -> "RunningController[K]":
     """Runs the controller on a cluster for the length of an `async with`.
 
+    A manager does this for its controllers; use it directly for one controller without leader election and health.
+
     No reconcile starts before all caches have synced and their objects are enqueued; with `held`, not before `release`
     either, so that a standby replica has warm caches and a filled queue. NotReady stops the controller if the caches
     have not synced within `sync_within` seconds. `fence` is called before each write and raises if writes are no longer

@@ -54,6 +54,7 @@ async def open_local(
 ) -> AsyncGenerator[LocalSystem, None]:
     """Starts a server in this process, installs the CRDs of all kinds in use, and runs the parts; all are synced.
 
+    For scripts and tests that need a whole system; a program uses `run(..., local=True)`.
     With `listen`, other processes can reach it by the file `kubeconfig`. The `options` are those of `Manager`.
     """
     async with open_parts(*parts) as whole:

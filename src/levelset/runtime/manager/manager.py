@@ -57,6 +57,8 @@ _log: Final = logging.getLogger("levelset.runtime.manager")
 class Manager:
     """Runs controllers and tasks together for the length of an `async with`.
 
+    For programs with an event loop of their own; `run` does the same for a whole program, with signals and arguments.
+
     It starts servers for health and metrics, clusters and their informers, what runs in every replica, the election,
     and last what only the leader runs. It stops in reverse order: running reconciles may finish within `grace` seconds
     (None: as long as they take), and the Lease is released when everything else has ended. The first failure stops

@@ -147,6 +147,10 @@ def run(
 ) -> None:
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
 
+    This is how a program starts its controllers. Inside a running event loop use `Manager`, in scripts and tests with
+    an embedded server `open_local` (or the fixtures of `levelset.testing`); `running` and `drive` of
+    `levelset.runtime.controller` are the parts underneath, for loops of your own.
+
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
     `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--output`, `--log-json`. With `local`
     an API server is started in this process, which serves the kinds in use and calls the `webhooks` directly; in any
