@@ -111,9 +111,9 @@ def follow(process: "subprocess.Popen[str]", begin: Callable[[], None]) -> dict[
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            report = json.loads(line)
-            report[report["phase"]] = report
-            if report["phase"] == "watching":
+            phase = json.loads(line)
+            report[phase["phase"]] = phase
+            if phase["phase"] == "watching":
                 begin()
             if time.monotonic() > until:
                 break

@@ -3,39 +3,10 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.eager_coroutines import EagerResponse, run_eagerly, run_sync
+from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.errors import NotFound
 from levelset.http import Deferred, Response
 from levelset.storage import Change, PendingWrite
-
-
-async def add(one: int, two: int) -> int:
-    return one + two
-
-
-async def add_all(*numbers: int) -> int:
-    total = 0
-    for number in numbers:
-        total = await add(total, number)
-    return total
-
-
-async def fail() -> None:
-    raise NotFound("gone")
-
-
-def test_a_coroutine_that_never_suspends_runs_synchronously() -> None:
-    assert run_sync(add_all(1, 2, 3)) == 6
-
-
-def test_its_exceptions_are_raised() -> None:
-    with pytest.raises(NotFound, match="gone"):
-        run_sync(fail())
-
-
-def test_a_coroutine_that_suspends_is_closed_and_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="sleep.* suspended"):
-        run_sync(asyncio.sleep(0))
 
 
 async def respond(*waits: Any) -> Response:
@@ -84,5 +55,10 @@ async def test_a_cancelled_future_cancels_the_response_quietly() -> None:
         await response
 
 
-async def test_an_eager_response_can_be_awaited_like_its_coroutine() -> None:
-    assert (await EagerResponse(respond(asyncio.sleep(0)))).status == 204
+async def test_a_response_that_awaits_another_one_settles_with_it() -> None:
+    landing = PendingWrite()
+    inner = run_eagerly(respond(landing))
+    outer = run_eagerly(respond(inner))
+    assert isinstance(outer, Deferred)
+    landing.set_result(Change(1, "/a", None, None))
+    assert outer.done()

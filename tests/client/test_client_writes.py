@@ -19,7 +19,7 @@ from levelset.errors import (
     Invalid,
     NotFound,
 )
-from levelset.objects import Ref, Unstructured, replace
+from levelset.objects import ObjectMeta, Ref, Unstructured, replace
 from tests.client.fixtures import (
     CONFIG_MAP,
     WEBSITE,
@@ -227,6 +227,27 @@ async def test_a_prepared_body_is_applied_like_its_object() -> None:
         draft = request_body_of(website("blog", replicas=3))
         made = await apply_body(client, draft, draft.encode_for_apply(), manager="me")
         assert made == await client.apply(website("blog", replicas=3), manager="me")
+
+
+async def test_invalid_patches_and_applies_are_refused_before_they_are_sent() -> None:
+    calls: list[Call] = []
+    async with open_client(hooks=[recording(calls)]) as client:
+        calls.clear()
+        with pytest.raises(BadName, match="'a/b' is not a name of a ConfigMap"):
+            await client.apply(ConfigMap(metadata=ObjectMeta(name="a/b", namespace="default")))
+        for namespace in ("a/b", ["a"]):
+            meta = ObjectMeta(name="a", namespace=namespace)  # type: ignore[arg-type]
+            with pytest.raises(BadName, match="is not a namespace of a ConfigMap"):
+                await client.apply(ConfigMap(metadata=meta))
+        with pytest.raises(ConfigError, match="is in namespace default, not other"):
+            await client.apply(website("blog"), namespace="other")
+        with pytest.raises(ConfigError, match="confined to namespace one"):
+            await client.in_namespace("one").patch(Ref(ConfigMap, "a", "two"), LABELLED)
+        with pytest.raises(BadObject, match="cannot be written"):
+            await client.patch(Ref(ConfigMap, "a"), MergePatch({"data": object()}))
+        with pytest.raises(TypeError, match="unknown option dryrun"):
+            await client.patch(Ref(ConfigMap, "a"), LABELLED, dryrun=True)  # type: ignore[call-overload]
+        assert calls == []
 
 
 async def test_apply_works_on_a_subresource_and_with_an_object_that_was_read() -> None:  # K09

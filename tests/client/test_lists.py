@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levelset.client.lists import ObjectDecoder, read_page
+from levelset.client.lists import object_decoder, read_page
 from levelset.errors import BadObject
 from tests.client.fixtures import CONFIG_MAP, WEBSITE
 
@@ -112,8 +112,8 @@ FIELDS = '[{"manager":"m","fieldsV1":{"f:a":{"k:{\\"port\\":80}":{}}}}]'
 )
 def test_only_the_managed_fields_of_the_object_itself_are_cut(text: str, expected: Any) -> None:
     raw = text.replace("%s", FIELDS).encode()
-    assert json.loads(ObjectDecoder(managed_fields=False).decode(raw).raw) == expected
-    assert ObjectDecoder().decode(raw).raw is raw
+    assert json.loads(object_decoder(managed_fields=False)(raw).raw) == expected
+    assert object_decoder()(raw).raw is raw
 
 
 names: Any = st.sampled_from(["managedFields", "metadata", "name", "a{", "}b", '"', "c:"])
@@ -133,13 +133,13 @@ def test_cutting_managed_fields_equals_removing_the_member(
     tree = {**before, "metadata": metadata} if is_last else {"metadata": metadata, **before}
     raw = json.dumps(tree, separators=None if has_blanks else (",", ":")).encode()
     expected = {**tree, "metadata": {name: one for name, one in metadata.items() if name != "managedFields"}}
-    assert json.loads(ObjectDecoder(managed_fields=False).decode(raw).raw) == expected
+    assert json.loads(object_decoder(managed_fields=False)(raw).raw) == expected
 
 
 @pytest.mark.parametrize("raw", [b'"managedFields":', b'{"managedFields":[]}', b'{"metadata":7,"managedFields":[]}'])
 def test_bytes_without_metadata_are_a_bad_object(raw: bytes) -> None:
     with pytest.raises(BadObject):
-        ObjectDecoder(managed_fields=False).decode(raw)
+        object_decoder(managed_fields=False)(raw)
 
 
 def test_a_transform_sees_the_object_without_managed_fields() -> None:
@@ -150,7 +150,7 @@ def test_a_transform_sees_the_object_without_managed_fields() -> None:
         return b'{"metadata":{"name":"b"}}'
 
     raw = b'{"metadata":{"name":"a","managedFields":[]}}'
-    cached = ObjectDecoder(managed_fields=False, transform=remember).decode(raw)
+    cached = object_decoder(managed_fields=False, transform=remember)(raw)
     assert (seen, cached.head.name) == ([b'{"metadata":{"name":"a"}}'], "b")
 
 
@@ -159,28 +159,22 @@ managed: Any = trees | st.just(json.loads(FIELDS)) | st.just(json.loads(FIELDS) 
 
 
 @given(members, members, managed, st.booleans(), st.booleans())
-def test_an_object_cut_beforehand_decodes_like_the_whole(
+def test_an_object_without_its_managed_fields_is_otherwise_the_same(
     before: dict[str, Any], metadata: dict[str, Any], fields: Any, has_fields: bool, is_last: bool
 ) -> None:
     before.pop("metadata", None)
-    metadata = {"name": "a", **metadata, **({"managedFields": fields} if has_fields else {})}
+    metadata = {"name": "a", **metadata}
     tree = {**before, "metadata": metadata} if is_last else {"metadata": metadata, **before}
-    raw = json.dumps(tree, separators=(",", ":")).encode()
-    decoder = ObjectDecoder(managed_fields=False)
-    decoder.decode(raw)
-    cached = decoder.decode(decoder.cut(b"{,%b]}" % raw, 2, 2 + len(raw)))
-    assert cached.tree() == ObjectDecoder(managed_fields=False).decode(raw).tree()
+    whole = {**tree, "metadata": {**metadata, **({"managedFields": fields} if has_fields else {})}}
+    cached = object_decoder(managed_fields=False)(json.dumps(whole, separators=(",", ":")).encode())
+    tree["metadata"] = {name: one for name, one in metadata.items() if name != "managedFields"}
+    assert (cached.tree(), cached.name) == (tree, "a")
 
 
-def test_managed_fields_in_their_usual_place_are_cut_beforehand() -> None:
-    decoder = ObjectDecoder(managed_fields=False)
-    raws = [USUAL.replace("%s", text).encode() for text in (FIELDS, FIELDS, "[]")]
-    assert decoder.decode_all(raws) is None
-    decoder.decode(raws[0])
-    cut = [decoder.cut(raw, 0, len(raw)) for raw in raws]
-    assert decoder.is_cutting
-    assert [json.loads(one)["metadata"] for one in cut] == [{"name": "a"}] * 3
-    assert decoder.decode_all(cut) == [ObjectDecoder(managed_fields=False).decode(raw) for raw in raws]
+@pytest.mark.parametrize("fields", [FIELDS, "[]"])
+def test_managed_fields_in_their_usual_place_are_cut_out_of_the_bytes(fields: str) -> None:
+    cut = object_decoder(managed_fields=False)(USUAL.replace("%s", fields).encode())
+    assert cut.raw == USUAL.replace(',"managedFields":%s', "").encode()
 
 
 @pytest.mark.parametrize(
@@ -193,12 +187,6 @@ def test_managed_fields_in_their_usual_place_are_cut_beforehand() -> None:
         '{"spec":{"metadata":{"x":1,"managedFields":%s}},"metadata":{"name":"a"}}',
     ],
 )
-def test_lookalikes_of_managed_fields_are_not_cut_beforehand(text: str) -> None:
+def test_lookalikes_of_managed_fields_are_not_cut(text: str) -> None:
     raw = text.replace("%s", FIELDS).encode()
-    decoder = ObjectDecoder(managed_fields=False)
-    tree = json.loads(raw)
-    tree["metadata"]["managedFields"] = []
-    decoder.decode(json.dumps(tree, separators=(",", ":")).encode())  # an object that begins in the same way
-    assert decoder.is_cutting
-    assert decoder.cut(raw, 0, len(raw)) == raw
-    assert not decoder.is_cutting
+    assert object_decoder(managed_fields=False)(raw).raw is raw

@@ -47,6 +47,12 @@ def test_removing_the_last_finalizer_deletes_the_object(finalizers: list[str], i
     assert write.is_gone is is_gone
 
 
+def test_an_object_without_a_version_in_the_response_to_a_delete_is_gone() -> None:
+    write = write_of(GVK, "blog", "default", b'{"kind":"Website","metadata":{"uid":"u"}}', is_delete=True)
+    assert write is not None
+    assert (write.name, write.uid, write.resource_version, write.is_gone) == ("blog", "u", None, True)
+
+
 @pytest.mark.parametrize("body", [b'{"kind":"Status","metadata":{"resourceVersion":"3"}}', b'{"metadata":{}}'])
 def test_a_response_without_an_object_or_a_version_gives_no_write(body: bytes) -> None:
     assert write_of(GVK, "blog", "default", body) is None

@@ -1,5 +1,5 @@
-"""Our certificates, read by the x509 module of `cryptography`."""
-
+from base64 import b64encode
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
@@ -17,9 +17,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levelset.http.certificate_authority import CertificateRequest, CertificateUse, Identity
-from levelset.http.x509_signing import load_signer, sign
+from levelset.http.x509_signing import read_validity, sign
 
 OPEN = NoEncryption()
 ROOT = CertificateRequest(use=CertificateUse.AUTHORITY, name="röot", within=20_000)
@@ -110,12 +112,15 @@ def test_an_authority_of_another_program_can_sign(curve):
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [(rsa.generate_private_key(65537, 2048), "does not belong"), (ec.generate_private_key(ec.SECP256R1()), "password")],
+    [
+        (rsa.generate_private_key(65537, 2048), "not an elliptic-curve key"),
+        (ec.generate_private_key(ec.SECP256R1()), "password"),
+    ],
 )
 def test_a_key_that_cannot_sign_here_is_refused(key, text):
     lock = BestAvailableEncryption(b"x") if text == "password" else NoEncryption()
     with pytest.raises(ValueError, match=text):
-        load_signer(foreign(key, PrivateFormat.PKCS8, lock))
+        sign(SERVER, foreign(key, PrivateFormat.PKCS8, lock))
 
 
 @pytest.mark.parametrize(
@@ -123,11 +128,26 @@ def test_a_key_that_cannot_sign_here_is_refused(key, text):
     [
         CertificateRequest(use=CertificateUse.CLIENT, name="x", within=-1),
         CertificateRequest(use=CertificateUse.CLIENT, name="x" * 65, within=1),
+        CertificateRequest(use=CertificateUse.CLIENT, name="", within=1),
+        CertificateRequest(use=CertificateUse.CLIENT, name="x", within=1, organizations=("",)),
     ],
 )
 def test_an_unusable_certificate_is_refused(root, request_):
     with pytest.raises(ValueError, match="."):
         sign(request_, root)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 255))
+def test_a_damaged_authority_is_refused_or_harmless(root, place, byte):
+    der = read(root).public_bytes(Encoding.DER)
+    place %= len(der)
+    damaged = der[:place] + bytes([byte]) + der[place + 1 :]
+    for data in (damaged, damaged[:place]):
+        pem = f"-----BEGIN CERTIFICATE-----\n{b64encode(data).decode()}\n-----END CERTIFICATE-----\n".encode()
+        with suppress(ValueError):
+            read_validity(pem)
+        with suppress(ValueError):
+            sign(CLIENT, Identity(pem, root.key))
 
 
 def foreign(key, form, lock=OPEN) -> Identity:

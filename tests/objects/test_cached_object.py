@@ -12,7 +12,6 @@ from levelset.errors import BadObject
 from levelset.objects.cached_object import (
     Head,
     cached_from_head,
-    decode_all_cached,
     decode_cached,
     decode_head,
     set_decoded,
@@ -144,11 +143,11 @@ JSON = some.recursive(
 def test_no_member_of_the_metadata_can_set_the_additional_slots(hostile):
     plain = {"name": "a", "resourceVersion": "7", "labels": {"x": "y"}}
     raws = [json.dumps({"metadata": metadata}).encode() for metadata in ({**hostile, **plain}, {**plain, **hostile})]
-    for raw, together in zip(raws, decode_all_cached(raws) or [], strict=True):
-        for cached in (decode_cached(raw), together):
-            assert (cached.raw, cached.decoded) == (raw, None)
-            assert (cached.name, cached.resource_version, cached.labels) == ("a", "7", {"x": "y"})
-            assert cached == cached_from_head(decode_head(raw), raw)
+    for raw in raws:
+        cached = decode_cached(raw)
+        assert (cached.raw, cached.decoded) == (raw, None)
+        assert (cached.name, cached.resource_version, cached.labels) == ("a", "7", {"x": "y"})
+        assert cached == cached_from_head(decode_head(raw), raw)
 
 
 def test_a_cached_object_is_its_own_head():
@@ -197,10 +196,9 @@ def test_a_cached_object_is_immutable():
 def test_a_cached_object_frees_its_bytes_when_it_is_freed():
     raws = [b'{"metadata":{"name":"%d"}}' % number for number in range(2)]
     before = [sys.getrefcount(raw) for raw in raws]
-    several, single = decode_all_cached(raws), decode_cached(raws[0])
-    assert [one.raw for one in several or []] == [*raws]
-    assert single.raw is raws[0]
-    del several, single
+    several = [decode_cached(raw) for raw in raws]
+    assert [one.raw for one in several] == [*raws]
+    del several
     assert [sys.getrefcount(raw) for raw in raws] == before
 
 

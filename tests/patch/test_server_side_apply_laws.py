@@ -12,10 +12,17 @@ from hypothesis import strategies as some
 from levelset.errors import ApplyConflict, BadPatch
 from levelset.objects import encode_tree
 from levelset.objects.json_tree import copy_tree
-from levelset.patch.field_sets import EMPTY, FieldSet, compare, fields_of
-from levelset.patch.managed_fields import entry_time, managed_fields, parse_managed
+from levelset.patch.field_sets import EMPTY, FieldSet, compare, fields_of, remove_fields
+from levelset.patch.managed_fields import (
+    NEVER_TRACKED,
+    ManagedEntry,
+    entry_time,
+    managed_fields,
+    parse_managed,
+    without_managed,
+)
 from levelset.patch.merge_schema import ANYTHING, Shape
-from levelset.patch.server_side_apply import apply, first_managed
+from levelset.patch.server_side_apply import apply
 from tests.patch.trees_strategy import maps, scalars, trees
 from tests.patch.widgets import MAIN, START, VERSION, WIDGET, WidgetStore, specs, widget
 
@@ -157,20 +164,21 @@ inside = some.fixed_dictionaries(
 )
 
 
-@given(shapes, specs | trees(), inside, maps())
-def test_first_managed_gives_the_same_entries_as_an_apply_without_a_live_object(
-    shape: Shape, spec: Any, metadata: Any, more: Any
+@given(shapes, specs | trees(), inside, maps(), some.sampled_from([EMPTY, MAIN]))
+def test_an_apply_that_creates_owns_all_that_it_specifies_and_the_server_does_not_set(
+    shape: Shape, spec: Any, metadata: Any, more: Any, ignore: FieldSet
 ) -> None:
     config = widget(spec, metadata=metadata, **more)
-    known: dict[str, Any] = {"shape": shape, "api_version": VERSION}
     try:
-        made = managed_fields(apply(None, config, manager="m", now=START, **known).object)
+        made = apply(None, config, manager="m", now=START, shape=shape, api_version=VERSION, ignore=ignore).object
     except BadPatch:
         with pytest.raises(BadPatch):
-            first_managed(config, manager="m", time=entry_time(START), **known)
+            fields_of(config, shape, strict=True)
         return
-    found = first_managed(config, manager="m", time=entry_time(START), **known)
-    assert encode_tree(found) == encode_tree(made)
+    owned = fields_of(config, shape, strict=True).recursive_difference(ignore) - NEVER_TRACKED
+    entry = ManagedEntry("m", "Apply", VERSION, owned, entry_time(START))
+    assert encode_tree(managed_fields(made)) == encode_tree([entry.print()] if owned else None)
+    assert encode_tree(without_managed(made)) == encode_tree(remove_fields(config, ignore, shape))
 
 
 entries = some.sampled_from(

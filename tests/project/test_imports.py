@@ -16,7 +16,17 @@ from tests.project.sources import source
 # Behind extras: a bare install has none of these.
 EXTRAS = ["click", "cryptography", "opentelemetry", "rich", "uvloop"]
 # Loaded when first used, not when levelset is imported.
-LATE = ["http.client", "levelset.apiserver", "levelset.cli", "levelset.testing", "sqlite3", "ssl", "unittest", "yaml"]
+LATE = [
+    "http.client",
+    "jwt",
+    "levelset.apiserver",
+    "levelset.cli",
+    "levelset.testing",
+    "sqlite3",
+    "ssl",
+    "unittest",
+    "yaml",
+]
 
 PROBE = """
 import json, sys, time

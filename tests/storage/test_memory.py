@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 
 from levelset.errors import Expired, Malformed, NotFound, ServerFailed
-from levelset.storage import MemoryStorage, Mismatch, NowaitReader, NowaitWriter, Storage
+from levelset.storage import MemoryStorage, Mismatch, NowaitReader, Storage
 from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check, check_storage
 
 
@@ -30,7 +30,6 @@ async def test_the_contract_notices_a_storage_that_breaks_it():
 def test_memory_is_a_storage_that_never_waits():
     storage: Storage = MemoryStorage()
     assert isinstance(storage, NowaitReader)
-    assert isinstance(storage, NowaitWriter)
 
 
 def test_the_nowait_methods_need_no_loop():

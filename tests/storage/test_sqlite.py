@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from levelset.errors import ConfigError, Expired, ServerFailed
-from levelset.storage import Mismatch, NowaitReader, NowaitWriter, SqliteStorage
+from levelset.storage import Mismatch, NowaitReader, SqliteStorage
 from levelset.storage.interface import Change
 from levelset.storage.sqlite import write_group
 from levelset.storage.sqlite_wal import WriteAheadLog
@@ -36,10 +36,9 @@ async def test_sqlite_satisfies_the_contract(check: Check, durability, path):
         await check(storage)
 
 
-async def test_sqlite_reads_without_waiting_and_waits_for_writes(path):
+async def test_sqlite_reads_without_waiting(path):
     async with await SqliteStorage.open(path) as storage:
         assert isinstance(storage, NowaitReader)
-        assert not isinstance(storage, NowaitWriter)
 
 
 async def test_all_data_survives_a_restart(path):
@@ -122,12 +121,12 @@ async def test_after_many_single_writes_the_next_one_is_committed_immediately(pa
         for number in range(20):
             await storage.put(f"/{number}", b"", expected=0)
             await asyncio.sleep(0)
-        first, second = (storage.put_pending(key, b"", expected=0) for key in ("/a", "/b"))
+        first, second = (storage.start_write(key, b"", expected=0) for key in ("/a", "/b"))
         assert (first.done(), second.done(), storage.revision) == (True, False, 21)
         await second
         crowd = await asyncio.gather(*(storage.put(f"/crowd/{number}", b"", expected=0) for number in range(5)))
         assert [item.revision for item in crowd] == [23, 24, 25, 26, 27]
-        assert not storage.put_pending("/c", b"", expected=0).done()
+        assert not storage.start_write("/c", b"", expected=0).done()
 
 
 async def test_a_cancelled_write_is_not_undone_and_affects_no_other_write(path):

@@ -20,7 +20,7 @@ from levelset.apiserver.audit_log import AuditLog
 from levelset.apiserver.authn.authenticator import is_public_path
 from levelset.apiserver.authn.request_attributes import forbidden_error, non_resource_attributes, resource_attributes
 from levelset.apiserver.authn.users import User
-from levelset.apiserver.eager_coroutines import EagerResponse, run_eagerly
+from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
@@ -44,7 +44,7 @@ from levelset.apiserver.wire.status_errors import (
     too_many_values,
 )
 from levelset.errors import ApiError, BadRequest, ServerFailed
-from levelset.http import Request, Response
+from levelset.http import Deferred, Request, Response
 
 __all__ = ["App", "Page"]
 
@@ -107,8 +107,8 @@ class App:
         result: HandlerResult
         if isinstance(outcome, Response):
             result = _finish(request, outcome, audit_id)
-        elif isinstance(outcome, EagerResponse) and "timeout" not in request.query:  # a timeout needs a task to cancel
-            result = run_eagerly(self._later(request, outcome.coroutine, audit_id))
+        elif isinstance(outcome, Deferred) and "timeout" not in request.query:  # a timeout needs a task to cancel
+            result = run_eagerly(self._later(request, outcome, audit_id))
         else:
             result = self._later(request, outcome, audit_id)
         if audit_log is None or began is None:

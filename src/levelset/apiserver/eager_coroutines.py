@@ -1,43 +1,18 @@
 """Runs coroutines without a task: to their end in a plain call, or resumed by the commit of a write.
 
-The write path is written for storages that must be awaited. On a synchronous storage it never suspends, and its result
-is available at once. On a storage with group commit it suspends once; a task would need three event loop iterations
-for that.
+The verbs are coroutines, because a write may have to wait for its commit. On a storage in memory they never suspend,
+and the response is available at once. On a storage with group commit they suspend once; a task would need three event
+loop iterations for that.
 """
 
 import asyncio
-from collections.abc import Coroutine, Generator
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any
 
 from levelset.http import Deferred, Response
 from levelset.storage import PendingWrite
 
-__all__ = ["EagerResponse", "run_eagerly", "run_sync"]
-
-T = TypeVar("T")
-
-
-class EagerResponse:
-    """A pending response whose coroutine may run without a task, because it does not depend on the current task."""
-
-    __slots__ = ("coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Response]) -> None:
-        self.coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, Response]:
-        return self.coroutine.__await__()
-
-
-def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Returns or raises what the coroutine does; RuntimeError if it suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    coroutine.close()
-    raise RuntimeError(f"{coroutine!r} suspended, although the storage is synchronous")
+__all__ = ["run_eagerly"]
 
 
 def run_eagerly(coroutine: Coroutine[Any, Any, Response]) -> Response | Deferred:
@@ -61,14 +36,13 @@ class _Running(Deferred):
     def __init__(self, coroutine: Coroutine[Any, Any, Response], waited: Any) -> None:
         super().__init__()
         self._coroutine = coroutine
-        if waited.__class__ is PendingWrite:  # almost always
-            waited.when_done(self._resume)
-        else:
-            self._wait_for(waited)
+        self._wait_for(waited)
 
     def _wait_for(self, waited: Any) -> None:
         if isinstance(waited, PendingWrite):
             waited.when_done(self._resume)
+        elif isinstance(waited, Deferred):
+            waited.when_settled(self._resume)
         elif waited is None:
             self.get_loop().call_soon(self._resume)
         else:

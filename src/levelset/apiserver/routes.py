@@ -1,12 +1,12 @@
 """The routing table of resource requests: from method and path to the action of a verb, with a cache of routes.
 
 An action is a plain function. It returns the response itself if that needs no waiting, and otherwise an awaitable.
+Most verbs are coroutines, which `_without_task` makes into actions.
 `find_action` maps a request to its action; `RouteCache` remembers the result for a method and path, because clients
 request the same paths again, or paths that differ only in the name of the object.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from inspect import isawaitable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -18,15 +18,15 @@ from levelset.apiserver.authn.authenticator import ADMIN, User
 from levelset.apiserver.authz import access_reviews
 from levelset.apiserver.authz.escalation import WriteAuthorizer
 from levelset.apiserver.authz.rbac import RbacAuthorizer
-from levelset.apiserver.eager_coroutines import EagerResponse, run_sync
-from levelset.apiserver.registry import strategy
+from levelset.apiserver.eager_coroutines import run_eagerly
+from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry.selectors import parse_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import create_and_update, delete, get_and_list, patch, response_format, watch
 from levelset.apiserver.verbs.create_and_update import WriteResult
-from levelset.apiserver.verbs.get_and_list import ListResult, parse_list_options
+from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, parse_revision, wait_revision
 from levelset.apiserver.verbs.response_format import render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
@@ -42,7 +42,6 @@ from levelset.apiserver.wire.status_errors import (
 )
 from levelset.http import Request, Response
 from levelset.objects.field_selectors import escape_field_value
-from levelset.storage import Item
 
 __all__ = ["Action", "Call", "HandlerResult", "Route", "RouteCache", "find_action", "verb_of", "warning_text"]
 
@@ -100,20 +99,19 @@ def find_action(call: Call) -> Action:
             return lambda call: handler(call.state, call.served, call.path, call.request)
     if path.subresource:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
-        return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
+        return _VERBS["patch"] if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
         raise method_not_allowed(request.method, request.path)
     return _review if verb == "create" and access_reviews.is_review(served) else _VERBS[verb]
 
 
-def _without_task(write: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
-    """Runs the write of one object without a task where nothing but the commit of the storage has to be awaited."""
+def _without_task(verb: Callable[[Call], Coroutine[Any, Any, Response]], *, is_admitted: bool) -> Action:
+    """Runs a verb without a task, unless a webhook may have to be awaited."""
 
     def action(call: Call) -> HandlerResult:
-        state, coroutine = call.state, write(call)
-        if state.reader is None or state.admission is not None or call.served.converts_by_webhook:
-            return coroutine
-        return EagerResponse(coroutine) if state.writer is None else run_sync(coroutine)
+        if call.served.converts_by_webhook or (is_admitted and call.state.admission is not None):
+            return verb(call)
+        return run_eagerly(verb(call))
 
     return action
 
@@ -155,33 +153,35 @@ def _wrong_scope(_call: Call) -> HandlerResult:
 
 
 def _get(call: Call) -> HandlerResult:
+    if call.request.query or call.served.converts_by_webhook:
+        return _get_when_ready(call)
+    return _get_now(call)
+
+
+async def _get_later(call: Call) -> Response:
+    """Awaits what the response to a GET needs: its `resourceVersion`, and the conversion of the object."""
+    await wait_revision(call.state, parse_revision(call.request.parameter("resourceVersion") or ""))
+    if call.served.converts_by_webhook:
+        item = get_item(call.state, call.served, call.namespace, call.name)
+        await conversion_webhook.convert_items(call.served, [item])
+    return _get_now(call)
+
+
+def _get_now(call: Call) -> Response:
     # The most frequent request: the properties of `call` are inlined, which saves five function calls.
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
-    version = request.parameter("resourceVersion") if request.query else None
     assert path.name is not None
-    found = get_and_list.get_item(state, served, path.namespace, path.name, resource_version=version)
-    if isinstance(found, Item):
-        return render_item(state, served, request, chosen=chosen, item=found)
-    return _get_later(call, chosen, found)
+    item = get_item(state, served, path.namespace, path.name)
+    return render_item(state, served, request, chosen=chosen, item=item)
 
 
-async def _get_later(call: Call, chosen: ResponseFormat, found: Awaitable[Item]) -> Response:
-    return render_item(call.state, call.served, call.request, chosen=chosen, item=await found)
-
-
-def _list(call: Call) -> HandlerResult:
+async def _list(call: Call) -> Response:
     request = call.request
     chosen = negotiate(request.headers.find("accept"), "list")
     query = parse_list_options(call.served, request.parameters)
-    found = get_and_list.read_list(call.state, call.served, call.namespace, query)
-    if isinstance(found, ListResult):
-        return render_listing(call.state, call.served, request, chosen=chosen, listing=found)
-    return _list_later(call, chosen, found)
-
-
-async def _list_later(call: Call, chosen: ResponseFormat, found: Awaitable[ListResult]) -> Response:
-    return render_listing(call.state, call.served, call.request, chosen=chosen, listing=await found)
+    listing = await get_and_list.read_list(call.state, call.served, call.namespace, query)
+    return render_listing(call.state, call.served, request, chosen=chosen, listing=listing)
 
 
 def _watch(call: Call) -> HandlerResult:
@@ -194,32 +194,21 @@ def _watch(call: Call) -> HandlerResult:
     return watch.watch(call.state, call.served, call.namespace, call.request, form=form)
 
 
-def _create(call: Call) -> HandlerResult:
+async def _create(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     body = read_object(request, custom=served.custom)
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
-    if state.rbac is not None:
-        options = _with_authorizer(call, state.rbac, options)
-    if state.reader is None or state.admission is not None or served.converts_by_webhook:
-        return _create_later(call, chosen, body.tree, options)
-    if state.writer is None:
-        return EagerResponse(_create_later(call, chosen, body.tree, options))
-    written = create_and_update.create_nowait(state, served, call.path.namespace, body.tree, options)
-    return _write_response(call, chosen, options, written)
-
-
-async def _create_later(call: Call, chosen: ResponseFormat, tree: Tree, options: WriteOptions) -> Response:
-    written = await create_and_update.create(
-        call.state, call.served, call.namespace, tree, _with_admission(call, options)
-    )
+    if state.admission is not None or state.rbac is not None:
+        options = _with_admission(call, options)
+    written = await create_and_update.create(state, served, call.path.namespace, body.tree, options)
     return _write_response(call, chosen, options, written)
 
 
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
     """Returns the options with the admission chain, if it handles this write, and the authorizer of the user."""
     chain, rbac = call.state.admission, call.state.rbac
-    if rbac is not None and options.authorizer is None:
+    if rbac is not None:
         options = _with_authorizer(call, rbac, options)
     if chain is None or not chain.handles(call.served, options.subresource, call.state.catalog):
         return options
@@ -280,26 +269,15 @@ async def _update(call: Call) -> Response:
     return _write_response(call, chosen, options, written)
 
 
-def _patch(call: Call) -> HandlerResult:
+async def _patch(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     options = write_options(request, "PatchOptions", subresource=path.subresource)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
     media = media_type(request) or JSON
-    if state.reader is None or state.admission is not None or served.converts_by_webhook:
-        return _patch_later(call, chosen, media, options)
-    if state.writer is None:
-        return EagerResponse(_patch_later(call, chosen, media, options))
     location = (path.namespace, path.name or "")
-    written = patch.patch_nowait(state, served, *location, media=media, body=request.body, options=options)
-    return _write_response(call, chosen, options, written)
-
-
-async def _patch_later(call: Call, chosen: ResponseFormat, media: str, options: WriteOptions) -> Response:
-    written = await patch.patch(
-        call.state, call.served, call.namespace, call.name, media=media, body=call.request.body, options=options
-    )
+    written = await patch.patch(state, served, *location, media=media, body=request.body, options=options)
     return _write_response(call, chosen, options, written)
 
 
@@ -364,8 +342,9 @@ def _subresource(call: Call) -> HandlerResult:
 
 async def _get_scale(call: Call) -> Response:
     chosen = call.chosen
-    found = get_and_list.get_item(call.state, call.served, call.namespace, call.name)
-    item = await found if isawaitable(found) else found
+    item = get_item(call.state, call.served, call.namespace, call.name)
+    if call.served.converts_by_webhook:
+        await conversion_webhook.convert_items(call.served, [item])
     tree = scale.get_scale(call.served, served_tree(call.served, item))
     return render_tree(call.state, call.served, call.request, chosen=chosen, tree=tree)
 
@@ -395,15 +374,16 @@ def _is_true(text: str | None) -> bool:
     return text is not None and text.lower() not in ("false", "0")
 
 
+_get_when_ready: Final = _without_task(_get_later, is_admitted=False)
 _VERBS: Final[dict[str, Action]] = {
     "get": _get,
-    "list": _list,
+    "list": _without_task(_list, is_admitted=False),
     "watch": _watch,
-    "create": _create,
-    "update": _without_task(_update),
-    "patch": _patch,
-    "delete": _without_task(_delete),
-    "deletecollection": _delete_collection,  # starts with a list, which is awaited
+    "create": _without_task(_create, is_admitted=True),
+    "update": _without_task(_update, is_admitted=True),
+    "patch": _without_task(_patch, is_admitted=True),
+    "delete": _without_task(_delete, is_admitted=True),
+    "deletecollection": _delete_collection,  # many writes: a task can be cancelled between them
 }
 
 

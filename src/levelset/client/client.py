@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -51,9 +51,6 @@ from levelset.client.requests import (
     ResourceInfo,
     Target,
     Validation,
-    WriteTemplate,
-    WriteTemplateKey,
-    write_template,
 )
 from levelset.client.responses import retry_after_of
 from levelset.client.rest_mapper import RestMapper
@@ -110,11 +107,6 @@ O_co = TypeVar("O_co", covariant=True)  # the letter the type checker shows
 _log: Final = logging.getLogger("levelset.client")
 _RETRIES: Final = Retries()
 _CONFLICT_BACKOFF: Final = Backoff(first=0.01, factor=5.0, cap=1.0)
-_MAX_WRITE_TEMPLATES: Final = 4096
-_WHOLE_OBJECT: Final = frozenset({None, "status"})
-"""The subresources whose response is the whole object."""
-_OPTIONAL_TEXT: Final = (str, type(None))
-_reader: Final = cast("Callable[[Any], Callable[[bytes], Any]]", codec.reader)
 
 ServerLocation = InProcessServer | Config | str | Path | None
 """A server of this process, a Config, the path of a kubeconfig, or None for KUBECONFIG, in-cluster, ~/.kube/config."""
@@ -232,7 +224,6 @@ class Client:
         )
         self._mapper: ResourceResolver = RestMapper(pipeline.send_raw, timeout=timeout) if mapper is None else mapper
         self._observers: list[WriteObserver] = []
-        self._templates: dict[WriteTemplateKey, WriteTemplate] = {}
         self._owns_transport = True
 
     @classmethod
@@ -462,13 +453,11 @@ class Client:
         send_initial_events: bool = False,
         managed_fields: bool = True,
         transform: Transform | None = None,
-        as_cached: bool = False,
     ) -> WatchStream:
         """One watch request: `async with client.watch(Website) as batches` yields lists of `WatchEvent`s.
 
         It ends when the server ends it, after `timeout` seconds if given; for a watch that reconnects and relists use
-        `levelset.runtime.watch.watch`. With `as_cached` the lists hold added and modified objects as bare
-        `CachedObject`s, without an event around them.
+        `levelset.runtime.watch.watch`.
         """
         view = view_of(kind)
 
@@ -488,8 +477,7 @@ class Client:
             )
             return await self._pipeline.send(call, is_repeated=False)
 
-        reader = EventReader(view.gvk, managed_fields=managed_fields, transform=transform, as_cached=as_cached)
-        return WatchStream(open_, reader)
+        return WatchStream(open_, EventReader(view.gvk, managed_fields=managed_fields, transform=transform))
 
     async def wait(self, ref: Ref[K], condition: Callable[[K], bool], /, *, within: float | None = 30.0) -> K:
         """Waits until the object exists and `condition` holds for it, and returns it; Deadline after `within` seconds.
@@ -617,17 +605,7 @@ class Client:
             raise ConfigError(
                 f"patch {what}: a {type(patch).__name__} is not a patch; wrap it, such as MergePatch(...)"
             )
-        class_ = what.class_
-        if (
-            class_ is not None and not options and not only_metadata
-        ):  # how controllers write: the request is prepared but for name and body
-            key = class_, what.namespace, subresource, patch.content_type, None
-            template = self._templates.get(key) or self._add_template(view_of(class_), key)
-            if template is not None:
-                return self._read_from_template(
-                    template, what.name, await self._pipeline.send(template.call(what.name, patch.body()))
-                )
-        kind: Any = class_ or what.gvk
+        kind: Any = what.class_ or what.gvk
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
         served = self._resource_nowait(view) or await self._resource(view)
         target = self._target(served, what.name, what.namespace, subresource)
@@ -923,15 +901,7 @@ class Client:
         **options: Any,
     ) -> Any:
         """As `apply`, for a caller that has built the request body and its `encode_for_apply` already."""
-        view, place = body.view, body.namespace
-        is_plain = not options and (namespace is None or namespace == place)
-        if is_plain and isinstance(place, _OPTIONAL_TEXT) and force.__class__ is bool:
-            key = view.class_, place, subresource, APPLY, force
-            template = self._templates.get(key) or self._add_template(view, key)
-            if template is not None:
-                return self._read_from_template(
-                    template, body.name, await self._pipeline.send(template.call(body.name, encoded))
-                )
+        view = body.view
         served = self._resource_nowait(view) or await self._resource(view)
         target = self._body_target(served, body, namespace, subresource)
         chosen = self._write_options(options)
@@ -963,7 +933,6 @@ class Client:
         derived._settings = msgspec.structs.replace(self._settings, **changes)
         derived._mapper = self._mapper
         derived._observers = self._observers
-        derived._templates = {}  # they hold settings
         derived._owns_transport = False
         return derived
 
@@ -1028,37 +997,12 @@ class Client:
             "validation": given.get("validation") or settings.validation,
         }
 
-    def _add_template(self, view: View[Any], key: WriteTemplateKey) -> WriteTemplate | None:
-        """Prepares and caches a write request of a class with this client's settings; None if that is impossible."""
-        served, settings = self._resource_nowait(view), self._settings
-        if served is None or view.is_metadata or key[2] not in _WHOLE_OBJECT:
-            return None
-        made = write_template(
-            Target(served, self._place(served, key[1] or self.namespace)),
-            key,
-            timeout=settings.timeout,
-            manager=settings.manager,
-            validation=settings.validation,
-            dry_run=settings.dry_run,
-        )
-        if len(self._templates) >= _MAX_WRITE_TEMPLATES:
-            self._templates.clear()
-        self._templates[key] = made
-        return made
-
-    def _read_from_template(self, template: WriteTemplate, name: str, response: Response) -> Any:
-        """As `_read_written`, for a write from a template."""
-        body = response.body
-        if not template.is_dry:
-            self._notify_observers(write_of(template.gvk, name, template.namespace, body))
-        return _reader(template.class_)(body)
-
     def _read_written(self, response: Response, view: View[Any], target: Target, *, is_dry: bool) -> Any:
         """Reads the object in the response to a write, after notifying the write observers."""
         body = response.body
         if not is_dry:
             self._notify_observers(write_of(target.served.gvk, target.name, target.namespace, body))
-        return view.read(body) if target.subresource is None else read_subresource(view, body, target.subresource)
+        return read_subresource(view, body, target.subresource)
 
     def _notify_observers(self, write: Write | None) -> None:
         """Calls the write observers; does nothing for None, a response that does not say what was written."""

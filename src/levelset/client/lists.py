@@ -1,7 +1,7 @@
 """List responses: `Items`, the lazily decoded result of `Client.list`, and the pages it is read from.
 
 A page is cut out of the bytes of the response: each object becomes a `CachedObject` (decoded metadata and raw bytes),
-and nothing else is decoded. `ObjectDecoder` makes those objects for lists and for watches (`watch_request.py`).
+and nothing else is decoded. `object_decoder` makes those objects for lists and for watches (`watch_events.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,60 +12,24 @@ from msgspec import Raw, Struct
 
 from levelset.client.object_types import Item, View
 from levelset.errors import BadObject
-from levelset.objects.cached_object import (
-    CachedObject,
-    cut_managed_fields,
-    decode_all_cached,
-    decode_cached,
-    metadata_prefix,
-    without_managed_fields,
-)
+from levelset.objects.cached_object import CachedObject, CachedObjectDecoder, decode_cached, without_managed_fields
 from levelset.objects.ref import GroupVersionKind, Ref
 
-__all__ = ["Items", "ObjectDecoder", "ObjectPage", "Transform", "read_page"]
+__all__ = ["Decode", "Items", "ObjectPage", "Transform", "object_decoder", "read_page"]
 
 Transform = Callable[[bytes], bytes]
 """Changes the JSON of an object before it is cached, for example to drop fields that the program never reads."""
 
-_MANAGED: Final = b"managedFields"  # without quotes: a search for a rare first byte is faster
-_UNKNOWN: Final = b"no object begins like this"
+Decode = Callable[[bytes], CachedObject]
+"""Makes the cached object of these bytes, which it references; BadObject if they are not an object with metadata."""
 
 
-class ObjectDecoder:
-    """Decodes objects for a cache: with or without managed fields, then transformed."""
-
-    __slots__ = ("_beginning", "_managed_fields", "_transform", "is_cutting")
-
-    def __init__(self, *, managed_fields: bool = True, transform: Transform | None = None) -> None:
-        self._managed_fields = managed_fields
-        self._transform = transform
-        self._beginning = _UNKNOWN
-        self.is_cutting = False
-        """Whether the last object had managed fields that were cut out; the next one most likely has them too."""
-
-    def decode(self, raw: bytes) -> CachedObject:
-        """The cached object of these bytes, which it references; BadObject if they are not an object with metadata."""
-        if self._transform is not None:
-            has_them = not self._managed_fields and _MANAGED in raw
-            return decode_cached(self._transform(without_managed_fields(raw) if has_them else raw))
-        cached = decode_cached(raw, managed_fields=self._managed_fields)
-        if cached.raw is not raw:
-            self.is_cutting = True
-            self._beginning = metadata_prefix(raw) or _UNKNOWN
-        return cached
-
-    def decode_all(self, raws: Sequence[bytes]) -> list[CachedObject] | None:
-        """`decode` for each of them, in less time; None if each has to be decoded by itself."""
-        return None if self._transform is not None else decode_all_cached(raws, managed_fields=self._managed_fields)
-
-    def cut(self, text: bytes, start: int, stop: int) -> bytes:
-        """The bytes of the object in this part of a text, without managed fields if they are easily found.
-
-        Only useful while `is_cutting`: otherwise slicing is cheaper.
-        """
-        found = cut_managed_fields(text, start, stop, self._beginning)
-        self.is_cutting = found is not None
-        return text[start:stop] if found is None else found
+def object_decoder(*, managed_fields: bool = True, transform: Transform | None = None) -> Decode:
+    """The function that decodes objects for a cache: with or without managed fields, then transformed."""
+    if transform is None:
+        return CachedObjectDecoder(managed_fields=managed_fields).decode
+    change: Transform = transform
+    return lambda raw: decode_cached(change(raw if managed_fields else without_managed_fields(raw)))
 
 
 class ObjectPage(Struct, frozen=True):
@@ -118,7 +82,7 @@ def read_page(
     if page.items is None and not (page.kind or "").endswith("List"):
         raise BadObject(f"the response to a list of {gvk} has kind {page.kind or '(none)'}, which is not a list")
     named = GroupVersionKind("meta.k8s.io", "v1", "PartialObjectMetadata") if is_metadata else gvk
-    reader = _Reader(named, ObjectDecoder(managed_fields=managed_fields, transform=transform))
+    reader = _Reader(named, object_decoder(managed_fields=managed_fields, transform=transform))
     meta = page.metadata or _ListMeta()
     try:
         items = reader.read_all(page.items or [])
@@ -130,23 +94,17 @@ def read_page(
 class _Reader:
     """Decodes the items of one list."""
 
-    __slots__ = ("_decoder", "_is_bare", "_prefix")
+    __slots__ = ("_decode", "_is_bare", "_prefix")
 
-    def __init__(self, gvk: GroupVersionKind, decoder: ObjectDecoder) -> None:
+    def __init__(self, gvk: GroupVersionKind, decode: Decode) -> None:
         names: dict[str, Any] = {"apiVersion": gvk.api_version, "kind": gvk.kind}
         self._prefix = msgspec.json.encode(names)[:-1] + b","
-        self._decoder = decoder
+        self._decode = decode
         self._is_bare: bool | None = None  # whether items that begin with metadata lack their kind; None: not known yet
 
     def read_all(self, items: list[Raw]) -> list[CachedObject]:
-        decoder = self._decoder
-        # Copied: a Raw would keep the whole response alive. The first tells whether the others have managed fields.
-        first = [decoder.decode(self._named(bytes(item))) for item in items[:1]]
-        raws = [self._named(bytes(item)) for item in items[1:]]
-        if decoder.is_cutting:
-            raws = [decoder.cut(raw, 0, len(raw)) for raw in raws]
-        found = decoder.decode_all(raws)
-        return first + ([decoder.decode(raw) for raw in raws] if found is None else found)
+        # Copied: a Raw would keep the whole response alive.
+        return [self._decode(self._named(bytes(item))) for item in items]
 
     def _named(self, raw: bytes) -> bytes:
         return raw if raw.startswith((b'{"apiVersion":', b'{"kind":')) else self._with_names(raw)

@@ -6,21 +6,24 @@ which is what write observers (the cache) get.
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
 
 from levelset.client.object_types import View, view_of
 from levelset.errors import BadObject, ConfigError
 from levelset.objects import codec
-from levelset.objects.cached_object import Head, decode_head
-from levelset.objects.json_tree import is_map
+from levelset.objects.cached_object import Head, without_managed_fields
 from levelset.objects.meta import DeleteOptions, Preconditions
 from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 
 __all__ = ["RequestBody", "Write", "delete_options", "is_gone", "read_subresource", "request_body_of", "write_of"]
+
+T = TypeVar("T")
+
+_MANAGED_FIELDS: Final = b'"managedFields"'
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
@@ -58,13 +61,8 @@ class RequestBody(msgspec.Struct, frozen=True):
 
     def encode_for_apply(self) -> bytes:
         """The JSON of the object for a server-side apply, which must not contain managedFields."""
-        if self.tree is None and not self.has_origin and not self.object.metadata.managed_fields:
-            return codec.encode_tree(self.object)  # the same, without a detour through a tree
-        tree: Any = codec.to_tree(self.object) if self.tree is None else self.tree
-        metadata = tree.get("metadata")
-        if is_map(metadata) and "managedFields" in metadata:
-            tree = {**tree, "metadata": {key: one for key, one in metadata.items() if key != "managedFields"}}
-        return codec.encode_tree(tree)
+        written = self.encode()
+        return without_managed_fields(written) if _MANAGED_FIELDS in written else written
 
     def check_complete(self) -> None:
         """BadObject for a typed object with a version that was not read: fields unknown to its class are missing."""
@@ -134,10 +132,10 @@ class _Deleted(msgspec.Struct, rename="camel"):
 
 
 class _Written(msgspec.Struct, rename="camel", gc=False):
-    """The response to nearly every write: an object with a resource version."""
+    """The response to a write: nearly always an object with a resource version."""
 
-    kind: str | None
-    metadata: Head
+    kind: str | None = None
+    metadata: Head | None = None
 
 
 class _DeletedMeta(msgspec.Struct, rename="camel"):
@@ -153,7 +151,7 @@ class _DeletedDetails(msgspec.Struct):
 def read_subresource(view: View[Any], body: bytes, subresource: str | None) -> Any:
     """The object in a response: of the view's kind, or of its own kind for subresources such as scale."""
     if subresource not in {None, "status"} and not view.is_metadata:
-        found = _decode(_Named, body)
+        found = _decode(_named, body)
         if GroupVersionKind.of(found.api_version or "", found.kind or "") != view.gvk:
             return Unstructured(codec.decode_tree(body))
     return view.read(body)
@@ -161,7 +159,7 @@ def read_subresource(view: View[Any], body: bytes, subresource: str | None) -> A
 
 def is_gone(body: bytes) -> bool:
     """Whether the response to a delete means that the object is gone, and not only marked for deletion."""
-    found = _decode(_Deleted, body)
+    found = _decode(_deleted, body)
     meta = found.metadata
     if found.kind == "Status" or meta is None or meta.deletion_timestamp is None:
         return True
@@ -172,47 +170,34 @@ def write_of(
     gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
 ) -> Write | None:
     """What the response to a write says about the object; None if it has no resource version."""
-    found: _Written | None = None
-    if not is_delete:
-        try:
-            found = _written.decode(body)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            found = None
-    if found is None or found.kind == "Status":
-        return _unusual_write(gvk, name, namespace, body, is_delete=is_delete)
+    found = _decode(_written, body)
     kind, head = found.kind, found.metadata
-    if not head.resource_version or head.deletion_timestamp is not None:
-        return _unusual_write(gvk, name, namespace, body)
-    own = head if kind == gvk.kind or kind == "PartialObjectMetadata" else None  # noqa: PLR1714 -- a set takes longer
-    called, place = head.name or name, head.namespace or namespace
-    return Write(gvk, called, place, head.resource_version, head.uid or None, head=own)
-
-
-def _unusual_write(
-    gvk: GroupVersionKind, name: str | None, namespace: str | None, body: bytes, *, is_delete: bool = False
-) -> Write | None:
-    """`write_of` for a response that may be a Status, an object without a version, or one that is being deleted."""
-    found = _decode(_Deleted, body)
+    if kind == "Status":
+        return Write(gvk, name, namespace, None, _uid_of_status(body), is_gone=True) if is_delete else None
+    if head is None:
+        raise BadObject(f"the response is a {kind or 'value'} without metadata ({len(body)} bytes)")
     # Any write that removes the last finalizer of an object that is being deleted also deletes it.
-    is_marked = found.metadata is not None and found.metadata.deletion_timestamp is not None
-    gone = (is_delete or is_marked) and is_gone(body)
-    if found.kind == "Status":
-        uid = found.details.uid if found.details else None
-        return Write(gvk, name, namespace, None, uid, is_gone=True) if is_delete else None
-    head = decode_head(body)
+    gone = (is_delete or head.deletion_timestamp is not None) and is_gone(body)
     if not head.resource_version and not gone:
         return None
-    called, place = head.name or name, head.namespace or namespace
     # A subresource of another kind, such as Scale, has the object's name and version, but its own metadata.
-    own = head if found.kind in {gvk.kind, "PartialObjectMetadata"} else None
+    own = head if kind in {gvk.kind, "PartialObjectMetadata"} else None
+    called, place = head.name or name, head.namespace or namespace
     return Write(gvk, called, place, head.resource_version or None, head.uid or None, is_gone=gone, head=own)
 
 
+def _uid_of_status(body: bytes) -> str | None:
+    details = _decode(_deleted, body).details
+    return None if details is None else details.uid
+
+
 _written: Final = msgspec.json.Decoder(_Written)
+_deleted: Final = msgspec.json.Decoder(_Deleted)
+_named: Final = msgspec.json.Decoder(_Named)
 
 
-def _decode(kind: Any, body: bytes) -> Any:
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadObject(f"the response is not readable ({len(body)} bytes): {error}") from error

@@ -1,10 +1,6 @@
 """Builds the request of every verb: path, query, headers and body. Nothing is sent here.
 
 Selectors are accepted as a string, a mapping or a parsed value (`read_labels`, `read_fields`).
-
-A `WriteTemplate` is a patch or apply request with everything but the object's name and the body prepared. A controller
-writes objects of few kinds to few namespaces, with the settings of its client, so the client caches one template for
-each kind and namespace.
 """
 
 import re
@@ -25,7 +21,6 @@ from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 __all__ = [
     "APPLY",
     "JSON",
-    "URL_SAFE",
     "Fields",
     "Labels",
     "Match",
@@ -33,8 +28,6 @@ __all__ = [
     "ResourceInfo",
     "Target",
     "Validation",
-    "WriteTemplate",
-    "WriteTemplateKey",
     "create",
     "delete",
     "delete_collection",
@@ -46,8 +39,6 @@ __all__ = [
     "read_labels",
     "update",
     "watch",
-    "write_query",
-    "write_template",
 ]
 
 Labels = str | Mapping[str, str] | LabelSelector
@@ -91,6 +82,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 Validation = Literal["Ignore", "Strict", "Warn"]
 """What the server does with unknown fields (fieldValidation)."""
 
+APPLY: Final = "application/apply-patch+yaml"
 JSON: Final = "application/json"
 _AS: Final = "application/json;as={};g=meta.k8s.io;v=v1"
 _METADATA: Final = _AS.format("PartialObjectMetadata")
@@ -98,7 +90,7 @@ _METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
 _MAX_MANAGER: Final = 128
 _COMMON_SUBRESOURCES: Final = frozenset({"scale", "status"})
 """The most frequent subresources, which need no quoting."""
-URL_SAFE: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
+_URL_SAFE: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
 """Path segments that need no quoting."""
 
 Pairs = Iterable[tuple[str, object]]
@@ -170,7 +162,7 @@ class Target(msgspec.Struct, frozen=True):
 
     def segment(self, field: str, text: str) -> str:
         """One segment of the path, percent-encoded; BadName if it is not allowed there."""
-        if text.__class__ is str and URL_SAFE.fullmatch(text):
+        if text.__class__ is str and _URL_SAFE.fullmatch(text):
             return text  # nearly always: nothing to quote
         try:
             if text and text not in {".", ".."} and "/" not in text and "%" not in text:
@@ -255,14 +247,14 @@ def watch(
     return _call("GET", target, "watch", query, accept=accept, timeout=timeout, is_stream=True)
 
 
-def create(target: Target, body: bytes, *, timeout: float, **options: Any) -> Call:
+def create(target: Target, body: bytes, **options: Any) -> Call:
     """Creates an object, or posts to a subresource."""
-    return _write("POST", target, "create", body, JSON, timeout=timeout, **options)
+    return _write("POST", target, "create", body, JSON, **options)
 
 
-def update(target: Target, body: bytes, *, timeout: float, **options: Any) -> Call:
+def update(target: Target, body: bytes, **options: Any) -> Call:
     """Replaces an object, or a subresource, as a whole."""
-    return _write("PUT", target, "update", body, JSON, timeout=timeout, **options)
+    return _write("PUT", target, "update", body, JSON, **options)
 
 
 def patch(
@@ -273,22 +265,12 @@ def patch(
     force: bool | None = None,
     verb: str = "patch",
     is_metadata: bool = False,
-    manager: str | None = None,
-    validation: Validation | None = None,
-    dry_run: bool = False,
-    timeout: float,
+    **options: Any,
 ) -> Call:
     """Patches an object; `force` is for a server-side apply."""
-    return Call(
-        method="PATCH",
-        path=target.path,
-        query=write_query(manager, validation, bool(dry_run), force),
-        headers={"accept": _METADATA if is_metadata else JSON, "content-type": content_type},
-        body=body,
-        timeout=timeout,
-        verb="patch",
-        words=target.describe(verb),  # to the server an apply is a patch; only these words differ
-    )
+    words = target.describe(verb)  # to the server an apply is a patch; only these words differ
+    accept = _METADATA if is_metadata else JSON
+    return _write("PATCH", target, "patch", body, content_type, words=words, accept=accept, force=force, **options)
 
 
 def delete(target: Target, options: bytes, *, is_metadata: bool = False, timeout: float) -> Call:
@@ -321,6 +303,8 @@ def _write(
     content_type: str,
     *,
     words: str | None = None,
+    accept: str = JSON,
+    force: bool | None = None,
     manager: str | None = None,
     validation: Validation | None = None,
     dry_run: bool = False,
@@ -329,8 +313,8 @@ def _write(
     return Call(
         method=method,
         path=target.path,
-        query=write_query(manager, validation, bool(dry_run), None),
-        headers={"accept": JSON, "content-type": content_type},
+        query=_write_query(manager, validation, bool(dry_run), force),
+        headers={"accept": accept, "content-type": content_type},
         body=body,
         timeout=timeout,
         verb=verb,
@@ -372,7 +356,7 @@ def _query(pairs: Pairs) -> str:
 
 
 @lru_cache(maxsize=256, typed=True)
-def write_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
+def _write_query(manager: str | None, validation: str | None, is_dry: bool, force: bool | None) -> str:
     """The query of a write. Cached: a program uses few combinations, all the time."""
     if manager is not None and (len(manager) > _MAX_MANAGER or not manager.isprintable()):
         raise ConfigError(f"{manager[:40]!r} is not a field manager: give at most 128 printable characters")
@@ -414,69 +398,3 @@ def _check_versions(target: Target, continue_: str | None, version: str | None, 
         problem = "continue_ implies the version of the first page; leave resource_version and match out"
     if problem is not None:
         raise ConfigError(f"{target.describe('list')}: {problem}")
-
-
-APPLY: Final = "application/apply-patch+yaml"
-
-WriteTemplateKey = tuple[type[Any], str | None, str | None, str, bool | None]
-"""The key of a template: class, given namespace, subresource, content type, and `force`."""
-
-
-class WriteTemplate(msgspec.Struct, frozen=True):
-    """A patch or apply request of one class in one namespace, without the name and the body."""
-
-    class_: type[Any]
-    target: Target
-    """The collection of the objects."""
-    gvk: GroupVersionKind
-    namespace: str | None
-    path: str
-    """The path before the name."""
-    words: str
-    tail: str
-    """What follows the name, in the path and in the description (`words`)."""
-    query: str
-    content_type: str
-    timeout: float
-    is_dry: bool
-
-    def call(self, name: str, body: bytes) -> Call:
-        """The request for one object; BadName if its name is not allowed in a path."""
-        part = name if name.__class__ is str and URL_SAFE.fullmatch(name) else self.target.segment("name", name)
-        return Call(
-            method="PATCH",
-            path=f"{self.path}{part}{self.tail}",
-            query=self.query,
-            headers={"accept": JSON, "content-type": self.content_type},
-            body=body,
-            timeout=self.timeout,
-            verb="patch",  # to the server an apply is a patch; only the description differs
-            words=f"{self.words}{name}{self.tail}",
-        )
-
-
-def write_template(
-    target: Target,
-    key: WriteTemplateKey,
-    *,
-    timeout: float,
-    manager: str | None = None,
-    validation: Validation | None = None,
-    dry_run: bool = False,
-) -> WriteTemplate:
-    """The template of a kind in a namespace; BadName or ConfigError for a namespace or manager that is invalid."""
-    class_, _, subresource, content_type, force = key
-    kind, verb = target.served.gvk.kind, "apply" if content_type == APPLY else "patch"
-    return WriteTemplate(
-        class_=class_,
-        target=target,
-        gvk=target.served.gvk,
-        namespace=target.namespace,
-        path=f"{target.path}/",
-        words=f"{verb} {kind}/{target.namespace}/" if target.namespace else f"{verb} {kind}/",
-        tail=f"/{subresource}" if subresource else "",
-        query=write_query(manager, validation, bool(dry_run), force),
-        content_type=content_type,
-        timeout=timeout,
-        is_dry=bool(dry_run),
-    )

@@ -5,7 +5,14 @@ test or a client in the same process simply calls it and reads the body with `it
 """
 
 from levelset.http.asgi import to_asgi
-from levelset.http.certificate_authority import CertificateAuthority, Identity, load_identity, renew_identity
+from levelset.http.certificate_authority import (
+    CertificateAuthority,
+    Identity,
+    Validity,
+    load_identity,
+    renew_identity,
+    validity_of,
+)
 from levelset.http.deferred_response import Deferred
 from levelset.http.limits import Limits
 from levelset.http.messages import Handler, Headers, Peer, Push, Request, Response, Sink, Tunnel
@@ -34,6 +41,7 @@ __all__ = [
     "Server",
     "Sink",
     "Tunnel",
+    "Validity",
     "WebSocket",
     "accept_websocket",
     "is_websocket",
@@ -43,5 +51,6 @@ __all__ = [
     "renew_identity",
     "to_asgi",
     "to_status",
+    "validity_of",
     "write_private",
 ]

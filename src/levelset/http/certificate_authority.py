@@ -1,7 +1,7 @@
 """A small certificate authority for local servers and their clients, and TLS contexts that use it.
 
-Keys are ECDSA P-256: generating an RSA key would take longer than the rest of a server's start. The certificates are
-made in `x509_signing.py`.
+`Identity` and the TLS contexts need only the standard library. Certificates are issued and read in `x509_signing.py`,
+with the `cryptography` package of the extra `tls`.
 """
 
 import asyncio
@@ -9,9 +9,11 @@ import ssl
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 from levelset.errors import ConfigError
 from levelset.http.private_files import write_private
@@ -21,8 +23,10 @@ __all__ = [
     "CertificateRequest",
     "CertificateUse",
     "Identity",
+    "Validity",
     "load_identity",
     "renew_identity",
+    "validity_of",
 ]
 
 
@@ -61,6 +65,17 @@ class Identity:
     def __repr__(self) -> str:
         # The generated repr would put the private key into logs.
         return f"Identity({len(self.certificate)} bytes of certificates)"
+
+
+class Validity(NamedTuple):
+    """The validity period of a certificate."""
+
+    begin: datetime
+    end: datetime
+
+    def is_due(self, now: datetime, *, last: float) -> bool:
+        """Whether the last part of the period, such as a third, has begun."""
+        return now >= self.end - (self.end - self.begin) * last
 
 
 class CertificateAuthority:
@@ -115,6 +130,19 @@ class CertificateAuthority:
         return context
 
 
+def validity_of(pem: bytes) -> Validity:
+    """The validity of the first certificate in PEM; ConfigError if there is none that can be read."""
+    _check_cryptography()
+    from levelset.http import x509_signing  # noqa: PLC0415 - optional, and slow to import
+
+    if b"BEGIN CERTIFICATE" not in pem:
+        raise ConfigError("There is no certificate: it must be PEM, with BEGIN CERTIFICATE.")
+    try:
+        return x509_signing.read_validity(pem)
+    except ValueError as error:
+        raise ConfigError(f"The certificate cannot be read: {error}.") from error
+
+
 def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     """Loads a certificate into a context. Raises ConfigError.
 
@@ -163,14 +191,15 @@ def _context(role: int, trusted: bytes) -> ssl.SSLContext:
 
 
 def _sign(request: CertificateRequest, authority: Identity | None = None) -> Identity:
+    _check_cryptography()
+    from levelset.http import x509_signing  # noqa: PLC0415 - optional, and slow to import
+
     try:
-        # Needs `cryptography`: optional, and slow to import for servers without TLS.
-        from levelset.http import x509_signing as signing  # noqa: PLC0415
-    except ImportError as error:
-        raise ConfigError(
-            "Certificates need the package `cryptography`: install levelset[tls], or serve without TLS."
-        ) from error
-    try:
-        return signing.sign(request, authority)
+        return x509_signing.sign(request, authority)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"No certificate can be issued for {request.name!r}: {error}.") from error
+
+
+def _check_cryptography() -> None:
+    if find_spec("cryptography") is None:
+        raise ConfigError("Certificates need the package `cryptography`: install levelset[tls], or serve without TLS.")

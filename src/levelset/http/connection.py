@@ -7,6 +7,7 @@
 import asyncio
 import logging
 import math
+import select
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Any, Protocol, cast
@@ -47,8 +48,21 @@ class WriteBuffer:
 
     @property
     def size(self) -> int:
-        """The number of bytes that are not sent yet."""
+        """The number of bytes that are not sent yet; asyncio's TLS does not count those that it has encrypted."""
         return sum(map(len, self._rest)) + self._transport.get_write_buffer_size()
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether nothing waits for the client to read; also right for encrypted bytes."""
+        if self.is_full:
+            return False
+        socket = self._transport.get_extra_info("socket")
+        if socket is None or socket.fileno() < 0:
+            return True  # closed
+        # A transport that has bytes to send waits for the socket to become writable.
+        poll = select.poll()
+        poll.register(socket.fileno(), select.POLLOUT)
+        return bool(poll.poll(0))
 
     def write(self, data: bytes) -> None:
         """Sends `data` now or, in order, as soon as the client reads; no effect once closed."""
@@ -78,8 +92,7 @@ class WriteBuffer:
     def close(self) -> None:
         """Closes the connection after all that was written."""
         self._is_closing = True
-        if not self._rest:
-            self._transport.close()
+        self._pump()
 
     def abort(self) -> None:
         """Closes the connection now; unsent bytes are lost."""
@@ -94,7 +107,8 @@ class WriteBuffer:
         while rest and not self._is_paused:
             self._transport.write(rest.popleft())
         self.is_full = self._is_paused or bool(rest)
-        if self._is_closing and not rest:
+        # asyncio's TLS transport cannot be aborted any more once it was closed twice.
+        if self._is_closing and not self.is_full and not self._transport.is_closing():
             self._transport.close()
 
 
@@ -282,7 +296,7 @@ class Connection(asyncio.BufferedProtocol):
         is_full = len(context.connections) >= context.limits.connections
         context.connections.add(self)
         if context.is_stopping:
-            self._output.close()
+            self._close()
         elif is_full:
             self._refuse(Failure(503, "The server has too many connections; try again later."))
         else:
@@ -307,8 +321,7 @@ class Connection(asyncio.BufferedProtocol):
         """The client has closed its side: it counts as gone, unless it is still reading a complete response."""
         if self._current is not None or not self._output.is_full:
             return False
-        self._parser.close()
-        self._output.close()
+        self._close()
         # True keeps the transport open for the rest of the response; TLS has no half-open state.
         return self._transport.get_extra_info("sslcontext") is None
 
@@ -338,26 +351,30 @@ class Connection(asyncio.BufferedProtocol):
             if self._task is not None:
                 self._task.cancel()
         elif self._is_idle():
-            self._output.close()
+            self._close()
 
     def hurry(self) -> None:
-        """Aborts a client that has sent a part of a request, or that was refused and still sends."""
-        if self._is_lingering or (self._current is None and not self._parser.ready and not self._output.is_full):
+        """Aborts a client that has sent a part of a request, or that has its last response and does not close."""
+        is_waiting = self._is_lingering or (self._current is None and not self._parser.ready)
+        if is_waiting and self._output.is_sent:
             self._output.abort()
 
     def expire(self) -> None:
         """The deadline has passed."""
-        limits = self._context.limits
-        if self._is_lingering:
-            self._output.abort()
-        elif self._output.is_full:
-            size, before = self._output.size, self._stalled_at
+        limits, output = self._context.limits, self._output
+        if output.is_full:
+            size, before = output.size, self._stalled_at
             self._stalled_at = size
             if 0 < before <= size:
-                self._output.abort()
+                output.abort()
             self.deadline = self._context.now + limits.stall_within
+        elif self._is_lingering and output.is_sent:
+            output.abort()
+        elif self._is_lingering:
+            output.close()  # if it was not before; asyncio's shutdown timeout ends it if the client reads nothing
+            self.deadline = self._context.now + limits.linger_within
         elif self._parser.phase is Phase.IDLE:
-            self._output.close()
+            self._close()
         else:
             self._refuse(Failure(408, "The request did not arrive in time."))
 
@@ -547,9 +564,19 @@ class Connection(asyncio.BufferedProtocol):
         self._current = None
         self._phase = None
         if not self._keep_alive:
-            self._parser.close()
-            self._output.close()
+            self._close()
         self._stalled_at = 0
+
+    def _close(self) -> None:
+        """Closes after all that was written; what the client still sends is discarded."""
+        self._parser.close()
+        self._is_lingering = True  # first: asyncio's TLS transport passes on what it has received while it closes
+        self.deadline = self._context.now + self._context.limits.linger_within
+        if not self._is_reading and not self._transport.is_closing():
+            # TLS fails, and with it the response, if received bytes are unread at the end.
+            self._is_reading = True
+            self._transport.resume_reading()
+        self._output.close()
 
     def _refuse(self, failure: Failure) -> None:
         """Sends an error response to an invalid request, and closes so that the client can read it."""

@@ -41,10 +41,13 @@ class Limits:
     """Between two requests on one connection; then it is closed without a response."""
 
     stall_within: float = 60.0
-    """How long a client may read nothing of a pending response; then the connection is aborted."""
+    """How long a client may read nothing of a pending response; then the connection is aborted.
+
+    Over TLS, what was read counts in steps of about 256 KiB, and the last of them may take as long as this.
+    """
 
     linger_within: float = 2.0
-    """How long a refused client may continue to send, so that it has time to read the response."""
+    """How long a client that has its last response may take to close; a refused one may continue to send until then."""
 
     finish_within: float = 1.0
     """How long a client may take to finish a request it is sending when the server stops; then it is aborted."""

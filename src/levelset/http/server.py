@@ -14,7 +14,6 @@ from levelset.http.connection import Connection, ServerContext
 from levelset.http.limits import Limits
 from levelset.http.messages import Handler, Response
 from levelset.http.response_writer import Failure, to_status
-from levelset.http.tls_transport import TlsTransport
 
 __all__ = ["Server", "listen_error_message"]
 
@@ -76,20 +75,25 @@ class Server:
             raise ConfigError(f"The server on {self.url} is running already.")
         if not 0 <= self._port <= 65535:
             raise ConfigError(f"{self._port} is not a port: choose one between 1 and 65535, or 0 for any free one.")
-        loop = asyncio.get_running_loop()
-        context = ServerContext(self._handler, limits=self._limits, on_error=self._on_error, loop=loop)
+        loop, limits, tls = asyncio.get_running_loop(), self._limits, self._tls
+        context = ServerContext(self._handler, limits=limits, on_error=self._on_error, loop=loop)
         try:
             listener = await loop.create_server(
-                partial(Connection, context) if self._tls is None else _tls_factory(self._tls, context),
+                partial(Connection, context),
                 self._host,
                 self._port,
                 backlog=_BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else limits.handshake_within,
+                # Covers the unsent rest of the last response too; a client that only owes its close_notify is aborted
+                # by the connection, after `linger_within`.
+                ssl_shutdown_timeout=None if tls is None else limits.stall_within,
             )
         except OSError as error:
             raise ConfigError(listen_error_message(error, self._host, self._port)) from error
         self._listener, self._context = listener, context
         self._port = listener.sockets[0].getsockname()[1]
-        self._timer = loop.call_later(self._limits.every, self._tick)
+        self._timer = loop.call_later(limits.every, self._tick)
 
     async def stop(self, *, within: float = 10.0) -> None:
         """Shuts down gracefully: stops accepting, ends streams, completes requests in flight, and closes.
@@ -137,18 +141,6 @@ class Server:
         loop = asyncio.get_running_loop()
         self.sweep(loop.time())
         self._timer = loop.call_later(self._limits.every, self._tick)
-
-
-def _tls_factory(tls: ssl.SSLContext, context: ServerContext) -> Callable[[], TlsTransport]:
-    limits, buffers = context.limits, (memoryview(bytearray(len(context.buffer))), context.buffer)
-    return partial(
-        TlsTransport,
-        tls,
-        partial(Connection, context),
-        buffers,
-        within=limits.handshake_within,
-        linger=limits.linger_within,
-    )
 
 
 def listen_error_message(error: OSError, host: str, port: int) -> str:

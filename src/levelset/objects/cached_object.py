@@ -7,10 +7,7 @@ track: no dict, no list, no reference back. docs/decisions/0003 has the measurem
 Managed fields, a third of a typical Pod, can be cut out of the bytes without decoding them.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import islice, repeat
-from operator import attrgetter
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -22,14 +19,12 @@ from levelset.objects.model import wire_name
 
 __all__ = [
     "CachedObject",
+    "CachedObjectDecoder",
     "Head",
     "OwnerHead",
     "cached_from_head",
-    "cut_managed_fields",
-    "decode_all_cached",
     "decode_cached",
     "decode_head",
-    "metadata_prefix",
     "set_decoded",
     "without_managed_fields",
 ]
@@ -148,16 +143,12 @@ _managed: Final = msgspec.json.Decoder(_Managed)
 _texts: Final = msgspec.json.Decoder(dict[str, str])
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 _owners: Final = msgspec.json.Decoder(tuple[OwnerHead, ...])
-_metadata: Final = attrgetter("metadata")
 # The setters of the additional slots: the struct is frozen. The bytes are set once, before the object is shared.
 _set_raw: Final[Callable[[CachedObject, bytes], None]] = _Extra.__dict__["raw"].__set__
 set_decoded: Final[Callable[[CachedObject, Any], None]] = _Extra.__dict__["decoded"].__set__
 """Sets `decoded` of a cached object."""
-_WORD: Final = b"managedFields"  # without the quotes: bytes.find is slow if the first byte is frequent
-_QUOTE: Final = b'"'
 _METADATA: Final = b'"metadata":'
 _MEMBER: Final = b',"managedFields":'
-_BEFORE_F: Final = _MEMBER.index(b"F")
 
 
 def decode_cached(raw: bytes, *, managed_fields: bool = True) -> CachedObject:
@@ -165,27 +156,39 @@ def decode_cached(raw: bytes, *, managed_fields: bool = True) -> CachedObject:
 
     With `managed_fields=False` these are cut out of the bytes, which takes some microseconds.
     """
-    cached = _decode_cached(raw)
-    if managed_fields or cached.managed_json is _NONE:
+    return CachedObjectDecoder(managed_fields=managed_fields).decode(raw)
+
+
+class CachedObjectDecoder:
+    """Makes cached objects of the bytes of many objects, with or without their managed fields.
+
+    A server writes all objects alike: if the last one had managed fields to be cut out, they are cut out of the next
+    one before it is decoded. So each is decoded once.
+    """
+
+    __slots__ = ("_is_cutting", "_managed_fields")
+
+    def __init__(self, *, managed_fields: bool = True) -> None:
+        self._managed_fields = managed_fields
+        self._is_cutting = False
+
+    def decode(self, raw: bytes) -> CachedObject:
+        """The cached form of an object; BadObject if the bytes are not an object with metadata."""
+        if self._is_cutting:
+            whole, raw = raw, _cut_managed_fields(raw) or raw
+            self._is_cutting = raw is not whole
+        try:
+            cached = _cached_envelopes.decode(raw).metadata
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise _no_object(error) from error
+        if cached.managed_json is not _NONE and not self._managed_fields:
+            # Decoded again: the Raw members of the first head reference the whole original bytes.
+            cached = self.decode(_cut_managed_fields(raw) or _rewritten(raw))
+            self._is_cutting = True
+            return cached
+        _set_raw(cached, raw)
+        set_decoded(cached, None)
         return cached
-    # Decoded again: the Raw members of the first head reference the whole original bytes.
-    return _decode_cached(_cut(raw, bytes(cached.managed_json)) or _rewritten(raw))
-
-
-def decode_all_cached(raws: Sequence[bytes], *, managed_fields: bool = True) -> list[CachedObject] | None:
-    """`decode_cached` for each of them, in less time; None if one needs `decode_cached` (an error, managed fields)."""
-    decoded = map(_metadata, map(_cached_envelopes.decode, raws))
-    try:
-        found: list[CachedObject] = list(islice(decoded, 1))
-        if managed_fields or not _have_managed_fields(found):  # most likely all are like the first
-            found += decoded
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    if not managed_fields and _have_managed_fields(found):
-        return None
-    deque(map(_set_raw, found, raws), 0)
-    deque(map(set_decoded, found, repeat(None)), 0)
-    return found
 
 
 def cached_from_head(head: Head, raw: bytes) -> CachedObject:
@@ -200,60 +203,33 @@ def _filled(members: tuple[Any, ...], raw: bytes) -> CachedObject:
     return cached
 
 
-def _decode_cached(raw: bytes) -> CachedObject:
-    try:
-        cached = _cached_envelopes.decode(raw).metadata
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _no_object(error) from error
-    _set_raw(cached, raw)
-    set_decoded(cached, None)
-    return cached
+def _cut_managed_fields(raw: bytes) -> bytes | None:
+    """The object without managed fields, if they are where servers write them; else None.
 
-
-def _have_managed_fields(objects: Sequence[CachedObject]) -> bool:
-    for cached in objects:  # noqa: SIM110 -- any(...) is slower
-        if cached.managed_json is not _NONE:
-            return True
-    return False
-
-
-def metadata_prefix(raw: bytes) -> bytes | None:
-    """The bytes of an object up to the value of its metadata, if no nested object comes before it; else None."""
-    end = raw.find(_METADATA)
-    # The byte before must start a member: after a backslash the quote would be part of a longer name.
-    if end < 1 or raw[end - 1] not in b"{," or raw.count(b"{", 0, end) != 1:
-        return None
-    return raw[: end + len(_METADATA)]
-
-
-def cut_managed_fields(text: bytes, start: int, stop: int, prefix: bytes) -> bytes | None:
-    """The object in `text[start:stop]` without managed fields, if they are where servers write them; else None.
-
-    A server encodes all objects of a kind alike: with the same `metadata_prefix`, without spaces, and with managed
+    A server writes an object without spaces, with its metadata before any other nested object, and with the managed
     fields as a list of objects after other metadata. So they are searched as text, and the result is verified: from the
     start of the metadata to the end of the managed fields it must be a whole object but for its closing brace, with the
     managed fields last. Whether the rest is an object is checked by the caller, which decodes its head.
     """
-    if not text.startswith(prefix, start):
+    at = raw.find(_METADATA)
+    # The byte before must start a member: after a backslash the quote would be part of a longer name.
+    if at < 1 or raw[at - 1] not in b"{," or raw.count(b"{", 0, at) != 1:
         return None
-    metadata = start + len(prefix)
-    # A single rare byte is found much faster than a word.
-    name = text.find(b"F", metadata, stop) - _BEFORE_F
-    if name < metadata or not text.startswith(_MEMBER, name):
-        name = text.find(_MEMBER, metadata, stop)
+    metadata = at + len(_METADATA)
+    name = raw.find(_MEMBER, metadata)
     value = name + len(_MEMBER)
-    end = text.find(b"]", value, stop) + 1 if name >= 0 else 0
+    end = raw.find(b"]", value) + 1 if name >= 0 else 0
     if not end:
         return None
     # Usually the managed fields are last, so the closing brace follows and need not be appended to a copy.
-    whole = text[metadata : end + 1] if text.startswith(b"}", end) else text[metadata:end] + b"}"
+    whole = raw[metadata : end + 1] if raw.startswith(b"}", end) else raw[metadata:end] + b"}"
     try:
         managed = _managed.decode(whole).managed
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     if memoryview(managed).nbytes != end - value:
         return None
-    return b"".join((text[start:name], memoryview(text)[end:stop]))
+    return raw[:name] + raw[end:]
 
 
 def decode_head(raw: bytes) -> Head:
@@ -270,32 +246,7 @@ def _no_object(error: Exception) -> BadObject:
 
 def without_managed_fields(raw: bytes) -> bytes:
     """The same object without `metadata.managedFields`, which are cut out of the bytes where possible."""
-    found = decode_head(raw).managed_json
-    if found is _NONE:
-        return raw
-    return _cut(raw, bytes(found)) or _rewritten(raw)
-
-
-def _cut(raw: bytes, value: bytes) -> bytes | None:
-    """The bytes without the managed fields of this value, or None if their position is ambiguous."""
-    word = raw.find(_WORD)
-    name, end = word - 1, word + len(_WORD)
-    # Compared at its only possible position: searching for a value of some kilobytes would cost more than the rest.
-    start = raw.find(value[:1], end)
-    after = start + len(value)
-    if (
-        raw[name:word] != _QUOTE
-        or raw[end : end + 1] != _QUOTE
-        or raw[end + 1 : start].strip() != b":"
-        or not raw.startswith(value, start)
-        or raw.rfind(_WORD, after) >= 0  # another occurrence of the name; searched from the end, which is faster
-    ):
-        return None
-    before = raw[:name].rstrip()
-    if before.endswith(b","):
-        return before[:-1] + raw[after:]
-    # As the first member it takes the comma after it along.
-    return before + raw[after:].lstrip().removeprefix(b",")
+    return decode_cached(raw, managed_fields=False).raw
 
 
 def _rewritten(raw: bytes) -> bytes:

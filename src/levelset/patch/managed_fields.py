@@ -17,7 +17,7 @@ from levelset.errors import BadPatch, BadTime
 from levelset.objects.json_tree import Tree
 from levelset.objects.timestamps import format_time, parse_time
 from levelset.patch.field_paths import path
-from levelset.patch.field_sets import EMPTY, Changes, FieldSet, compare, parse_fields, print_fields
+from levelset.patch.field_sets import EMPTY, Changes, FieldSet, compare, parse_fields
 from levelset.patch.json_patch import json_equal
 from levelset.patch.merge_schema import Shape
 
@@ -117,7 +117,8 @@ class ManagedEntry(msgspec.Struct, frozen=True):
         if self.time is not None:
             out["time"] = self.time
         out["fieldsType"] = "FieldsV1"
-        out["fieldsV1"] = print_fields(self.fields)
+        fields: Any = self.fields.tree  # as `print_fields`
+        out["fieldsV1"] = fields
         if self.subresource is not None:
             out["subresource"] = self.subresource
         return out
@@ -184,7 +185,8 @@ def is_plain_apply(tree: dict[str, Tree], entry: ManagedEntry) -> bool:
 def print_managed(managers: Managers) -> list[Tree]:
     """The `managedFields` list of these entries: appliers before updaters, then by age, then by name."""
     if len(managers) == 1:
-        return [entry.print() for entry in managers.values()]
+        (entry,) = managers.values()
+        return [entry.print()]
     return [entry.print() for entry in sorted(managers.values(), key=_wire_order)]
 
 
@@ -376,7 +378,8 @@ def managed_fields(tree: Tree) -> Tree:
 
 def without_managed(tree: Tree) -> dict[str, Tree]:
     """The object without its `managedFields`; raises BadPatch if it is not a map."""
-    return _split_managed(tree)[0]
+    found = as_object(tree)
+    return _split_managed(found)[0] if "managedFields" in _metadata(found) else found
 
 
 def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:

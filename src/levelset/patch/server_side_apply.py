@@ -1,7 +1,7 @@
 """Server-side apply: merges an applied configuration into the live object, with ownership, conflicts and removals.
 
-`apply` does the whole operation on JSON trees; `overlay` is its merge, which never removes anything; `first_managed` is
-the shortcut for an object that does not exist yet. The semantics are those of structured-merge-diff. Ownership is
+`apply` does the whole operation on JSON trees; `create_applied` is its part for an object that does not exist yet, and
+`overlay` its merge, which never removes anything. The semantics are those of structured-merge-diff. Ownership is
 recorded in `metadata.managedFields` (`managed_fields.py`).
 """
 
@@ -38,7 +38,7 @@ from levelset.patch.managed_fields import (
 )
 from levelset.patch.merge_schema import Shape
 
-__all__ = ["apply", "first_managed", "overlay"]
+__all__ = ["apply", "create_applied", "overlay"]
 
 
 def overlay(live: Tree, config: Tree, shape: Shape) -> Tree:
@@ -176,12 +176,14 @@ def apply(
     Neither argument is changed; the result shares unchanged parts. Raises BadPatch if the config cannot
     be applied: another apiVersion, managedFields of its own, a list item without its key, two items with one key.
     """
+    time = entry_time(now)
+    if live is None:
+        known: dict[str, Any] = {"api_version": api_version, "subresource": subresource, "ignore": ignore}
+        return Applied(create_applied(config, manager=manager, shape=shape, time=time, **known), changed=True)
     try:
-        before = None if live is None else without_managed(live)
+        before = without_managed(live)
         applied = _check_config(config, api_version)
-        entry = ManagedEntry(manager, "Apply", api_version, EMPTY, entry_time(now), subresource)
-        if before is None:
-            return Applied(_created(applied, entry, shape=shape, ignore=ignore), changed=True)
+        entry = ManagedEntry(manager, "Apply", api_version, EMPTY, time, subresource)
         request = _ApplyRequest(before, applied, manager, shape, entry, force, ignore)
         managed = managed_fields(live)
         mine = _fields_if_reapplied(request, managed)
@@ -196,27 +198,33 @@ def apply(
         raise BadPatch("the applied or the live object is nested too deeply") from None
 
 
-def first_managed(
-    config: dict[str, Any], *, manager: str, shape: Shape, time: str, api_version: str
-) -> list[dict[str, Any]] | None:
-    """The `managedFields` of an object that `manager` creates by applying `config`; None if there is nothing to own.
+def create_applied(
+    config: Any,
+    *,
+    manager: str,
+    shape: Shape,
+    time: str,
+    api_version: str,
+    subresource: str | None = None,
+    ignore: FieldSet = EMPTY,
+) -> dict[str, Any]:
+    """The object that an apply creates: everything in `config`, owned by `manager`; `time` is that of its entry.
 
-    The same result as `apply` without a live object and without `ignore`, in one pass: the fields of NEVER_TRACKED are
-    left out beforehand. Those must be scalars; `config` must have metadata without managedFields. Raises BadPatch.
+    There is no live object and no other owner, so nothing is compared, merged or removed. Raises BadPatch as `apply`.
     """
-    mine, named = config.copy(), config["metadata"]
-    del mine["apiVersion"], mine["kind"]
-    mine["metadata"] = {name: named[name] for name in named.keys() - _UNOWNED_METADATA}
-    if not mine["metadata"]:
-        del mine["metadata"]
-    fields = fields_of(mine, shape, strict=True).tree
-    held = fields.get("f:metadata")
-    if held is not None and (not held or "." in held):  # a shape without `metadata` would make it owned as a whole
-        fields = (FieldSet(fields) - NEVER_TRACKED).tree
-    if not fields:
-        return None
-    entry = {"manager": manager, "operation": "Apply", "apiVersion": api_version, "time": time}
-    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]
+    try:
+        applied = _check_config(config, api_version)
+        owned = _owned_fields(applied, shape, ignore)
+        made = as_object(remove_fields(applied, ignore, shape)) if ignore.tree else applied
+        if manager == KUBECTL:
+            made = refresh_last_applied(made, applied)
+        if not owned.tree:
+            return made
+        entry = ManagedEntry(manager, "Apply", api_version, owned, time, subresource)
+        metadata: Any = made.get("metadata") or {}
+        return {**made, "metadata": {**metadata, "managedFields": [entry.print()]}}
+    except RecursionError:
+        raise BadPatch("the applied object is nested too deeply") from None
 
 
 class _ApplyRequest(msgspec.Struct, frozen=True):
@@ -230,25 +238,41 @@ class _ApplyRequest(msgspec.Struct, frozen=True):
 
 
 def _check_config(config: Tree, api_version: str) -> dict[str, Tree]:
-    tree = without_managed(config)
+    tree = as_object(config)
+    metadata = tree.get("metadata")
+    is_plain = isinstance(metadata, dict) and "managedFields" not in metadata
+    if not is_plain:
+        tree = without_managed(tree)
     if tree.get("apiVersion") != api_version:
         raise BadPatch(f"apiVersion must be {api_version}, not {tree.get('apiVersion')!r}", field="apiVersion")
-    if tree is not config and managed_fields(config) is not None:
+    if not is_plain and managed_fields(config) is not None:
         raise BadPatch("metadata.managedFields must be left out of an applied object", field="metadata.managedFields")
     return tree
 
 
-def _created(config: dict[str, Tree], entry: ManagedEntry, *, shape: Shape, ignore: FieldSet) -> dict[str, Tree]:
-    """The object that an apply creates: everything that is applied, owned by the manager.
+def _owned_fields(config: dict[str, Tree], shape: Shape, ignore: FieldSet) -> FieldSet:
+    """The fields that a manager owns if it applies `config`: all that it specifies but `ignore` and NEVER_TRACKED.
 
-    There is no live object and no other owner, so nothing is compared, merged or removed.
+    What is never tracked is left out beforehand, which is faster than removing it from the set.
     """
-    wanted = fields_of(config, shape, strict=True).recursive_difference(ignore)
-    made = as_object(remove_fields(config, ignore, shape))
-    if entry.manager == KUBECTL:
-        made = refresh_last_applied(made, config)
-    mine = replace(entry, fields=wanted - NEVER_TRACKED)
-    return with_managed(made, {mine.key: mine} if mine.fields else {})
+    tracked, named = config.copy(), config.get("metadata")
+    tracked.pop("apiVersion", None)
+    tracked.pop("kind", None)
+    if isinstance(named, dict):
+        owned = named.copy()
+        for name in named.keys() & _UNOWNED_METADATA:
+            del owned[name]
+        if owned:
+            tracked["metadata"] = owned
+        else:
+            del tracked["metadata"]
+    fields = fields_of(tracked, shape, strict=True)
+    if ignore.tree:
+        fields = fields.recursive_difference(ignore)
+    held = fields.tree.get("f:metadata")
+    if held is None or (held and "." not in held):
+        return fields
+    return fields - NEVER_TRACKED  # a shape without `metadata` makes it owned as a whole
 
 
 def _fields_if_reapplied(request: _ApplyRequest, managed: Tree) -> FieldSet | None:
@@ -262,7 +286,7 @@ def _fields_if_reapplied(request: _ApplyRequest, managed: Tree) -> FieldSet | No
     if not isinstance(held, dict) or not is_plain_apply(held, request.entry):
         return None
     try:
-        mine = _applied_fields(request) - NEVER_TRACKED
+        mine = _owned_fields(request.config, request.shape, request.ignore)
         if not mine.tree or mine.tree != held["fieldsV1"]:
             return None
         parse_fields(held["fieldsV1"])  # unreadable fields take the slow path, which reports the error

@@ -4,6 +4,7 @@
 and any other backend. This package is independent of Kubernetes kinds.
 """
 
+from levelset.storage.group_commit import CancelledWrite, PendingWrite
 from levelset.storage.interface import (
     Change,
     FutureRevision,
@@ -11,16 +12,15 @@ from levelset.storage.interface import (
     Mismatch,
     NowaitReader,
     NowaitWatch,
-    NowaitWriter,
     Page,
     Storage,
     Watch,
 )
 from levelset.storage.memory import MemoryStorage
-from levelset.storage.pending_write import PendingWrite, PendingWriter
 from levelset.storage.sqlite import Durability, SqliteStorage
 
 __all__ = [
+    "CancelledWrite",
     "Change",
     "Durability",
     "FutureRevision",
@@ -29,10 +29,8 @@ __all__ = [
     "Mismatch",
     "NowaitReader",
     "NowaitWatch",
-    "NowaitWriter",
     "Page",
     "PendingWrite",
-    "PendingWriter",
     "SqliteStorage",
     "Storage",
     "Watch",

@@ -7,7 +7,7 @@ thread waits for the disk, so that the event loop does not block, or only for a 
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -15,7 +15,56 @@ from typing import Any
 from levelset.errors import ServerFailed
 from levelset.storage.interface import Change
 
-__all__ = ["CommitGroup", "Work", "WriterJob", "WriterThread"]
+__all__ = ["CancelledWrite", "CommitGroup", "PendingWrite", "Work", "WriterJob", "WriterThread"]
+
+
+class CancelledWrite(asyncio.CancelledError):
+    """The task was cancelled while it waited for a write, which was committed; `change` is what it changed.
+
+    Raise a plain `CancelledError` in its place when it is handled: `asyncio.timeout` recognizes no other class.
+    """
+
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self.change = change
+
+
+class PendingWrite(asyncio.Future[Change]):
+    """The future result of an accepted write, which can no longer be cancelled.
+
+    A task that is cancelled while it awaits this continues to wait, and is cancelled when the write is done: asyncio
+    does so if a future refuses to be cancelled. Then `CancelledWrite` is raised if the write was committed.
+    """
+
+    _call: Callable[["PendingWrite"], object] | None = None
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - the signature is asyncio's
+        """Never cancels."""
+        return False
+
+    def __await__(self) -> Generator[Any, None, Change]:
+        try:
+            return (yield from super().__await__())
+        except asyncio.CancelledError:
+            if self.exception() is None:  # retrieved, or asyncio would log it
+                raise CancelledWrite(self.result()) from None
+            raise
+
+    def when_done(self, call: Callable[["PendingWrite"], object]) -> None:
+        """Calls `call`, which must not raise, as soon as the write is done, not in the next loop iteration."""
+        self._call = call
+
+    def set_result(self, result: Change) -> None:
+        """The write is done."""
+        super().set_result(result)
+        if self._call is not None:
+            self._call(self)
+
+    def set_exception(self, exception: type[BaseException] | BaseException) -> None:
+        """The write has failed."""
+        super().set_exception(exception)
+        if self._call is not None:
+            self._call(self)
 
 
 class CommitGroup:

@@ -25,7 +25,6 @@ __all__ = [
     "Mismatch",
     "NowaitReader",
     "NowaitWatch",
-    "NowaitWriter",
     "Page",
     "Storage",
     "Watch",
@@ -120,7 +119,9 @@ class Watch(Protocol):
 class Storage(Protocol):
     """A store of keys and bytes; used from one event loop.
 
-    A write that is cancelled while it waits may or may not happen; it is atomic either way.
+    A write that is cancelled while it waits may or may not happen; it is atomic either way. If it did, `CancelledWrite`
+    is raised. The API server may call `put` and `delete` outside of a task: they may await futures, but must not use
+    the current task (`asyncio.timeout`).
     """
 
     @property
@@ -205,7 +206,10 @@ class NowaitWatch(Watch, Protocol):
 
 @runtime_checkable
 class NowaitReader(Protocol):
-    """Optional: a storage that returns reads without waiting, because it holds everything in memory."""
+    """The reads of a storage that returns them without waiting, because it holds everything in memory.
+
+    The API server requires them: authentication, watches and every write read in the middle of synchronous code.
+    """
 
     def get_nowait(self, key: str, *, revision: int | None = None) -> Item | None:
         """As `Storage.get`."""
@@ -223,19 +227,6 @@ class NowaitReader(Protocol):
 
     def watch(self, prefix: str, *, after: int) -> NowaitWatch:
         """As `Storage.watch`; `Expired` and `FutureRevision` come from this call."""
-        ...
-
-
-@runtime_checkable
-class NowaitWriter(Protocol):
-    """Optional: a storage whose writes are complete when the call returns."""
-
-    def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:
-        """As `Storage.put`."""
-        ...
-
-    def delete_nowait(self, key: str, *, expected: int | None) -> Change:
-        """As `Storage.delete`."""
         ...
 
 

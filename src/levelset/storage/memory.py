@@ -6,7 +6,7 @@ from collections.abc import Callable
 from levelset.errors import ServerFailed
 from levelset.storage.history import Limits
 from levelset.storage.interface import Change, Item
-from levelset.storage.mvcc import MvccReads, planned_delete, planned_put
+from levelset.storage.mvcc import MvccReads, plan_write
 
 __all__ = ["MemoryStorage"]
 
@@ -39,38 +39,34 @@ class MemoryStorage(MvccReads):
 
     def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `put`, synchronously."""
-        ledger = self._mvcc
-        if not self._closed and self._clock is None:
-            return ledger.put(key, value, expected)
-        revision = ledger.history.revision + 1
-        change = planned_put(ledger.items.get(key), key, value, expected=expected, revision=revision)
-        self._commit(change)
-        assert change.after is not None  # a put's change always has one
-        return change.after
+        after = self._write(key, value, expected).after
+        assert after is not None  # a put's change always has one
+        return after
 
     def delete_nowait(self, key: str, *, expected: int | None) -> Change:
         """As `delete`, synchronously."""
-        ledger = self._mvcc
-        revision = ledger.history.revision + 1
-        change = planned_delete(ledger.items.get(key), key, expected=expected, revision=revision)
-        self._commit(change)
-        return change
+        return self._write(key, None, expected)
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `Storage.put`."""
-        return self.put_nowait(key, value, expected=expected)
+        after = self._write(key, value, expected).after
+        assert after is not None  # as above
+        return after
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
         """As `Storage.delete`."""
-        return self.delete_nowait(key, expected=expected)
+        return self._write(key, None, expected)
 
     async def compact(self, revision: int) -> None:
         """As `Storage.compact`."""
         self._mvcc.history.compact(revision)
 
-    def _commit(self, change: Change) -> None:
+    def _write(self, key: str, value: bytes | None, expected: int | None) -> Change:
         if self._closed:
-            raise ServerFailed(f"the storage is closed: {change.key!r} was not written")
-        self._mvcc.commit(change)
+            raise ServerFailed(f"the storage is closed: {key!r} was not written")
+        store = self._mvcc
+        change = plan_write(store.items.get(key), key, value, expected=expected, head=store.history.revision)
+        store.commit(change)
         if self._clock is not None:
-            self._mvcc.history.forget_older(self._clock())
+            store.history.forget_older(self._clock())
+        return change

@@ -1,8 +1,8 @@
 """A multi-version store in memory: current items, retained history, reads at a revision, and watches.
 
-Memory and SQLite share it: `MvccReads` is their reading half, `MvccWatch` their watch. Planning a write (`planned_put`,
-`planned_delete`) is separate from making it visible (`MvccStore.commit`), so that a durable backend can write to its
-file in between. Reads never wait, and a watch is only a position in a feed of `History`.
+Memory and SQLite share it: `MvccReads` is their reading half, `MvccWatch` their watch. Planning a write (`plan_write`)
+is separate from making it visible (`MvccStore.commit`), so that a durable backend can write to its file in between.
+Reads never wait, and a watch is only a position in a feed of `History`.
 """
 
 import asyncio
@@ -15,31 +15,26 @@ from levelset.storage.history import History, Limits, undo
 from levelset.storage.interface import Change, Item, Mismatch, Page
 from levelset.storage.key_index import KeyIndex, check_key
 
-__all__ = ["MvccReads", "MvccStore", "MvccWatch", "planned_delete", "planned_put"]
+__all__ = ["MvccReads", "MvccStore", "MvccWatch", "plan_write"]
 
 
-def planned_put(current: Item | None, key: str, value: bytes, *, expected: int | None, revision: int) -> Change:
-    """The change of a put to the current item; raises `Mismatch`."""
+def plan_write(current: Item | None, key: str, value: bytes | None, *, expected: int | None, head: int) -> Change:
+    """The change of a put, or of a deletion (no value), as the next write after revision `head`.
+
+    Raises `Mismatch`, and `NotFound` for the deletion of a key that does not exist.
+    """
+    if expected is not None and expected != (0 if current is None else current.revision):
+        raise Mismatch(key, expected, current)
+    revision = head + 1
+    if value is None:
+        if current is None:
+            raise NotFound(f"{key!r} does not exist; there is nothing to delete")
+        return Change(revision, key, current, None)
     if current is None:
-        if expected:
-            raise Mismatch(key, expected, None)
         if not key.isascii() or not key:
             check_key(key)
         return Change(revision, key, None, Item(key, value, revision, revision, 1))
-    if expected is not None and expected != current.revision:
-        raise Mismatch(key, expected, current)
     return Change(revision, key, current, Item(key, value, revision, current.created, current.version + 1))
-
-
-def planned_delete(current: Item | None, key: str, *, expected: int | None, revision: int) -> Change:
-    """The change of a deletion to the current item; raises `Mismatch` or `NotFound`."""
-    if current is None:
-        if expected:
-            raise Mismatch(key, expected, None)
-        raise NotFound(f"{key!r} does not exist; there is nothing to delete")
-    if expected is not None and expected != current.revision:
-        raise Mismatch(key, expected, current)
-    return Change(revision, key, current, None)
 
 
 class MvccStore:
@@ -61,25 +56,6 @@ class MvccStore:
         for key in self.items:
             self._keys.add(key)
         self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
-
-    def put(self, key: str, value: bytes, expected: int | None) -> Item:
-        """`planned_put` and `commit` in one step, for a backend without a file; raises `Mismatch`."""
-        history = self.history
-        revision, current = history.revision + 1, self.items.get(key)
-        if current is None:
-            if expected:
-                raise Mismatch(key, expected, None)
-            if not key.isascii() or not key:
-                check_key(key)
-            item = Item(key, value, revision, revision, 1)
-            self._keys.add(key)
-        elif expected is None or expected == current.revision:
-            item = Item(key, value, revision, current.created, current.version + 1)
-        else:
-            raise Mismatch(key, expected, current)
-        self.items[key] = item
-        history.append(Change(revision, key, current, item))
-        return item
 
     def commit(self, change: Change) -> None:
         """Makes a change visible to reads and watches; its revision is the next one."""

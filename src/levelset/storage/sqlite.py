@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 from levelset.errors import ConfigError, NotFound, ServerFailed
-from levelset.storage.group_commit import CommitGroup, Work, WriterThread
+from levelset.storage.group_commit import CommitGroup, PendingWrite, Work, WriterThread
 from levelset.storage.history import Limits
 from levelset.storage.interface import Change, FutureRevision, Item, Mismatch
-from levelset.storage.mvcc import MvccReads, planned_delete, planned_put
-from levelset.storage.pending_write import PendingWrite
+from levelset.storage.mvcc import MvccReads, plan_write
 from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
 
 __all__ = ["Contents", "Durability", "SqliteStorage", "open_file", "write_group"]
@@ -303,28 +302,21 @@ class SqliteStorage(MvccReads):
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `Storage.put`; returns when the value is in the file."""
-        result: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
-        self._write(key, partial(planned_put, key=key, value=value, expected=expected), result)
-        change = await result
+        change = await self.start_write(key, value, expected=expected)
         assert change.after is not None  # a put's change always has one
         return change.after
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
         """As `Storage.delete`; returns when the deletion is in the file."""
-        result: asyncio.Future[Change] = asyncio.get_running_loop().create_future()
-        self._write(key, partial(planned_delete, key=key, expected=expected), result)
-        return await result
+        return await self.start_write(key, None, expected=expected)
 
-    def put_pending(self, key: str, value: bytes, *, expected: int | None) -> PendingWrite:
-        """As `PendingWriter.put_pending`."""
-        result = PendingWrite()
-        self._write(key, partial(planned_put, key=key, value=value, expected=expected), result)
-        return result
+    def start_write(self, key: str, value: bytes | None, *, expected: int | None) -> PendingWrite:
+        """Starts a put, or a deletion (no value), which can no longer be cancelled.
 
-    def delete_pending(self, key: str, *, expected: int | None) -> PendingWrite:
-        """As `PendingWriter.delete_pending`."""
+        `Mismatch` and `NotFound` come from this call, or from the result if a write to the key is pending.
+        """
         result = PendingWrite()
-        self._write(key, partial(planned_delete, key=key, expected=expected), result)
+        self._write(key, value, expected, result)
         return result
 
     async def compact(self, revision: int) -> None:
@@ -352,20 +344,19 @@ class SqliteStorage(MvccReads):
             self._writer.stop(self._reporter(lambda _: _resolve(self._stopped)))
         await asyncio.shield(self._stopped)
 
-    def _write(self, key: str, plan: Callable[..., Change], result: asyncio.Future[Change]) -> None:
-        """Starts a write, which cancelling its future does not undo. Raises `Mismatch`, `NotFound`."""
+    def _write(self, key: str, value: bytes | None, expected: int | None, result: PendingWrite) -> None:
         if self._closed:
             raise self._refusal(f"{key!r} was not written")
         pending = self._pending.get(key)
         current = self._mvcc.items.get(key) if pending is None else pending[0].after
         try:
-            change = plan(current, revision=self._head + 1)
+            change = plan_write(current, key, value, expected=expected, head=self._head)
         except (Mismatch, NotFound):
             if pending is None:
                 raise
             # The write that won is not visible yet and may still fail. Raising now would make the caller read the old
             # version and lose again, for ever if it never yields to the event loop.
-            pending[1].when_committed(partial(self._write_again, key, plan, result))
+            pending[1].when_committed(partial(self._write_again, key, value, expected, result))
             return
         self._head = change.revision
         group = self._open_group
@@ -373,11 +364,9 @@ class SqliteStorage(MvccReads):
         self._pending[key] = (change, group)
         self._join(group, result, change)
 
-    def _write_again(self, key: str, plan: Callable[..., Change], result: asyncio.Future[Change]) -> None:
-        if result.done():  # the caller was cancelled
-            return
+    def _write_again(self, key: str, value: bytes | None, expected: int | None, result: PendingWrite) -> None:
         try:
-            self._write(key, plan, result)
+            self._write(key, value, expected, result)
         except Exception as error:  # noqa: BLE001 - it is for the waiting caller
             result.set_exception(error)
 

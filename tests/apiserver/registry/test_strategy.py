@@ -3,7 +3,14 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.strategy import PreparedUpdate, decode_new, must_stay, prepare_new, prepare_update
+from levelset.apiserver.registry.strategy import (
+    PreparedUpdate,
+    complete_new,
+    decode_new,
+    must_stay,
+    prepare_update,
+    validate_new,
+)
 from levelset.apiserver.resources.served_resource import Rules
 from levelset.apiserver.resources.server_state import Tree
 from levelset.apiserver.wire.request_options import WriteOptions
@@ -29,7 +36,8 @@ def settle(change: dict[str, Any], *, rules: Rules | None = None, **options: Any
 def new_object(tree: Tree, **changes: Any) -> Tree:
     state, served = make_state(make_served(**changes))
     decoded = decode_new(served, "x", tree, WriteOptions())
-    prepare_new(state, served, "x", tree, decoded, options=WriteOptions())
+    complete_new(state, served, "x", tree, decoded, options=WriteOptions())
+    validate_new(state, served, tree, decoded.causes)
     return tree
 
 
@@ -107,6 +115,6 @@ def test_warnings_are_collected() -> None:
     state, served = make_state()
     owner = {"apiVersion": "v1", "kind": "K", "name": "o", "uid": "u"}
     tree = widget(finalizers=["short"], ownerReferences=[owner, owner])
-    prepare_new(state, served, "x", tree, decode_new(served, "x", tree, options), options=options)
+    complete_new(state, served, "x", tree, decode_new(served, "x", tree, options), options=options)
     assert len(options.warnings) == 2
     assert tree["metadata"]["ownerReferences"] == [owner]

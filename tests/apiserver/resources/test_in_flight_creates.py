@@ -1,34 +1,46 @@
 import asyncio
 
-import pytest
-
 from levelset.apiserver.resources.in_flight_creates import InFlightCreates
 
 
 async def test_waiting_returns_at_once_without_in_flight_creates() -> None:
     async with asyncio.timeout(0):
-        await InFlightCreates().wait_until_none("a")
+        await InFlightCreates().wait_until_none(prefix="a")
+        await InFlightCreates().wait_until_none(namespace="a")
 
 
-async def test_waiting_ends_with_the_last_in_flight_create() -> None:
+async def test_waiting_ends_with_the_last_in_flight_create_of_the_resource_or_namespace() -> None:
     creates = InFlightCreates()
-    with creates.track("a", "b"):
-        waiting = asyncio.ensure_future(creates.wait_until_none("a"))
-        with creates.track("a"):
-            await asyncio.sleep(0)
+    for prefix, namespace in (("/a/", "x"), ("/a/", "x"), ("/a/", None), ("/b/", "x"), ("/b/", "y")):
+        creates.begin(prefix, namespace)
+    resource, again, space, other = [
+        asyncio.ensure_future(waiting)
+        for waiting in (
+            creates.wait_until_none(prefix="/a/"),
+            creates.wait_until_none(prefix="/a/"),
+            creates.wait_until_none(namespace="x"),
+            creates.wait_until_none(namespace="y"),
+        )
+    ]
+    for prefix, namespace in (("/a/", "x"), ("/a/", "x")):
         await asyncio.sleep(0)
-        assert not waiting.done()
-    await waiting
+        creates.end(prefix, namespace)
+        await asyncio.sleep(0)
+        assert not any(one.done() for one in (resource, again, space, other))
+    creates.end("/a/", None)
+    await asyncio.gather(resource, again)
+    assert not space.done()
+    creates.end("/b/", "x")
+    await space
+    assert not other.done()
+    creates.end("/b/", "y")
+    await other
 
 
-async def test_a_failed_create_is_no_longer_in_flight() -> None:
+async def test_creates_elsewhere_do_not_block() -> None:
     creates = InFlightCreates()
-    with pytest.raises(KeyError), creates.track("a"):
-        raise KeyError
-    await creates.wait_until_none("a")
-
-
-async def test_creates_of_another_scope_do_not_block() -> None:
-    creates = InFlightCreates()
-    with creates.track("b"):
-        await creates.wait_until_none("a")
+    creates.begin("/b/", None)
+    creates.begin("/b/", "y")
+    async with asyncio.timeout(0):
+        await creates.wait_until_none(prefix="/a/")
+        await creates.wait_until_none(namespace="x")

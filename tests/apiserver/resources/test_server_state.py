@@ -1,8 +1,11 @@
 from datetime import UTC
 
+import pytest
+
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
+from levelset.errors import ConfigError
 from levelset.storage import MemoryStorage, Storage
 
 WIDGETS = ServedResource("example.com", "v1", "Widget", "widgets", "widget", "WidgetList", True, "v1", custom=True)
@@ -36,14 +39,10 @@ def test_resource_listeners_are_called_first_and_for_their_resource_only() -> No
     assert events == ["resource listener", "listener"]
 
 
-def test_a_synchronous_storage_is_reader_and_writer() -> None:
-    storage = MemoryStorage()
-    assert ServerState(storage, Catalog()).reader is storage
-
-
-def test_an_asynchronous_storage_is_neither_reader_nor_writer() -> None:
+def test_a_storage_without_synchronous_reads_is_rejected() -> None:
     later: Storage = Later()  # type: ignore[assignment]  # only its methods matter
-    assert ServerState(later, Catalog()).reader is None
+    with pytest.raises(ConfigError, match="MemoryStorage"):
+        ServerState(later, Catalog())
 
 
 def test_the_time_is_in_utc() -> None:

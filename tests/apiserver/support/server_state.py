@@ -11,9 +11,7 @@ from levelset.apiserver.resources.served_resource import Rules, ScalePaths, Serv
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import compile_schema, preload
 from levelset.patch import builtin_shape, resource_shape
-from levelset.storage import Change, Item, MemoryStorage, Page, Storage, Watch
-from levelset.storage.history import Limits
-from levelset.storage.mvcc import MvccReads, planned_delete, planned_put
+from levelset.storage import Change, Item, MemoryStorage, Storage
 
 __all__ = ["NOW", "HeldStorage", "SlowStorage", "configmaps", "make_served", "make_state", "preload_kinds", "widget"]
 
@@ -91,62 +89,31 @@ def widget(name: str = "a", *, spec: Any = None, **metadata: Any) -> dict[str, A
     return tree if spec is None else {**tree, "spec": spec}
 
 
-class SlowStorage:
-    """A storage whose reads and writes yield to the event loop first, as those of a disk storage do."""
+class SlowStorage(MemoryStorage):
+    """A storage whose writes yield to the event loop first, as those of a disk storage do."""
 
     def __init__(self) -> None:
-        self._storage = MemoryStorage()
-        self._storage.put_nowait("/registry/core/namespaces/x", SPACE, expected=0)
+        super().__init__()
         self.started = asyncio.Event()
         """Set when a write has started."""
-
-    @property
-    def revision(self) -> int:
-        return self._storage.revision
-
-    @property
-    def compacted(self) -> int:
-        return self._storage.compacted
-
-    async def get(self, key: str, *, revision: int | None = None) -> Item | None:
-        await asyncio.sleep(0)
-        return self._storage.get_nowait(key, revision=revision)
-
-    async def list(
-        self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
-    ) -> Page:
-        await asyncio.sleep(0)
-        return self._storage.list_nowait(prefix, limit=limit, after=after, revision=revision)
-
-    async def count(self, prefix: str, *, revision: int | None = None) -> int:
-        return self._storage.count_nowait(prefix, revision=revision)
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         self.started.set()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        return self._storage.put_nowait(key, value, expected=expected)
+        return await super().put(key, value, expected=expected)
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
         self.started.set()
         await asyncio.sleep(0)
-        return self._storage.delete_nowait(key, expected=expected)
-
-    def watch(self, prefix: str, *, after: int) -> Watch:
-        return self._storage.watch(prefix, after=after)
-
-    async def compact(self, revision: int) -> None:
-        await self._storage.compact(revision)
-
-    async def close(self) -> None:
-        await self._storage.close()
+        return await super().delete(key, expected=expected)
 
 
-class HeldStorage(MvccReads):
-    """A storage with synchronous reads, like SQLite, that delays writes to chosen keys until they are released."""
+class HeldStorage(MemoryStorage):
+    """A storage that delays writes to chosen keys until they are released."""
 
     def __init__(self) -> None:
-        super().__init__(limits=Limits())
+        super().__init__()
         self.held: dict[str, asyncio.Event] = {}
 
     def hold(self, key: str) -> asyncio.Event:
@@ -155,19 +122,11 @@ class HeldStorage(MvccReads):
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         await self._wait(key)
-        change = planned_put(self._mvcc.items.get(key), key, value, expected=expected, revision=self.revision + 1)
-        self._mvcc.commit(change)
-        assert change.after is not None
-        return change.after
+        return await super().put(key, value, expected=expected)
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
         await self._wait(key)
-        change = planned_delete(self._mvcc.items.get(key), key, expected=expected, revision=self.revision + 1)
-        self._mvcc.commit(change)
-        return change
-
-    async def compact(self, revision: int) -> None:
-        self._mvcc.history.compact(revision)
+        return await super().delete(key, expected=expected)
 
     async def _wait(self, key: str) -> None:
         await asyncio.sleep(0)

@@ -1,22 +1,22 @@
-"""Server-side apply; its fast path for creates is compared with the general path."""
+"""Server-side apply: of a new object, and of one that exists."""
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from levelset.apiserver.eager_coroutines import run_sync
 from levelset.apiserver.resources.served_resource import Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.apiserver.verbs import apply as apply_verb
+from levelset.apiserver.schema import compile_schema
 from levelset.apiserver.verbs import create_and_update, patch
-from levelset.apiserver.verbs.apply import create_applied
 from levelset.apiserver.verbs.create_and_update import WriteResult
 from levelset.apiserver.wire.request_options import WriteOptions
-from levelset.errors import ApiError, ApplyConflict, BadRequest, Conflict, Invalid, NotFound
+from levelset.errors import ApiError, ApplyConflict, BadRequest, Conflict, Forbidden, Invalid, NotFound
+from levelset.patch import resource_shape
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.server_state import (
     SPACE,
@@ -199,6 +199,7 @@ async def test_a_dry_run_apply_stores_nothing() -> None:
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1", "controller": True}
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+ANY = ServedResource("g", "v1", "Any", "anies", "any", "AnyList", True, "v1", custom=True, rules=Rules())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -206,31 +207,15 @@ def _kinds() -> None:
     preload_kinds()
 
 
-async def outcome(state: ServerState, served: ServedResource, body: bytes, options: dict[str, Any]) -> Any:
-    """Everything observable of an apply: the result, the stored object, the warnings, or the error."""
-    named = WriteOptions("m", has_manager=True, **options)
-    try:
-        written = await apply_verb.apply(state, served, "x", "a", body, options=named)
-    except ApiError as error:
-        return type(error), error.code, str(error), error.causes, named.warnings
+async def check_applied_twice(state: ServerState, served: ServedResource, config: Any) -> WriteResult:
+    """Creates the object, and asserts that applying the same to the existing one, byte by byte, changes nothing."""
+    first = await apply(state, served, config)
     stored = await state.storage.get(served.key("x", "a"))
-    order = json.dumps(written.tree)
-    return order, written.created, None if stored is None else stored.value, named.warnings
-
-
-async def both_ways(body: bytes, *, builtin: bool = False, kind: ServedResource | None = None, **options: Any) -> Any:
-    """The outcome, and whether the fast path produced it; asserts that an asynchronous storage has the same outcome."""
-    quick, served = make_state(kind)
-    slow, _ = make_state(served, storage=SlowStorage())
-    served = configmaps(quick) if builtin else served
-    made = await outcome(quick, served, body, options)
-    assert made == await outcome(slow, served, body, options)
-    again, _ = make_state(served)
-    try:
-        fast = create_applied(again, served, "x", "a", body, options=WriteOptions("m", has_manager=True, **options))
-    except ApiError:
-        return made, True
-    return made, fast is not None
+    assert first.created
+    assert first.item is stored
+    second = await apply(state, served, config)
+    assert (second.created, second.item, json.dumps(second.tree)) == (False, stored, json.dumps(first.tree))
+    return first
 
 
 PLAIN: list[Any] = [
@@ -243,134 +228,139 @@ PLAIN: list[Any] = [
     widget(labels=None, annotations={}, creationTimestamp="2020-01-01T00:00:00Z", generation=7, selfLink="/a"),
     widget(generateName="b"),
     widget(unknown="dropped"),
+    {**widget(), "status": {"ok": True}},
+    b" " + json.dumps(widget(spec={"color": "red"})).encode(),
+    b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {color: red}\n",
 ]
 
 
 @pytest.mark.parametrize("config", PLAIN, ids=range(len(PLAIN)))
-async def test_the_fast_path_creates_a_custom_resource_like_the_general_path(config: Any) -> None:
-    (_, created, *_), fast = await both_ways(json.dumps(config).encode())
-    assert (created, fast) == (True, True)
+async def test_applying_what_created_a_custom_resource_changes_nothing(config: Any) -> None:
+    state, served = make_state()
+    written = await check_applied_twice(state, served, config)
+    assert "status" not in written.tree
 
 
-async def test_the_fast_path_creates_a_builtin_object_like_the_general_path() -> None:
-    config = {**CONFIG_MAP, "data": {"b": "1", "a": ""}, "binaryData": {}}
-    (_, created, *_), fast = await both_ways(json.dumps(config).encode(), builtin=True)
-    assert (created, fast) == (True, True)
+async def test_applying_what_created_a_builtin_object_changes_nothing() -> None:
+    state, _ = make_state()
+    config = {**CONFIG_MAP, "data": {"b": "1", "a": ""}}
+    written = await check_applied_twice(state, configmaps(state), config)
+    assert fields_of(written) == {"m1": {"f:data": {"f:a": {}, "f:b": {}}}}
 
 
-async def test_the_fast_path_creates_a_kind_without_schema_like_the_general_path() -> None:
-    kind = ServedResource(
-        "g", "v1", "Any", "anies", "any", "AnyList", True, "v1", custom=True, rules=Rules(generation=False)
-    )
+async def test_applying_what_created_an_object_without_schema_changes_nothing() -> None:
+    state, _ = make_state()
     config = {"apiVersion": "g/v1", "kind": "Any", "metadata": {"name": "a", "labels": {"l": "1"}}, "b": {"c": None}}
-    (_, created, *_), fast = await both_ways(json.dumps(config).encode(), kind=kind)
-    assert (created, fast) == (True, True)
+    written = await check_applied_twice(state, ANY, config)
+    owned = {"f:b": {".": {}, "f:c": {}}, "f:metadata": {"f:labels": {".": {}, "f:l": {}}}}
+    assert fields_of(written) == {"m1": owned}
 
 
-REFUSED: list[Any] = [
-    widget(labels={"a": "not valid!"}),
-    widget(labels=["no map"]),
-    widget("b"),
-    widget(namespace="other"),
-    widget(uid="1"),
-    widget(resourceVersion="1"),
-    widget(managedFields=[{}]),
-    widget(ownerReferences=[{**OWNER, "kind": "Event", "uid": ""}]),
-    widget(ownerReferences=[OWNER, {**OWNER, "uid": "2"}]),
-    widget(ownerReferences=[OWNER, OWNER]),
-    widget(spec={"replicas": 11}),
-    widget(spec={"unknown": 1}),
-    widget(spec={"color": None}),
-    widget(spec={"items": [{"name": "a"}, {"name": "a"}]}),
-    widget(spec={"items": [{"v": "a"}]}),
-    {**widget(), "kind": "Other"},
-    {"apiVersion": "example.com/v1", "kind": "Widget"},
-    {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": None},
-    {**widget(), "metadata": 1},
-]
-
-
-@pytest.mark.parametrize("config", REFUSED, ids=range(len(REFUSED)))
-async def test_the_fast_path_rejects_invalid_objects_like_the_general_path(config: Any) -> None:
-    made, _ = await both_ways(json.dumps(config).encode())
-    assert issubclass(made[0], ApiError)
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a":1}', b"apiVersion: example.com/v1", b"\xff", b"{a: b}"])
-async def test_the_fast_path_rejects_other_kinds_like_the_general_path(body: bytes) -> None:
-    made, _ = await both_ways(body)
-    assert issubclass(made[0], ApiError)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"dry_run": True}, {"subresource": "status"}, {"subresource": "scale"}, {"duplicates": ("a",)}],
-    ids=["dry run", "status", "scale", "duplicates"],
-)
-async def test_other_options_take_the_general_path(options: dict[str, Any]) -> None:
-    _, fast = await both_ways(json.dumps(widget()).encode(), **options)
-    assert not fast
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        json.dumps({**widget(), "status": {"ok": True}}).encode(),
-        b" " + json.dumps(widget()).encode(),
-        b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n",
-    ],
-    ids=["status", "space", "yaml"],
-)
-async def test_other_bodies_take_the_general_path(body: bytes) -> None:
-    (_, created, *_), fast = await both_ways(body)
-    assert (created, fast) == (True, False)
-
-
-def test_kubectl_existing_objects_and_asynchronous_storages_take_the_general_path() -> None:
+async def test_kubectl_may_create_an_object_by_applying() -> None:
     state, served = make_state()
-    body, options = json.dumps(widget()).encode(), WriteOptions("m", has_manager=True)
-    assert create_applied(state, served, "x", "a", body, options=WriteOptions("kubectl", has_manager=True)) is None
-    assert create_applied(state, make_served(converts_by_webhook=True), "x", "a", body, options=options) is None
-    assert create_applied(make_state(served, storage=SlowStorage())[0], served, "x", "a", body, options=options) is None
-    assert create_applied(state, served, "x", "a", body, options=options) is not None
-    assert create_applied(state, served, "x", "a", body, options=options) is None
-
-
-@pytest.mark.parametrize("space", [None, SPACE.replace(b'"x"', b'"x","deletionTimestamp":"2026-01-01T00:00:00Z"')])
-async def test_a_missing_or_terminating_namespace_rejects_an_apply(space: bytes | None) -> None:
-    refusals: list[Any] = []
-    for storage in (MemoryStorage(), SlowStorage()):
-        state, served = make_state(storage=storage)
-        item = await storage.get("/registry/core/namespaces/x")
-        assert item is not None
-        if space is None:
-            await storage.delete(item.key, expected=None)
-        else:
-            await storage.put(item.key, space, expected=None)
-        refusals.append(await outcome(state, served, json.dumps(widget()).encode(), {}))
-    assert refusals[0] == refusals[1]
-    assert issubclass(refusals[0][0], ApiError)
-
-
-async def test_an_object_that_a_validator_creates_meanwhile_is_updated_instead() -> None:
-    state, served = make_state()
-    other = json.dumps(widget(spec={"color": "blue"})).encode()
-
-    def validator(tree: Any, old: Any) -> list[Any]:
-        if state.validators.pop(("example.com", "Widget"), None):
-            options = WriteOptions("validator", has_manager=True)
-            run_sync(apply_verb.apply(state, served, "x", "a", other, options=options))
-        return []
-
-    state.validators["example.com", "Widget"] = [validator]
-    body = json.dumps(widget(spec={"replicas": 2})).encode()
-    written = await apply_verb.apply(state, served, "x", "a", body, options=WriteOptions("m", has_manager=True))
-    assert (written.created, written.tree["spec"]) == (False, {"color": "blue", "replicas": 2})
+    first = await apply(state, served, widget(spec={"color": "red"}), "kubectl")
+    assert (await apply(state, served, widget(spec={"color": "red"}), "kubectl")).tree == first.tree
+    assert fields_of(first) == {"kubectl": {"f:spec": {"f:color": {}}}}
 
 
 @settings(max_examples=60, deadline=None)
 @given(maps(), maps(), some.booleans())
-async def test_the_fast_path_and_the_general_path_agree_for_any_object(spec: Any, metadata: Any, known: bool) -> None:
+async def test_applying_what_created_any_object_changes_nothing(spec: Any, metadata: Any, known: bool) -> None:
     named = {"labels": metadata} if known else metadata
-    await both_ways(json.dumps(widget(spec={"color": "red", "free": spec}, **named)).encode())
-    await both_ways(json.dumps({**CONFIG_MAP, "data": spec}).encode(), builtin=True)
+    state, served = make_state()
+    for kind, config in (
+        (served, widget(spec={"color": "red", "free": spec}, **named)),
+        (configmaps(state), {**CONFIG_MAP, "data": spec}),
+        (ANY, {"apiVersion": "g/v1", "kind": "Any", "metadata": {"name": "a"}, **spec}),
+    ):
+        with suppress(BadRequest, Invalid):
+            await check_applied_twice(state, kind, config)
+
+
+REFUSED: list[tuple[Any, type[ApiError], str]] = [
+    (widget(labels={"a": "not valid!"}), Invalid, "metadata.labels"),
+    (widget(labels=["no map"]), BadRequest, "cannot be decoded"),
+    (widget("b"), BadRequest, "does not match the name on the URL"),
+    (widget(namespace="other"), BadRequest, "namespace of the provided object"),
+    (widget(uid="1"), Conflict, "uid mismatch"),
+    (widget(resourceVersion="1"), BadRequest, "resourceVersion should not be set"),
+    (widget(managedFields=[{}]), BadRequest, "managedFields must be left out"),
+    (widget(ownerReferences=[{**OWNER, "kind": "Event", "uid": ""}]), Invalid, "uid must not be empty"),
+    (widget(ownerReferences=[OWNER, {**OWNER, "uid": "2"}]), Invalid, "only one reference can have controller"),
+    (widget(ownerReferences=[OWNER, OWNER]), BadRequest, "twice"),
+    (widget(spec={"replicas": 11}), Invalid, "spec.replicas"),
+    (widget(spec={"unknown": 1}), BadRequest, "fields not declared in schema: spec.unknown"),
+    (widget(spec={"color": None}), Invalid, "spec.color: .*must not be null"),
+    (widget(spec={"unknown": 1, "color": None, "replicas": 11}), BadRequest, "not declared in schema: spec.unknown"),
+    (widget(spec={"items": [{"name": "a"}, {"name": "a"}]}), BadRequest, "cannot be applied"),
+    (widget(spec={"items": [{"v": "a"}]}), BadRequest, "cannot be applied"),
+    ({**widget(), "kind": "Other"}, BadRequest, "must be example.com/v1 Widget"),
+    ({"apiVersion": "example.com/v1", "kind": "Widget"}, BadRequest, "name must be provided"),
+    ({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": None}, BadRequest, "name must be provided"),
+    ({**widget(), "metadata": 1}, BadRequest, "cannot be decoded"),
+    ({**widget(), "status": 1, "spec": {"bogus": 1}}, BadRequest, "not declared in schema: spec.bogus"),
+]
+
+
+@pytest.mark.parametrize(("config", "kind", "text"), REFUSED, ids=range(len(REFUSED)))
+async def test_an_invalid_object_is_not_created(config: Any, kind: type[ApiError], text: str) -> None:
+    state, served = make_state()
+    before = state.storage.revision
+    with pytest.raises(kind, match=text) as caught:
+        await apply(state, served, config)
+    assert (type(caught.value) is kind or kind is BadRequest, state.storage.revision) == (True, before)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a":1}', b"apiVersion: example.com/v1", b"\xff", b"{a: b}"])
+async def test_a_body_that_is_no_object_of_the_kind_is_rejected(body: bytes) -> None:
+    state, served = make_state()
+    with pytest.raises(BadRequest):
+        await apply(state, served, body)
+
+
+async def test_unknown_fields_of_an_ignored_status_are_a_bad_request() -> None:
+    schema = {"type": "object", "properties": {"status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}}
+    compiled, shape = compile_schema(schema), resource_shape(schema)
+    state, served = make_state(make_served(schema=lambda: compiled, shape=lambda: shape, scale=None))
+    with pytest.raises(BadRequest, match=r"not declared in schema: status\.bogus"):
+        await apply(state, served, {**widget(), "status": {"bogus": 1}})
+    assert (await apply(state, served, {**widget(), "status": {"ok": True}})).created
+
+
+async def test_a_default_of_the_status_is_not_stored() -> None:
+    status = {"type": "object", "default": {}, "properties": {"phase": {"type": "string", "default": "New"}}}
+    compiled, shape = (
+        make({"type": "object", "properties": {"status": status}}) for make in (compile_schema, resource_shape)
+    )
+    state, served = make_state(make_served(schema=lambda: compiled, shape=lambda: shape, scale=None))
+    written = await apply(state, served, widget())
+    assert written.item is not None
+    assert "status" not in json.loads(written.item.value)
+
+
+@pytest.mark.parametrize("space", [None, SPACE.replace(b'"x"', b'"x","deletionTimestamp":"2026-01-01T00:00:00Z"')])
+async def test_a_missing_or_terminating_namespace_rejects_an_apply(space: bytes | None) -> None:
+    state, served = make_state()
+    if space is None:
+        await state.storage.delete("/registry/core/namespaces/x", expected=None)
+    else:
+        await state.storage.put("/registry/core/namespaces/x", space, expected=None)
+    with pytest.raises(NotFound if space is None else Forbidden):
+        await apply(state, served, widget())
+
+
+async def test_an_object_that_a_validator_creates_meanwhile_is_updated_instead() -> None:
+    state, served = make_state()
+    item = (await apply(make_state(served)[0], served, widget(spec={"color": "blue"}), "other")).item
+
+    def validator(tree: Any, old: Any) -> list[Any]:
+        if state.validators.pop(("example.com", "Widget"), None):
+            assert item is not None
+            assert isinstance(state.storage, MemoryStorage)
+            state.storage.put_nowait(item.key, item.value, expected=0)
+        return []
+
+    state.validators["example.com", "Widget"] = [validator]
+    written = await apply(state, served, widget(spec={"replicas": 2}))
+    assert (written.created, written.tree["spec"]) == (False, {"color": "blue", "replicas": 2})
+    assert fields_of(written) == {"other": {"f:spec": {"f:color": {}}}, "m1": {"f:spec": {"f:replicas": {}}}}

@@ -1,108 +1,112 @@
 import asyncio
 import gc
+import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from levelset.apiserver.verbs import commit, create_and_update, delete
-from levelset.storage import SqliteStorage
-from tests.apiserver.support.server_state import HeldStorage, SlowStorage, make_state, widget
+from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.verbs import commit
+from levelset.storage import Item, Mismatch, SqliteStorage
+from tests.apiserver.support.server_state import HeldStorage, make_state, widget
 
 
-async def test_a_write_of_a_disconnected_client_still_notifies_listeners() -> None:
-    storage = SlowStorage()
-    state, served = make_state(storage=storage)
-    events: list[Any] = []
-    state.listeners.append(lambda _, before, after: events.append((before, after)))
-    task = asyncio.ensure_future(create_and_update.create(state, served, "x", widget()))
-    await storage.started.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert [(before, after["metadata"]["name"]) for before, after in events] == [(None, "a")]
+class Writes:
+    """A state whose storage commits in groups, with the events of its listeners and what asyncio complains about."""
+
+    def __init__(self, storage: SqliteStorage) -> None:
+        self.storage = storage
+        self.state, self.served = make_state(storage=storage)
+        self.events: list[Any] = []
+        self.state.listeners.append(lambda _, before, after: self.events.append((before is None, after)))
+        self.complaints: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: self.complaints.append(context))
+
+    def put(self, name: str) -> "asyncio.Task[Item]":
+        return asyncio.ensure_future(put(self.state, self.served, name))
 
 
-async def test_a_removal_of_a_disconnected_client_still_notifies_listeners() -> None:
-    storage = SlowStorage()
-    state, served = make_state(storage=storage)
-    await create_and_update.create(state, served, "x", widget())
-    storage.started.clear()
-    events: list[Any] = []
-    state.listeners.append(lambda _, before, after: events.append((before and before["metadata"]["name"], after)))
-    task = asyncio.ensure_future(delete.delete(state, served, "x", "a"))
-    await storage.started.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert events == [("a", None)]
+async def put(state: ServerState, served: ServedResource, name: str) -> Item:
+    return await commit.put(state, served, served.key("x", name), b"{}", old=None, tree=widget(name))
 
 
-async def test_a_failed_write_of_a_disconnected_client_is_silent() -> None:
-    complaints: list[Any] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    storage = HeldStorage()
-    state, served = make_state(storage=storage)
-    key = served.key("x", "a")
-    await storage.put(key, b"{}", expected=0)
-    pending = storage.hold(key)
-    write = asyncio.ensure_future(commit.put(state, served, key, b"{}", old=None, tree=widget()))
+@pytest.fixture
+async def writes(tmp_path: Path) -> AsyncIterator[Writes]:
+    async with await SqliteStorage.open(tmp_path / "data.db") as storage:
+        yield Writes(storage)
+
+
+async def test_writes_of_disconnected_clients_still_notify_listeners(writes: Writes) -> None:
+    item = await writes.put("a")
+    remove = commit.remove(writes.state, writes.served, item, old=widget())
+    tasks: list[asyncio.Future[Any]] = [writes.put("b"), asyncio.ensure_future(remove)]
     await asyncio.sleep(0)
-    write.cancel()
-    pending.set()
-    await asyncio.gather(write, return_exceptions=True)
-    del write
-    await asyncio.sleep(0)
-    gc.collect()
-    assert complaints == []
+    for task in tasks:
+        task.cancel()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
+    (_, first), (_, second), removal = writes.events
+    assert [one["metadata"]["resourceVersion"] for one in (first, second)] == ["1", "2"]
+    assert removal == (False, None)
 
 
-async def test_a_twice_cancelled_write_ends_after_its_commit() -> None:
-    storage = HeldStorage()
-    state, served = make_state(storage=storage)
-    pending = storage.hold(served.key("x", "a"))
-    write = asyncio.ensure_future(commit.put(state, served, served.key("x", "a"), b"{}", old=None, tree=widget()))
+async def test_a_write_that_is_cancelled_several_times_ends_after_its_commit(writes: Writes) -> None:
+    gate = threading.Event()
+    writes.storage._writer.submit(lambda _: gate.wait(), lambda _: None)
+    write = writes.put("a")
     for _ in range(3):
         await asyncio.sleep(0)
         write.cancel()
-    assert not write.done()
-    pending.set()
+    assert (write.done(), writes.events) == (False, [])
+    gate.set()
     with pytest.raises(asyncio.CancelledError):
         await write
-    assert storage.revision == 1
+    assert (writes.storage.revision, len(writes.events)) == (1, 1)
 
 
-async def test_a_group_commit_of_a_disconnected_client_still_notifies_listeners(tmp_path: Path) -> None:
-    async with await SqliteStorage.open(tmp_path / "data.db") as storage:
-        state, served = make_state(storage=storage)
-        events: list[Any] = []
-        state.listeners.append(lambda _, before, after: events.append((before is None, after is None)))
-        tree = widget()
-        item = await commit.put(state, served, served.key("x", "a"), b"{}", old=None, tree=tree)
-        put = commit.put(state, served, served.key("x", "b"), b"{}", old=None, tree=widget(name="b"))
-        remove = commit.remove(state, served, item, old=tree)
-        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(put), asyncio.ensure_future(remove)]
-        await asyncio.sleep(0)
-        for task in tasks:
-            task.cancel()
-        ends = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
-        assert events == [(True, False), (True, False), (False, True)]
+async def test_a_timeout_during_a_commit_is_a_timeout_after_it(writes: Writes) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await put(writes.state, writes.served, "a")
+    assert len(writes.events) == 1
 
 
-async def test_a_failed_group_commit_of_a_disconnected_client_notifies_no_listener(tmp_path: Path) -> None:
-    complaints: list[Any] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    async with await SqliteStorage.open(tmp_path / "data.db") as storage:
-        state, served = make_state(storage=storage)
-        events: list[Any] = []
-        state.listeners.append(lambda _, before, after: events.append((before, after)))
-        key = served.key("x", "a")
-        winner = storage.put_pending(key, b"{}", expected=0)
-        write = asyncio.ensure_future(commit.put(state, served, key, b"{}", old=None, tree=widget()))
-        await asyncio.sleep(0)
+async def test_a_failed_write_of_a_disconnected_client_is_silent_and_notifies_no_listener(writes: Writes) -> None:
+    winner = writes.storage.start_write(writes.served.key("x", "a"), b"{}", expected=0)
+    write = writes.put("a")
+    await asyncio.sleep(0)
+    write.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await write
+    del write
+    gc.collect()
+    assert (winner.done(), writes.events, writes.complaints) == (True, [], [])
+
+
+@pytest.mark.parametrize("outcome", ["committed", "refused", "cancelled"])
+async def test_unique_values_are_reserved_until_the_write_ends(outcome: str) -> None:
+    storage = HeldStorage()
+    state, served = make_state(storage=storage)
+    if outcome == "refused":
+        await put(state, served, "a")
+    log: list[str] = []
+
+    def reserve(tree: Any) -> Any:
+        log.append("reserved")
+        return lambda: log.append("released")
+
+    state.reservers[served.prefix] = reserve
+    state.listeners.append(lambda *_: log.append("notified"))
+    held = storage.hold(served.key("x", "a"))
+    write = asyncio.ensure_future(put(state, served, "a"))
+    await asyncio.sleep(0)
+    assert log == ["reserved"]
+    if outcome == "cancelled":
         write.cancel()
-        assert isinstance((await asyncio.gather(write, return_exceptions=True))[0], asyncio.CancelledError)
-        del write
-        gc.collect()
-        assert (winner.done(), events, complaints) == (True, [], [])
+    held.set()
+    [end] = await asyncio.gather(write, return_exceptions=True)
+    assert type(end) is {"committed": Item, "refused": Mismatch, "cancelled": asyncio.CancelledError}[outcome]
+    assert log == ["reserved", *(["notified"] if outcome == "committed" else []), "released"]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.errors import AlreadyExists, ApiError, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
 from levelset.http import Deferred, Headers, Request, Response
 from levelset.objects import decode_tree
-from levelset.storage import Item, SqliteStorage
+from levelset.storage import Item, MemoryStorage, SqliteStorage
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server
 from tests.apiserver.support.server_state import SlowStorage, configmaps, make_served, make_state, preload_kinds, widget
 
@@ -60,39 +59,6 @@ async def test_listeners_are_notified_of_every_write() -> None:
     assert events[0] == (None, made)
     assert events[1][0]["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     assert events[1][1]["spec"] == {"color": "red"}
-
-
-async def outcome(nowait: bool, namespace: str, tree: Tree, options: WriteOptions) -> Any:
-    """The result of a create, and the events of the listeners, in a state with one object."""
-    state, served = make_state()
-    await make(state, served, "taken")
-    events: list[Any] = []
-    state.listeners.append(lambda _, before, after: events.append((before, after)))
-    try:
-        if nowait:
-            written = create_and_update.create_nowait(state, served, namespace, tree, options)
-        else:
-            written = await create_and_update.create(state, served, namespace, tree, options)
-    except ApiError as error:
-        return type(error), str(error), events
-    return written.tree, written.created, written.item and written.item.value, events
-
-
-@pytest.mark.parametrize("options", [WriteOptions("me"), WriteOptions("me", dry_run=True)])
-@pytest.mark.parametrize(
-    ("namespace", "tree"),
-    [
-        ("x", widget(spec={"color": "red", "bogus": 1}, labels={"a": "b"})),
-        ("x", {**widget(generateName="a-"), "metadata": {"generateName": "a-"}}),
-        ("x", {**widget(), "metadata": {}}),
-        ("x", widget("Bad_name", managedFields=[])),
-        ("x", widget("taken")),
-        ("nowhere", widget()),
-    ],
-)
-async def test_create_nowait_equals_create(namespace: str, tree: Tree, options: WriteOptions) -> None:
-    at_once, waited = [await outcome(nowait, namespace, deepcopy(tree), options) for nowait in (True, False)]
-    assert at_once == waited
 
 
 async def test_a_name_is_used_once() -> None:
@@ -296,7 +262,7 @@ async def test_an_object_that_is_nested_too_deeply_is_a_bad_request() -> None:
         await make(state, served, spec={"free": deep})
 
 
-async def test_a_synchronous_update_is_retried_if_its_change_wrote_in_between() -> None:
+async def test_an_update_is_retried_if_its_change_wrote_in_between() -> None:
     state, served = make_state()
     await make(state, served)
     key, seen = served.key("x", "a"), list[str]()
@@ -304,16 +270,16 @@ async def test_a_synchronous_update_is_retried_if_its_change_wrote_in_between() 
     def change(old: Tree, item: Item) -> strategy.PreparedUpdate:
         seen.append(old["metadata"]["resourceVersion"])
         if len(seen) == 1:
-            assert state.writer is not None
-            state.writer.put_nowait(key, item.value, expected=None)
+            assert isinstance(state.storage, MemoryStorage)
+            state.storage.put_nowait(key, item.value, expected=None)
         return strategy.PreparedUpdate({**old, "spec": {"color": "red"}}, changed=True)
 
-    written = create_and_update.guaranteed_update_nowait(state, served, "x", "a", change, options=WriteOptions())
+    written = await create_and_update.guaranteed_update(state, served, "x", "a", change, options=WriteOptions())
     assert seen == ["2", "3"]
     assert (written.tree["metadata"]["resourceVersion"], written.item is not None) == ("4", True)
 
 
-async def test_a_change_of_unstored_fields_writes_nothing_on_any_storage() -> None:
+async def test_a_change_of_unstored_fields_writes_nothing() -> None:
     state, served = make_state()
     await make(state, served)
     events: list[Any] = []
@@ -322,12 +288,11 @@ async def test_a_change_of_unstored_fields_writes_nothing_on_any_storage() -> No
     def change(old: Tree, _: Item) -> strategy.PreparedUpdate:
         return strategy.PreparedUpdate({**old, "metadata": {**old["metadata"], "resourceVersion": "1"}}, changed=True)
 
-    at_once = create_and_update.guaranteed_update_nowait(state, served, "x", "a", change, options=WriteOptions())
-    assert at_once == await create_and_update.guaranteed_update(state, served, "x", "a", change, options=WriteOptions())
-    assert (at_once.tree["metadata"]["resourceVersion"], events) == ("2", [])
+    written = await create_and_update.guaranteed_update(state, served, "x", "a", change, options=WriteOptions())
+    assert (written.tree["metadata"]["resourceVersion"], events) == ("2", [])
 
 
-async def test_the_object_size_is_limited_on_any_storage() -> None:
+async def test_the_object_size_is_limited() -> None:
     state, served = make_state()
     await make(state, served)
 
@@ -336,8 +301,6 @@ async def test_the_object_size_is_limited_on_any_storage() -> None:
             {**old, "spec": {"color": "r" * create_and_update.MAX_OBJECT_BYTES}}, changed=True
         )
 
-    with pytest.raises(ApiError, match="too large"):
-        create_and_update.guaranteed_update_nowait(state, served, "x", "a", change, options=WriteOptions())
     with pytest.raises(ApiError, match="too large"):
         await create_and_update.guaranteed_update(state, served, "x", "a", change, options=WriteOptions())
 

@@ -5,15 +5,15 @@ from typing import Any, TypeVar
 
 import pytest
 
+from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs.get_and_list import (
     ListQuery,
     ListResult,
-    PageRequest,
     get_item,
-    list_steps,
+    list_items,
     parse_list_options,
     parse_revision,
     read_list,
@@ -21,7 +21,8 @@ from levelset.apiserver.verbs.get_and_list import (
 )
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken
 from levelset.errors import BadRequest, Expired, Invalid, NotFound
-from levelset.storage import FutureRevision, Item, MemoryStorage, Page
+from levelset.http import Deferred, Response
+from levelset.storage import FutureRevision, MemoryStorage, Page
 
 T = TypeVar("T")
 CONFIGMAPS = ServedResource("", "v1", "ConfigMap", "configmaps", "configmap", "ConfigMapList", True, "v1")
@@ -48,13 +49,6 @@ class Jumping(selectors.SelectSelector):
         return super().select(0)
 
 
-class SlowStorage(MemoryStorage):
-    """A storage without synchronous reads."""
-
-    get_nowait = None  # type: ignore[assignment]  # what is tested is that it is not used
-    list_nowait = None  # type: ignore[assignment]
-
-
 def run(work: Coroutine[Any, Any, T]) -> tuple[T, float]:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         result = runner.run(work)
@@ -65,75 +59,40 @@ async def filled(storage: MemoryStorage, *names: str) -> ServerState:
     for name in names:
         value = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}'.encode()
         await storage.put(CONFIGMAPS.key("x", name), value, expected=0)
-    state = ServerState(storage, Catalog([CONFIGMAPS]))
-    if isinstance(storage, SlowStorage):
-        state.reader = None
-    return state
-
-
-async def wait_list(state: ServerState, query: ListQuery) -> ListResult:
-    found = read_list(state, CONFIGMAPS, "x", query)
-    return found if isinstance(found, ListResult) else await found
+    return ServerState(storage, Catalog([CONFIGMAPS]))
 
 
 def names(listing: ListResult) -> list[str]:
     return [one.key.rpartition("/")[2] for one in listing.items]
 
 
-async def test_an_object_in_memory_is_read_without_waiting() -> None:
+async def test_an_object_is_read_at_once() -> None:
     state = await filled(MemoryStorage(), "a")
-    found = get_item(state, CONFIGMAPS, "x", "a", resource_version="1")
-    assert isinstance(found, Item)
+    assert get_item(state, CONFIGMAPS, "x", "a").revision == 1
     with pytest.raises(NotFound, match='configmaps "b" not found'):
         get_item(state, CONFIGMAPS, "x", "b")
 
 
-async def test_a_list_in_memory_is_read_without_waiting() -> None:
+async def test_a_list_is_read_without_suspending() -> None:
     state = await filled(MemoryStorage(), "b", "a")
-    found = read_list(state, CONFIGMAPS, "x", ListQuery())
-    assert isinstance(found, ListResult)
-    assert (names(found), found.revision) == (["a", "b"], 2)
+    with pytest.raises(StopIteration) as end:
+        read_list(state, CONFIGMAPS, "x", ListQuery(not_older=2)).send(None)
+    assert (names(end.value.value), end.value.value.revision) == (["a", "b"], 2)
 
 
-async def test_an_asynchronous_storage_gives_the_same_results() -> None:
-    state = await filled(SlowStorage(), "b", "a")
-    found = get_item(state, CONFIGMAPS, "x", "a")
-    assert not isinstance(found, Item)
-    assert (await found).revision == 2
-    listing = read_list(state, CONFIGMAPS, "x", ListQuery(limit=1))
-    assert not isinstance(listing, ListResult)
-    assert names(await listing) == ["a"]
-    missing = get_item(state, CONFIGMAPS, "x", "c")
-    assert not isinstance(missing, Item)
-    with pytest.raises(NotFound):
-        await missing
-
-
-@pytest.mark.parametrize("kind", [MemoryStorage, SlowStorage])
-async def test_a_compacted_page_is_expired_on_any_storage(kind: type[MemoryStorage]) -> None:
-    state = await filled(kind(), "a", "b", "c")
-    await state.storage.compact(2)
-    query = ListQuery(exact=1, after="a", is_resumed=True)
-    with pytest.raises(ExpiredContinueToken):
-        await wait_list(state, query)
-
-
-def test_a_read_waits_for_a_future_revision() -> None:
-    async def work() -> Item:
+def test_a_list_waits_for_a_future_revision() -> None:
+    async def work() -> ListResult:
         state = await filled(MemoryStorage(), "a")
-        found = get_item(state, CONFIGMAPS, "x", "b", resource_version="2")
-        assert not isinstance(found, Item)
-        reading = asyncio.ensure_future(found)
-        await asyncio.sleep(1)
-        await filled_more(state)
+        reading = asyncio.ensure_future(read_list(state, CONFIGMAPS, "x", ListQuery(not_older=3)))
+        for name in ("b", "c"):
+            await asyncio.sleep(1)
+            assert not reading.done()
+            await state.storage.put(CONFIGMAPS.key("x", name), b'{"metadata":{}}', expected=0)
         return await reading
 
-    async def filled_more(state: ServerState) -> None:
-        await state.storage.put(CONFIGMAPS.key("x", "b"), b'{"metadata":{}}', expected=0)
-
-    item, seconds = run(work())
-    assert item.revision == 2
-    assert 1 <= seconds < 1.5
+    listing, seconds = run(work())
+    assert (names(listing), listing.revision) == (["a", "b", "c"], 3)
+    assert 2 <= seconds < 2.5
 
 
 def test_a_revision_that_is_not_reached_in_three_seconds_is_too_large() -> None:
@@ -141,33 +100,59 @@ def test_a_revision_that_is_not_reached_in_three_seconds_is_too_large() -> None:
         state = await filled(MemoryStorage(), "a")
         with pytest.raises(FutureRevision):
             await wait_revision(state, 9)
+        await state.storage.put("/another/key", b"", expected=0)
 
     _, seconds = run(work())
     assert 3 <= seconds < 3.5
 
 
+def test_a_revision_is_awaited_without_a_task() -> None:
+    async def work() -> Response:
+        state = await filled(MemoryStorage(), "a")
+        waiting = run_eagerly(respond(wait_revision(state, 2)))
+        assert isinstance(waiting, Deferred)
+        write = state.storage.put("/b", b"", expected=0)
+        asyncio.get_running_loop().call_later(1, asyncio.ensure_future, write)
+        return await waiting
+
+    async def respond(ready: Any) -> Response:
+        await ready
+        return Response(204)
+
+    response, seconds = run(work())
+    assert response.status == 204
+    assert 1 <= seconds < 1.5
+
+
 async def test_an_exact_future_revision_fails_at_once() -> None:
     state = await filled(MemoryStorage(), "a")
     with pytest.raises(FutureRevision):
-        read_list(state, CONFIGMAPS, "x", ListQuery(exact=9))
+        await read_list(state, CONFIGMAPS, "x", ListQuery(exact=9))
 
 
 def query(**parameters: str) -> ListQuery:
     return parse_list_options(CONFIGMAPS, {name: (value,) for name, value in parameters.items()})
 
 
-def item(name: str, label: str = "") -> Item:
-    labels = f',"labels":{{"l":"{label}"}}' if label else ""
-    value = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"{labels}}}}}'
-    return Item(CONFIGMAPS.key("x", name), value.encode(), 5, 5, 1)
+class Recorded(MemoryStorage):
+    """A storage that records its reads."""
 
+    def __init__(self, *names: str, selected: str = "") -> None:
+        super().__init__(after=8)
+        self.reads: list[tuple[str, int | None, str | None, int | None]] = []
+        for name in names:
+            label = ',"labels":{"l":"1"}' if name in selected else ""
+            value = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"{label}}}}}'
+            self.put_nowait(CONFIGMAPS.key("x", name), value.encode(), expected=0)
 
-def one_page(list_query: ListQuery, *items: Item, remaining: int = 0) -> tuple[PageRequest, ListResult]:
-    steps = list_steps(CONFIGMAPS, "x", list_query)
-    request = next(steps)
-    with pytest.raises(StopIteration) as end:
-        steps.send(Page(items, 9, remaining > 0, remaining))
-    return request, end.value.value
+    def list_nowait(
+        self, prefix: str, *, limit: int | None = None, after: str | None = None, revision: int | None = None
+    ) -> Page:
+        self.reads.append((prefix, limit, after, revision))
+        return super().list_nowait(prefix, limit=limit, after=after, revision=revision)
+
+    def page(self, list_query: ListQuery) -> ListResult:
+        return list_items(self, CONFIGMAPS, "x", list_query)
 
 
 def test_no_parameters_mean_everything_at_the_current_revision() -> None:
@@ -229,58 +214,61 @@ def test_a_forged_continue_token_is_a_bad_request(text: str) -> None:
 
 
 def test_a_partial_page_has_a_token_that_continues_at_its_revision() -> None:
-    request, listing = one_page(query(limit="2"), item("a"), item("b"), remaining=3)
-    assert (request.prefix, request.limit, listing.remaining) == (CONFIGMAPS.prefix_in("x"), 2, 3)
+    storage = Recorded(*"abcd")
+    listing = storage.page(query(limit="2"))
+    assert (names(listing), listing.revision, listing.remaining) == (["a", "b"], 12, 2)
     resumed = query(**{"continue": listing.token})
-    assert resumed == ListQuery(exact=9, after="b", is_resumed=True)
-    request, listing = one_page(resumed, item("c"))
-    assert (request.after, request.revision) == (CONFIGMAPS.key("x", "b"), 9)
-    assert (listing.token, listing.remaining) == ("", None)
+    assert resumed == ListQuery(exact=12, after="b", is_resumed=True)
+    storage.delete_nowait(CONFIGMAPS.key("x", "d"), expected=None)
+    listing = storage.page(resumed)
+    assert (names(listing), listing.revision, listing.token, listing.remaining) == (["c", "d"], 12, "", None)
 
 
 def test_a_continue_token_excludes_a_resource_version_except_zero() -> None:
-    token = one_page(query(limit="1"), item("a"), remaining=1)[1].token
+    token = Recorded(*"ab").page(query(limit="1")).token
     assert query(**{"continue": token, "resourceVersion": "0"}).after == "a"
     with pytest.raises(BadRequest):
         query(**{"continue": token, "resourceVersion": "9"})
 
 
-def test_an_expired_page_has_a_token_that_continues_at_the_current_revision() -> None:
-    token = one_page(query(limit="1"), item("a"), remaining=1)[1].token
-    steps = list_steps(CONFIGMAPS, "x", query(**{"continue": token, "limit": "1"}))
-    next(steps)
+@pytest.mark.parametrize("selector", [{}, {"labelSelector": "l=1"}])
+async def test_an_expired_page_has_a_token_that_continues_at_the_current_revision(selector: dict[str, str]) -> None:
+    storage = Recorded(*"abc", selected="abc")
+    token = storage.page(query(limit="1", **selector)).token
+    storage.put_nowait("/another/key", b"", expected=0)
+    await storage.compact(storage.revision)
     with pytest.raises(ExpiredContinueToken) as caught:
-        steps.throw(Expired("too old"))
-    assert query(**{"continue": caught.value.resume}) == ListQuery(after="a")
+        storage.page(query(**{"continue": token, "limit": "1"}, **selector))
+    resumed = query(**{"continue": caught.value.resume}, **selector)
+    assert (resumed.after, resumed.exact, resumed.is_resumed) == ("a", None, False)
+    assert names(storage.page(resumed)) == ["b", "c"]
 
 
-def test_an_expired_first_page_has_no_token() -> None:
-    steps = list_steps(CONFIGMAPS, "x", query(resourceVersion="3", resourceVersionMatch="Exact"))
-    next(steps)
+async def test_an_expired_first_page_has_no_token() -> None:
+    storage = Recorded(*"ab")
+    await storage.compact(storage.revision)
     with pytest.raises(Expired) as caught:
-        steps.throw(Expired("too old"))
+        storage.page(query(resourceVersion="9", resourceVersionMatch="Exact"))
     assert not isinstance(caught.value, ExpiredContinueToken)
 
 
 def test_a_selector_reads_at_one_revision_until_the_page_is_full() -> None:
-    steps = list_steps(CONFIGMAPS, "x", query(limit="1", labelSelector="l=1"))
-    assert next(steps).revision is None
-    request = steps.send(Page((item("a"), item("b")), 9, True, 2))
-    assert (request.after, request.revision) == (CONFIGMAPS.key("x", "b"), 9)
-    with pytest.raises(StopIteration) as end:
-        steps.send(Page((item("c", "1"), item("d", "1")), 9, False, 0))
-    listing: ListResult = end.value.value
-    assert [one.key for one in listing.items] == [CONFIGMAPS.key("x", "c")]
-    assert listing.token
-    assert listing.remaining is None
+    known = [f"{number:04}" for number in range(1002)]
+    storage = Recorded(*known, selected="0001 0700 1001")
+    listing = storage.page(query(limit="2", labelSelector="l=1"))
+    start = CONFIGMAPS.prefix_in("x")
+    assert storage.reads == [(start, 500, None, None), (start, 500, CONFIGMAPS.key("x", "0499"), storage.revision)]
+    assert (names(listing), listing.remaining) == (["0001", "0700"], None)
+    last = storage.page(query(**{"continue": listing.token, "limit": "2", "labelSelector": "l=1"}))
+    assert (names(last), last.revision, last.token) == (["1001"], storage.revision, "")
 
 
 def test_a_page_filled_by_the_very_last_item_has_no_token() -> None:
-    _, listing = one_page(query(limit="1", labelSelector="l=1"), item("a"), item("b", "1"))
-    assert listing.token == ""
+    assert Recorded(*"ab", selected="b").page(query(limit="1", labelSelector="l=1")).token == ""
+    assert Recorded(*"ba", selected="a").page(query(limit="1", labelSelector="l=1")).token != ""
 
 
 def test_a_name_selector_narrows_the_storage_prefix() -> None:
-    request, listing = one_page(query(fieldSelector="metadata.name=a"), item("a"), item("ab"))
-    assert request.prefix == CONFIGMAPS.key("x", "a")
-    assert [one.key for one in listing.items] == [CONFIGMAPS.key("x", "a")]
+    storage = Recorded("a", "ab")
+    assert names(storage.page(query(fieldSelector="metadata.name=a"))) == ["a"]
+    assert [prefix for prefix, *_ in storage.reads] == [CONFIGMAPS.key("x", "a")]

@@ -212,7 +212,8 @@ async def outcome_of_status(body: Any, *, is_tracked: bool) -> tuple[Any, ...]:
     state.listeners.append(lambda _served, before, after: events.append(json.dumps([before, after])))
     raw, options = json.dumps(body).encode(), WriteOptions("m", subresource="status")
     try:
-        result: Any = patching.patch_nowait(state, served, "x", "a", media=MERGE, body=raw, options=options).tree
+        written = await patching.patch(state, served, "x", "a", media=MERGE, body=raw, options=options)
+        result: Any = written.tree
     except ApiError as error:
         result = (type(error), str(error), error.causes)
     return result, await state.storage.get(key), events, options.warnings
@@ -254,39 +255,21 @@ def test_a_converted_object_is_decoded_completely_before_its_status_is_patched()
     assert not patching._is_only_status(make_served(), {"status": {}}, WriteOptions())
 
 
-@pytest.mark.parametrize("media", [MERGE, JSON, "application/apply-patch+yaml", "text/plain"])
-async def test_patch_nowait_equals_patch(media: str) -> None:
-    body = [{"op": "add", "path": "/spec/color", "value": "red"}] if media == JSON else widget(spec={"color": "red"})
-    raw, options = json.dumps(body).encode(), WriteOptions("m", has_manager=True)
-    ends: list[Any] = []
-    for is_awaited in (True, False):
-        state, served, _ = await start()
-        try:
-            if is_awaited:
-                made = await patching.patch(state, served, "x", "a", media=media, body=raw, options=options)
-            else:
-                made = patching.patch_nowait(state, served, "x", "a", media=media, body=raw, options=options)
-            ends.append((made, await state.storage.get(served.key("x", "a"))))
-        except ApiError as error:
-            ends.append((type(error), str(error)))
-    assert ends[0] == ends[1]
-
-
-async def test_patch_nowait_supports_dry_run_and_missing_objects() -> None:
+async def test_a_dry_run_patch_stores_nothing() -> None:
     state, served, made = await start()
     dry = WriteOptions(dry_run=True)
     body = b'{"spec":{"color":"red"}}'
-    written = patching.patch_nowait(state, served, "x", "a", media=MERGE, body=body, options=dry)
+    written = await patching.patch(state, served, "x", "a", media=MERGE, body=body, options=dry)
     assert (written.item, written.tree["spec"]["color"]) == (None, "red")
     assert (await patch(state, served, {})) == made
     with pytest.raises(NotFound):
-        patching.patch_nowait(state, served, "x", "b", media=MERGE, body=body, options=WriteOptions())
+        await patching.patch(state, served, "x", "b", media=MERGE, body=body, options=WriteOptions())
 
 
-async def test_patch_nowait_of_the_last_finalizer_removes_a_terminating_object() -> None:
+async def test_a_patch_of_the_last_finalizer_removes_a_terminating_object() -> None:
     state, served, _ = await start(finalizers=["e.x/a"])
     await delete.delete(state, served, "x", "a")
     body, options = b'{"metadata":{"finalizers":null}}', WriteOptions()
-    written = patching.patch_nowait(state, served, "x", "a", media=MERGE, body=body, options=options)
+    written = await patching.patch(state, served, "x", "a", media=MERGE, body=body, options=options)
     assert written.item is None
     assert await state.storage.get(served.key("x", "a")) is None

@@ -19,8 +19,8 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import response_format
 from levelset.apiserver.verbs.response_format import representation_of
-from levelset.apiserver.verbs.watch import Encoder, Feeds, Topic, Watcher, error_event, feeds_of
-from levelset.errors import ConfigError, Expired
+from levelset.apiserver.verbs.watch import Encoder, Topic, Watcher, error_event, feeds_of
+from levelset.errors import Expired
 from levelset.http import Sink, iterate
 from levelset.storage import Change, Item, MemoryStorage
 from levelset.testing.virtual_time import virtual
@@ -221,13 +221,6 @@ async def test_a_watch_after_the_shutdown_ends_at_once() -> None:
     feeds_of(state).close()
     feeds_of(state).join(topic, Watcher(late), after=0)
     assert (early.is_closed, late.is_closed, late.data) == (True, True, b"")
-
-
-def test_an_asynchronous_storage_is_rejected() -> None:
-    state, _ = make()
-    state.reader = None
-    with pytest.raises(ConfigError, match="MemoryStorage"):
-        Feeds(state)
 
 
 MANY = 600
@@ -552,11 +545,11 @@ def item(revision: int, label: str = "0", key: str = KEY) -> Item:
     return Item(key, json.dumps(tree, separators=(",", ":")).encode(), revision, 1, 1)
 
 
-def topic(form: response_format.Representation | None = None, floor: int = 0, **parameters: str) -> Topic:
+def topic(form: response_format.Representation | None = None, min_revision: int = 0, **parameters: str) -> Topic:
     served = Catalog(builtin_kinds()).find("", "v1", "configmaps")
     assert served is not None
     selection = parse_selectors(served, {name: (value,) for name, value in parameters.items()})
-    return Topic(served, "n", selection, form, floor)
+    return Topic(served, "n", selection, form, min_revision)
 
 
 def decoded(event: bytes | None) -> Any:
@@ -604,7 +597,7 @@ def test_objects_that_start_or_stop_matching_a_selector_are_added_or_deleted(
 
 
 def test_changes_up_to_the_minimum_revision_revision_are_not_sent() -> None:
-    encoder = Encoder(topic(floor=5), lambda: NOW)
+    encoder = Encoder(topic(min_revision=5), lambda: NOW)
     assert encoder.change(Change(5, KEY, None, item(5))) is None
     assert encoder.change(Change(6, KEY, None, item(6))) is not None
 

@@ -4,7 +4,6 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.wire.status_errors import (
     ExpiredContinueToken,
     as_api_error,
-    deleted_status,
     invalid_options,
     not_found,
     page_not_found,
@@ -74,11 +73,6 @@ def test_malformed_input_is_a_bad_request() -> None:
 
 def test_any_other_error_has_no_status() -> None:
     assert as_api_error(KeyError("x")) is None
-
-
-def test_the_status_of_a_deletion_has_the_uid() -> None:
-    tree = deleted_status(WIDGETS, "a", "123")
-    assert (tree["status"], tree["details"]["uid"], tree["details"]["kind"]) == ("Success", "123", "widgets")
 
 
 def test_an_unknown_path_gets_404_in_plain_text() -> None:

@@ -21,12 +21,13 @@ def test_an_invalid_object_is_named_by_its_kind() -> None:
 
 def test_several_causes_are_joined_in_the_message() -> None:
     causes = [Cause("a", "FieldValueRequired", "Required value"), Cause("", "FieldValueInvalid", "odd")]
-    assert status_errors.bad_options("CreateOptions", causes).message.endswith("is invalid: [a: Required value, odd]")
+    error = status_errors.invalid_options("CreateOptions", causes)
+    assert error.message == 'CreateOptions.meta.k8s.io "" is invalid: [a: Required value, odd]'
 
 
 def test_the_core_group_is_not_named() -> None:
     state, _ = make_state()
-    assert status_errors.object_not_found(configmaps(state), "a").details == {"name": "a", "kind": "configmaps"}
+    assert status_errors.not_found(configmaps(state), "a").details == {"name": "a", "kind": "configmaps"}
 
 
 def test_a_terminating_namespace_is_a_cause() -> None:

@@ -129,6 +129,19 @@ async def test_a_subscriber_that_joins_during_a_large_change_sees_each_object_on
 
 
 @virtual
+async def test_a_subscriber_gets_the_changes_before_and_after_the_end_of_a_list_in_one_batch() -> None:
+    async with open_informer() as d:
+        await d.send(listed(cached_site("a", 1)), 1)
+        with_replay, without = d.informer.subscribe(VIEW), d.informer.subscribe(VIEW, replay=False)
+        assert summarize(with_replay.drain()) == ["*+a1"]
+        batch = [*applied(cached_site("a", 2)), *listed(cached_site("a", 2), cached_site("b", 3))]
+        await d.send([*batch, *applied(cached_site("c", 4))], 4)
+        for reader in (with_replay, without):
+            assert summarize(reader.drain()) == ["a1>a2", "+b3", "+c4"]
+            reader.close()
+
+
+@virtual
 async def test_a_slow_subscriber_is_conflated_and_does_not_delay_others() -> None:
     async with open_informer() as d, d.informer.subscribe(VIEW) as slow, d.informer.subscribe(VIEW) as quick:
         delivered: list[str] = []

@@ -102,7 +102,7 @@ def test_a_deletion_is_seen_when_another_object_has_its_name() -> None:
 
 def test_a_deletion_that_the_cache_saw_before_the_response_is_not_waited_for() -> None:
     writes = UnseenWrites()
-    writes.observe_gone(["u1"])
+    writes.observe_gone("u1")
     writes.record_gone(KEY, "u1", held=None)
     assert len(writes) == 0
 
@@ -114,7 +114,7 @@ def test_the_deletion_of_an_object_that_the_cache_has_not_seen_is_waited_for() -
     shown.put(KEY, 5, "u1")
     assert writes.unseen(KEY, shown.get)
     del shown[KEY]
-    writes.observe_gone(["u1"])
+    writes.observe_gone("u1")
     assert not writes.unseen(KEY, shown.get)
 
 
@@ -126,7 +126,7 @@ def test_an_object_created_and_deleted_before_the_cache_saw_either_stays_unseen_
     writes.observe("7")
     assert writes.unseen(KEY, shown.get)
     del shown[KEY]
-    writes.observe_gone(["u1"])
+    writes.observe_gone("u1")
     writes.observe("8")
     assert not writes.unseen(KEY, shown.get)
 
@@ -268,7 +268,7 @@ def test_a_vague_deletion_with_a_learned_version_is_also_seen_when_the_object_is
     shown.put(KEY, 5, "u1")
     assert writes.unseen(KEY, shown.get)
     del shown[KEY]
-    writes.observe_gone(["u1"])
+    writes.observe_gone("u1")
     assert not writes.unseen(KEY, shown.get)
 
 
@@ -292,7 +292,8 @@ def test_unseen_writes_are_bounded_and_folded_entries_are_still_waited_for() -> 
 
 def test_the_retained_uids_of_deleted_objects_are_bounded() -> None:
     writes = UnseenWrites(limit=10)
-    writes.observe_gone(str(number) for number in range(100))
+    for number in range(100):
+        writes.observe_gone(str(number))
     writes.record_gone(KEY, "99", held=None)
     assert len(writes) == 0
     writes.record_gone(KEY, "1", held=None)
@@ -349,7 +350,7 @@ class World:
             if head is not None:
                 cache[key] = head
             elif old is not None:
-                writes.observe_gone([old.uid])
+                writes.observe_gone(old.uid)
             self.delivered = revision
             writes.observe(str(revision))
         del self.events[:count]
@@ -363,7 +364,7 @@ def test_a_seen_deletion_is_dropped_even_if_its_key_is_never_read() -> None:
         writes.record_gone(key, uid, held=shown.put(key, 3, uid))
         assert not writes.is_empty
         del shown[key]
-        writes.observe_gone([uid])
+        writes.observe_gone(uid)
         assert writes.is_empty
 
 
@@ -373,5 +374,5 @@ def test_a_seen_deletion_does_not_affect_a_later_write_to_its_key() -> None:
     writes.record_gone(KEY, "u1", held=shown.put(KEY, 3, "u1"))
     wrote(writes, "8", uid="u2", held=shown[KEY])
     del shown[KEY]
-    writes.observe_gone(["u1"])
+    writes.observe_gone("u1")
     assert keys(writes.unseen(KEY, shown.get)) == [KEY]

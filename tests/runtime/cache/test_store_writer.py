@@ -98,6 +98,29 @@ def test_an_incomplete_list_leaves_nothing_in_the_next_one() -> None:
     assert sites.keys() == ["default/a"]
 
 
+def test_the_size_after_a_list_is_that_of_its_objects_whatever_was_listed_before() -> None:
+    sites, writer = store(Site)
+    writer.apply(listed(cached_site("a"), cached_site("b")))
+    writer.apply(listed(cached_site("incomplete"))[:-1])
+    writer.apply(listed(cached_site("c")))
+    assert sites.size == len(cached_site("c").raw)
+
+
+def test_the_version_of_a_store_is_that_of_the_last_list_or_event_that_was_a_change() -> None:
+    sites, writer = store(Site)
+    versions = [sites.resource_version]
+    for events in (
+        listed(cached_site("a", 3), version=5),
+        applied(cached_site("a", 7), cached_site("b", 8)),
+        applied(cached_site("a", 6)),
+        deleted(cached_site("b", 9)),
+        deleted(cached_site("unknown", 10)),
+    ):
+        writer.apply(events)
+        versions.append(sites.resource_version)
+    assert versions == ["", "5", "8", "8", "9", "9"]
+
+
 def test_an_object_on_two_pages_of_a_list_is_stored_once_in_its_later_version() -> None:
     sites, writer = store(Site)
     assert summarize(writer.apply(listed(cached_site("a", 1), cached_site("b", 2), cached_site("a", 3)))) == [
@@ -165,19 +188,11 @@ def _random_events(chance: random.Random, version: int) -> list[Event[Any]]:
     return [(deleted if chance.random() < 0.4 else applied)(make(number))[0] for number in range(50)]
 
 
-def test_a_bare_object_is_an_init_apply_during_a_list_and_an_apply_otherwise() -> None:
-    sites, writer = store(Site, by_label("app"))
-    first = [cached_site("a", 1), cached_site("", 1), cached_site("b", 1, labels={"app": "x"})]
-    assert summarize(writer.apply([Init(), *first])) == []
-    assert summarize(writer.apply([cached_site("c", 1), cached_site("c", 2)])) == []
-    assert summarize(writer.apply([InitDone("5")])) == ["*+a1", "*+b1", "*+c2"]
-    later = [cached_site("a", 7), cached_site("a", 8), cached_site("", 9), cached_site("a", 6), cached_site("d", 9)]
-    assert summarize(writer.apply(later)) == ["a1>a7", "a7>a8", "+d9"]
-    assert summarize(writer.apply([cached_site("b", 10, labels={"app": "y"}), *deleted(cached_site("d", 11))])) == [
-        "b1>b10",
-        "-d9",
-    ]
-    assert [one.head.name for one in sites.by(by_label("app"), "y").cached] == ["b"]
-    cached = [one for one in map(sites.cached, sites.keys()) if one is not None]
-    assert sites.size == sum(len(one.raw) for one in cached)
-    assert sites.resource_version == "11"
+def test_objects_without_a_name_are_reported_one_by_one_and_the_others_are_stored() -> None:
+    reports: list[str] = []
+    sites, writer = store(Site, report=lambda where, error: reports.append(f"{where}: {error}"))
+    writer.apply(listed(cached_site("a", 1), cached_site("", 1), cached_site("b", 1)))
+    report = f"the store of {sites.gvk}: an object without metadata.name was skipped"
+    assert (sites.keys(), reports) == (["default/a", "default/b"], [report])
+    changes = writer.apply(applied(cached_site("", 2), cached_site("a", 3), cached_site("", 4), cached_site("c", 5)))
+    assert (summarize(changes), reports) == (["a1>a3", "+c5"], [report] * 3)

@@ -290,6 +290,23 @@ async def test_an_object_that_does_not_fit_its_class_is_given_up_until_it_change
 
 
 @virtual
+async def test_an_object_that_does_not_fit_its_class_is_not_given_up_in_the_name_of_the_one_before_it() -> None:
+    async def gave_up(site: Choosy, _: GiveUp, __: Context) -> None:
+        said.append(site.name)
+
+    said: list[str] = []
+    async with open_loop() as loop:
+        recorded = RecordingReconciler()
+        async with loop.run(Controller(Choosy, recorded, gave_up=gave_up, concurrency=1)) as started:
+            await loop.other.create(web("fits"))
+            await loop.other.create(web("other", image="other"))
+            await asyncio.sleep(600)
+            assert [one.result for one in started.history] == ["done", "gave_up"]
+            assert (recorded.names, said) == (["fits"], [])
+            assert len(await loop.other.list(EVENT, namespace="default")) == 0
+
+
+@virtual
 async def test_after_a_conflict_the_object_is_read_from_the_server_once() -> None:
     async def step(_: Web, __: Context) -> None:
         if len(recorded.reconciles) == 1:

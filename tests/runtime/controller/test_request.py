@@ -1,10 +1,14 @@
 """Reasons as text, actions as values, and the bounded history."""
 
+from typing import Any
+
 import pytest
 
 from levelset.client import view_of
 from levelset.objects import Ref
 from levelset.runtime.controller import Action, Outcome, Reason, ReconcileHistory, Request, await_change, requeue
+from levelset.runtime.controller.actions import Result
+from levelset.runtime.controller.reconcile_history import CountReconciles, Record
 from levelset.runtime.controller.request import CHANGED
 from tests.runtime.controller.controller_loop import ConfigMap, Web, web_ref
 
@@ -52,10 +56,21 @@ def test_actions_and_outcomes_are_readable() -> None:
     assert (done.is_error, failed.is_error) == (False, True)
 
 
+def record(name: str, result: Result = "done", error: Exception | None = None) -> Record:
+    return f"default/{name}", result, await_change(), error, 0.1, (CHANGED,), 0, 0.2
+
+
+def history_of(*records: Record, most: int = 3, count: CountReconciles | None = None) -> ReconcileHistory[object]:
+    history: ReconcileHistory[object] = ReconcileHistory(most, ref_of=view_of(Web).ref_at, count=count)
+    for one in records:
+        history.pending.append(one)
+        if len(history.pending) >= history.max_pending:
+            history.flush()
+    return history
+
+
 def test_history_is_bounded_newest_last_and_counts_all() -> None:
-    history: ReconcileHistory[object] = ReconcileHistory(3)
-    for name in "abcd":
-        history.add(Outcome(web_ref(name), "done", await_change(), None, 0.1, ()))
+    history = history_of(*map(record, "abcd"))
     assert [one.ref.name for one in history] == ["b", "c", "d"]
     assert (len(history), history.total, history[-1].ref.name) == (3, 4, "d")
     assert [one.ref.name for one in history[1:]] == ["c", "d"]
@@ -63,39 +78,26 @@ def test_history_is_bounded_newest_last_and_counts_all() -> None:
     assert repr(history) == "<ReconcileHistory of 3 of 4 reconciles>"
 
 
-def test_a_pending_entry_becomes_an_outcome_when_it_is_read_and_stays_the_same() -> None:
-    history: ReconcileHistory[object] = ReconcileHistory(3)
-    history.pending += (web_ref("a"), 0.1, (CHANGED,), 0.2)
-    made = Outcome(web_ref("a"), "done", await_change(), None, 0.1, (CHANGED,), 0, 0.2)
-    assert (history.total, history.newest(), history[0], list(history)) == (1, made, made, [made])
-    assert history[0] is history[-1] is history.newest() is next(iter(history))
-    history.add(Outcome(web_ref("b"), "failed", await_change(), ValueError(), 0.1, ()))
-    assert (history.newest().result, [one.result for one in history]) == ("failed", ["done", "failed"])
+def test_a_record_becomes_an_outcome_when_it_is_read() -> None:
+    error = ValueError()
+    history = history_of(record("a"), record("b", "failed", error))
+    made: Outcome[Any] = Outcome(web_ref("a"), "done", await_change(), None, 0.1, (CHANGED,), 0, 0.2)
+    assert (history.total, history[0], next(iter(history))) == (2, made, made)
+    assert (history[-1].result, history[-1].error) == ("failed", error)
+    assert (history.of(web_ref("a")), history.of(web_ref("c"))) == ([made], [])
     with pytest.raises(IndexError):
         history[2]
 
 
-def test_a_pending_entry_with_a_key_has_the_ref_that_is_made_of_it() -> None:
-    history: ReconcileHistory[object] = ReconcileHistory(3, ref_of=view_of(Web).ref_at)
-    history.pending += ("default/a", 0.1, (CHANGED,), 0.2)
-    assert (history.newest().ref, history.of(web_ref("a"))) == (web_ref("a"), [history[0]])
-    assert history.of(web_ref("b")) == []
-
-
 def test_each_outcome_is_counted_once_when_a_batch_is_full_or_the_history_is_read() -> None:
     counted: list[str] = []
-    history: ReconcileHistory[object] = ReconcileHistory(
-        3, count=lambda some: counted.extend(one.ref.name for one in some[::4])
-    )
-    for name in "abcd":
-        history.add(Outcome(web_ref(name), "done", await_change(), None, 0.1, ()))
+    history = history_of(*map(record, "abcd"), count=lambda some: counted.extend(one[0][-1] for one in some))
     assert (history.total, counted) == (4, ["a", "b", "c"])
     assert (history[-1].ref.name, counted) == ("d", ["a", "b", "c", "d"])
     history.flush()
-    assert len(counted) == 4
+    assert counted == ["a", "b", "c", "d"]
 
 
 def test_a_failing_counter_does_not_affect_the_history(caplog: pytest.LogCaptureFixture) -> None:
-    history: ReconcileHistory[object] = ReconcileHistory(1, count=lambda some: 1 / 0)
-    history.add(Outcome(web_ref("a"), "done", await_change(), None, 0.1, ()))
+    history = history_of(record("a"), most=1, count=lambda some: 1 / 0)
     assert (len(history), "1 reconciles could not be counted" in caplog.text) == (1, True)

@@ -16,12 +16,12 @@ from levelset.client.object_types import view_of
 from levelset.errors import Conflict, Deadline, GiveUp, Retry
 from levelset.objects import Ref
 from levelset.runtime.cache import store
-from levelset.runtime.controller import Action, Outcome, Reason, ReconcileHistory, Request, requeue
+from levelset.runtime.controller import Action, Outcome, Reason, ReconcileHistory, Request, await_change, requeue
 from levelset.runtime.controller.error_policy import ConflictTracker, ErrorHandler
 from levelset.runtime.controller.observers import NullObserver, Observer, Observers
 from levelset.runtime.controller.request import CHANGED
-from levelset.runtime.controller.worker import GONE, WorkerPool
-from levelset.runtime.queue import LOW, Scheduler
+from levelset.runtime.controller.worker import GONE, Slot, WorkerPool
+from levelset.runtime.queue import LOW, Due, Scheduler
 from levelset.testing.virtual_time import virtual
 from tests.runtime.controller.controller_loop import Web, web_ref
 
@@ -86,8 +86,9 @@ async def open_workers(
     scheduler: Scheduler[str, Reason] = Scheduler(held=held)
     backoff = Backoff(first=5.0, factor=2.0, cap=300.0, jitter=0.0, quiet=None)
 
-    async def recorded_reconcile(request: Request[Any]) -> Action | None:
-        return await env.record(reconcile, request)
+    def recorded_reconcile(key: str, given: Request[Any] | Due[str, Reason], _: Slot) -> Awaitable[Action | None]:
+        request = given if isinstance(given, Request) else Request(WEBS(key), given.reasons, given.priority)
+        return env.record(reconcile, request)
 
     workers: WorkerPool[Any] = WorkerPool(
         scheduler,
@@ -290,6 +291,17 @@ async def test_requeue_is_a_delay_after_the_end_and_resets_the_backoff() -> None
 
 
 @virtual
+async def test_an_outcome_has_the_action_and_awaits_a_change_if_the_reconcile_returned_none() -> None:
+    async def reconcile(request: Request[Any]) -> Action | None:
+        return requeue(600) if request.ref.name == "a" else None
+
+    async with open_workers(reconcile, concurrency=1) as env:
+        env.enqueue("a", "b")
+        await asyncio.sleep(1)
+        assert [one.action for one in env.workers.history] == [requeue(600), await_change()]
+
+
+@virtual
 async def test_a_new_request_replaces_a_later_requeue() -> None:
     async with open_workers(raising(then=requeue(600))) as env:
         env.enqueue("a")
@@ -377,6 +389,15 @@ async def test_only_the_controllers_own_timeout_counts_as_timed_out() -> None:
 
 
 @virtual
+async def test_closing_the_workers_cancels_the_timer_of_the_timeout() -> None:
+    async with open_workers(sleeping(1.0), limit=30.0) as env:
+        env.enqueue("a")
+        await asyncio.sleep(0.5)
+    scheduled: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    assert [timer for timer in scheduled if not timer.cancelled()] == []
+
+
+@virtual
 async def test_each_reconcile_has_its_own_timeout() -> None:
     async with open_workers(sleeping(20.0), concurrency=2, limit=30.0) as env:
         for name in "abcdef":
@@ -398,6 +419,71 @@ async def test_a_reconcile_that_swallows_its_cancellation_counts_as_what_it_retu
         env.enqueue("a", "b")
         await asyncio.sleep(10)
         assert env.results == ["done", "done"]
+
+
+@virtual
+async def test_a_reconcile_that_swallows_its_cancellation_does_not_affect_the_timeout_of_the_next() -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            if request.ref.name != "a":
+                raise
+
+    async with open_workers(reconcile, concurrency=1, limit=1.0) as env:
+        env.enqueue("a", "b", "c")
+        await asyncio.sleep(4)
+        assert env.results == ["done", "timed_out", "timed_out"]
+
+
+@virtual
+async def test_a_failure_after_a_timeout_of_the_same_worker_is_not_a_timeout() -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        if request.ref.name == "slow":
+            await asyncio.sleep(100)
+        raise ValueError("no")
+
+    async with open_workers(reconcile, concurrency=1, limit=1.0) as env:
+        env.enqueue("slow", "bad")
+        await asyncio.sleep(2)
+        slow, bad = env.workers.history
+        assert (slow.result, bad.result, type(bad.error)) == ("timed_out", "failed", ValueError)
+
+
+@virtual
+async def test_a_worker_that_is_cancelled_ends_even_if_the_reconcile_has_timed_out_and_swallows_both() -> None:
+    async def reconcile(_: Request[Any]) -> None:
+        for _again in range(2):
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                continue
+
+    async with open_workers(reconcile, concurrency=0, limit=1.0) as env:
+        env.enqueue("a")
+        worker = asyncio.ensure_future(env.workers.work())
+        await asyncio.sleep(2)
+        worker.cancel()
+        await asyncio.wait([worker], timeout=5)
+        assert (worker.done(), env.results, env.workers.ages()) == (True, [], [])
+
+
+@virtual
+async def test_the_cancellation_of_a_worker_that_a_reconcile_swallows_ends_it_with_the_next_timeout() -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            if request.ref.name != "a":
+                raise
+
+    async with open_workers(reconcile, concurrency=0, limit=5.0) as env:
+        env.enqueue("a", "b")
+        worker = asyncio.ensure_future(env.workers.work())
+        await asyncio.sleep(1)
+        worker.cancel()
+        await asyncio.wait([worker], timeout=10)
+        assert (worker.done() and worker.cancelled(), env.results) == (True, ["done"])
 
 
 @virtual
@@ -429,7 +515,10 @@ async def test_a_cancelled_awaitable_fails_the_reconcile_and_not_the_worker() ->
         env.enqueue("a")
         await asyncio.sleep(10)
         assert env.results == ["failed", "done"]
-        assert "was cancelled, and not by the controller" in str(env.workers.history[0].error)
+        error = env.workers.history[0].error
+        assert error is not None
+        assert "was cancelled, and not by the controller" in str(error)
+        assert isinstance(error.__cause__, asyncio.CancelledError)
 
 
 @virtual
@@ -458,12 +547,40 @@ async def test_a_gone_object_has_an_outcome_and_is_not_retried() -> None:
 @virtual
 async def test_an_outcome_has_wait_time_duration_and_reasons() -> None:
     async with open_workers(sleeping(2.0), concurrency=1) as env:
+        await asyncio.sleep(100)
         env.enqueue("a", "b")
         await asyncio.sleep(10)
         first, second = env.workers.history
         assert [round(one, 3) for one in (first.waited, first.seconds)] == [0.0, 2.0]
         assert [round(one, 3) for one in (second.waited, second.seconds)] == [2.0, 2.0]
         assert second.reasons == (CHANGED,)
+
+
+@virtual
+async def test_a_slow_consumer_of_outcomes_counts_as_wait_time_of_the_next_and_not_towards_its_timeout() -> None:
+    async def deliver(_: Outcome[Any]) -> None:
+        await asyncio.sleep(60)
+
+    async with open_workers(sleeping(1.0), concurrency=1, limit=30.0, deliver=deliver) as env:
+        env.enqueue("a", "b")
+        await asyncio.sleep(61.5)
+        assert [round(age, 3) for age in env.workers.ages()] == [0.5]
+        await asyncio.sleep(10)
+        found = [(one.result, round(one.waited, 3), round(one.seconds, 3)) for one in env.workers.history]
+        assert found == [("done", 0.0, 1.0), ("done", 61.0, 1.0)]
+
+
+@virtual
+async def test_an_idle_worker_has_no_age_and_is_not_cancelled_by_the_timeout_of_its_last_reconcile() -> None:
+    async with open_workers(sleeping(2.0), concurrency=1, limit=5.0) as env:
+        env.enqueue("a")
+        await asyncio.sleep(1)
+        assert [round(age, 3) for age in env.workers.ages()] == [1.0]
+        await asyncio.sleep(10)
+        assert env.workers.ages() == []
+        env.enqueue("b")
+        await asyncio.sleep(3)
+        assert env.results == ["done", "done"]
 
 
 class RecordingObserver:
@@ -501,6 +618,18 @@ async def test_observers_are_notified_and_what_they_raise_is_only_logged(caplog:
     assert "failed: an observer's bug" in caplog.text
 
 
+@virtual
+async def test_what_a_single_observer_raises_is_logged_at_start_and_end_and_the_reconcile_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        async with open_workers(sleeping(1.0), concurrency=1, observer=RecordingObserver(fails=True)) as env:
+            env.enqueue("a", "b")
+            await asyncio.sleep(3)
+            assert env.results == ["done", "done"]
+    assert caplog.text.count("failed: an observer's bug") == 4
+
+
 class Knower(NullObserver):
     """Identifies a reconcile by the ref object of its start."""
 
@@ -525,14 +654,15 @@ async def test_an_observer_gets_the_same_ref_object_at_start_and_end(reconcile: 
         assert (bool(knower.ended), all(knower.ended)) == (True, True)
 
 
+@pytest.mark.parametrize("most", [10, 1000])
 @virtual
-async def test_pending_history_entries_are_flushed_in_batches() -> None:
-    async with open_workers(raising(), concurrency=1) as env:
+async def test_pending_history_entries_are_flushed_in_batches(most: int) -> None:
+    async with open_workers(raising(), concurrency=1, history=most) as env:
         env.enqueue(*map(str, range(2500)))
         await asyncio.sleep(1)
         history = env.workers.history
-        assert (history.total, len(history.pending) < history.max_pending + 4 * 64) == (2500, True)
-        assert (len(history), history[-1].ref.name) == (1000, "2499")
+        assert (history.total, len(history.pending) < history.max_pending + 64) == (2500, True)
+        assert (len(history), history[-1].ref.name) == (most, "2499")
 
 
 @virtual
@@ -565,4 +695,6 @@ async def test_failures_are_logged_with_the_object_and_retries_are_not(
         ("WARNING", "Website/default/a: failed, requeue after 5 s: v"),
         ("ERROR", "Website/default/a: gave up until something changes: g"),
     ]
-    assert any("env: Website/default/a: conflict" in record.getMessage() for record in caplog.records)
+    debugged = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    for beginning in ("env: Website/default/a: conflict", "Website/default/a: conflict, requeue after "):
+        assert any(message.startswith(beginning) for message in debugged)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from levelset.client import Call
 from levelset.errors import GiveUp, NotFound, Retry
 from levelset.objects import GroupVersionKind, Ref
-from levelset.runtime.controller.actions import Action, Outcome
+from levelset.runtime.controller.actions import Action, Outcome, await_change
 from levelset.runtime.controller.request import CHANGED, Reason
 from levelset.runtime.manager.metric_definitions import (
     BATCH_SIZE,
@@ -126,19 +126,23 @@ def test_running_reconciles_and_reasons_are_exported():
     assert shown['workqueue_unfinished_work_seconds{name="websites",controller="websites"}'] == 0
 
 
+def record(result="done", *, seconds=0.0, reasons=(CHANGED,), waited=0.0):
+    return REF.key, result, await_change(), None, seconds, reasons, 0, waited
+
+
 @given(st.lists(st.one_of(st.sampled_from((0.0, *BOUNDS, 2000.0)), st.floats(-1.0, 4000.0)), min_size=1))
 def test_durations_counted_in_a_batch_land_in_the_same_buckets_as_one_by_one(times):
     numbers, expected = ControllerMetrics(), [0] * (len(BOUNDS) + 1)
     for one in times:
         expected[bisect_left(BOUNDS, one)] += 1
-    numbers.count([part for one in times for part in (REF.key, one, (CHANGED,), -one)])
+    numbers.count([record(seconds=one, waited=-one) for one in times])
     assert (numbers.worked_counts, numbers.worked) == (expected, sum(times))
     assert sum(numbers.waited_counts) == len(times)
 
 
 def test_failures_in_a_batch_of_successes_are_counted():
     numbers = ControllerMetrics()
-    numbers.count([part for one in (REF.key, outcome("failed"), outcome("done")) for part in (one, 0.0, (), 0.0)])
+    numbers.count([record(), record("failed"), record("done")])
     assert (numbers.results["success"], numbers.results["error"]) == (2, 1)
 
 
@@ -146,9 +150,9 @@ def test_each_reason_counts_whether_or_not_reconciles_share_their_reasons():
     about = Ref(GroupVersionKind("", "v1", "ConfigMap"), "blog", "default")
     shared, twice = (CHANGED,), (Reason("related", about), Reason("related", REF))
     numbers = ControllerMetrics()
-    numbers.count([part for one in (shared, twice, shared, (CHANGED,), (), shared) for part in (REF, 0.0, one, 0.0)])
+    numbers.count([record(reasons=one) for one in (shared, twice, shared, (CHANGED,), (), shared)])
     assert numbers.reasons == {"changed": 4, "related": 2}
-    numbers.count([part for one in (twice, twice, shared) for part in (REF, 0.0, one, 0.0)])
+    numbers.count([record(reasons=one) for one in (twice, twice, shared)])
     assert numbers.reasons == {"changed": 5, "related": 6}
 
 

@@ -23,6 +23,11 @@ def filled(*keys: str) -> Work:
     return work
 
 
+def pending_timers() -> int:
+    scheduled: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    return sum(not timer.cancelled() for timer in scheduled)
+
+
 async def worker(work: Work, seen: list[tuple[float, str]], *, each: float = 0.0) -> None:
     """Takes keys until the end, works on each for a while, and writes down when it began."""
     try:
@@ -83,9 +88,20 @@ async def test_there_is_one_timer_however_many_delays() -> None:
     await ticks()
     for number in range(1000):
         work.add(str(number), after=1000.0 - number)
-    timers = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
-    assert len(timers) == 1
+    assert pending_timers() == 1
     assert (await taking).key == "999"
+
+
+async def test_closing_cancels_the_timer() -> None:
+    work = filled()
+    taking = asyncio.create_task(work.take())
+    await ticks()
+    work.add("a", after=100.0)
+    assert pending_timers() == 1
+    work.close(drain=True)
+    assert pending_timers() == 0
+    with pytest.raises(Closed):
+        await taking
 
 
 async def test_workers_are_served_in_fifo_order() -> None:
@@ -105,15 +121,18 @@ async def test_workers_are_served_in_fifo_order() -> None:
     assert order == [0, 1, 2, 3]
 
 
-async def test_a_later_worker_does_not_take_a_promised_key() -> None:
+async def test_a_busy_worker_may_be_faster_than_the_one_that_was_woken_which_then_waits_again() -> None:
     work = filled()
-    waiting = asyncio.create_task(work.take())
+    first, second = asyncio.create_task(work.take()), asyncio.create_task(work.take())
     await ticks()
     work.add("a")
-    assert work.take_nowait() is None
-    work.add("b")
     assert (due := work.take_nowait()) is not None
-    assert (due.key, (await waiting).key) == ("a", "b")
+    await ticks()
+    assert (due.key, first.done(), second.done()) == ("a", False, False)
+    work.add("b")
+    assert ((await first).key, second.done()) == ("b", False)
+    work.add("c")
+    assert (await second).key == "c"
 
 
 async def test_two_workers_never_hold_one_key() -> None:
@@ -160,12 +179,12 @@ async def test_a_request_during_a_run_is_taken_once_more_after_it() -> None:
     assert seen == [(0.0, "a"), (10.0, "a")]
 
 
-@pytest.mark.parametrize("stage", ["waiting", "with a turn"])
+@pytest.mark.parametrize("stage", ["waiting", "woken"])
 async def test_a_cancelled_worker_takes_nothing(stage: str) -> None:
     work = filled()
     first, second = asyncio.create_task(work.take()), asyncio.create_task(work.take())
     await ticks()
-    if stage == "with a turn":
+    if stage == "woken":
         work.add("a")
     first.cancel()
     await asyncio.wait([first])
@@ -200,7 +219,7 @@ async def test_no_key_is_handed_out_on_hold() -> None:
     assert [(await task).key for task in taking] == ["a", "b"]
 
 
-async def test_hold_revokes_a_promise_that_was_not_taken() -> None:
+async def test_hold_keeps_a_key_from_a_worker_that_was_woken_for_it() -> None:
     work = filled()
     taking = asyncio.create_task(work.take())
     await ticks()
@@ -311,7 +330,7 @@ async def test_hold_pauses_a_drain_until_release() -> None:
     assert (await taking).key == "a"
 
 
-async def test_closing_races_with_a_promise_without_deadlock() -> None:
+async def test_closing_races_with_a_wake_up_without_deadlock() -> None:
     work = filled()
     tasks = [asyncio.create_task(work.take()) for _ in range(3)]
     await ticks()
@@ -433,50 +452,85 @@ async def test_many_keys_enqueued_again_at_once_do_not_deadlock() -> None:
 
 async def test_enqueue_all_counts_only_new_requests() -> None:
     work: Work = Scheduler(held=True)
-    assert work.enqueue("a", "first", NORMAL)
+    assert work.enqueue_all(["a"], "first", NORMAL) == 1
     assert work.enqueue_all(["b", "a", "c"], "batch", NORMAL) == 2
     work.add("d")
     assert (work.adds, work.ready, work.keys()) == (3, 4, ["a", "b", "c", "d"])
     work.release()
     assert [(await work.take()).reasons for _ in range(3)] == [("first", "batch"), ("batch",), ("batch",)]
     work.close(drain=False)
-    assert (work.enqueue("e", "late", NORMAL), work.enqueue_all(["e"], "late", NORMAL)) == (False, 0)
+    assert work.enqueue_all(["e"], "late", NORMAL) == 0
 
 
-async def test_take_after_ends_one_key_and_takes_the_next() -> None:
+async def test_a_request_made_while_its_key_ran_is_taken_after_the_others() -> None:
     work: Work = Scheduler()
     work.enqueue_all(["a", "b"], "batch", NORMAL)
     first = await work.take()
-    work.enqueue("a", "again", NORMAL)
-    found = [work.take_after(first.key, timing.now())]
-    found += [work.take_after("b", timing.now()), work.take_after("a", timing.now())]
+    work.enqueue_all(["a"], "again", NORMAL)
+    found: list[Due[str, str] | None] = []
+    for key in (first.key, "b", "a"):
+        work.done(key)
+        found.append(work.take_nowait())
     assert [(due.key, due.reasons) for due in found if due] == [("b", ("batch",)), ("a", ("again",))]
     assert (found[-1], work.running, len(work)) == (None, 0, 0)
 
 
-async def test_the_fast_path_is_used_again_once_there_are_no_restrictions() -> None:
-    work: Work = Scheduler(held=True)
-    assert not work._is_unrestricted
-    work.release()
-    assert work._is_unrestricted
-    waiting, idle = asyncio.create_task(work.take()), asyncio.create_task(work.wait_idle())
-    await asyncio.sleep(0)
-    assert (idle.done(), work._is_unrestricted) == (True, False)
-    waiting.cancel()
-    await asyncio.gather(waiting, idle, return_exceptions=True)
-    assert work._is_unrestricted
-    work.hold()
-    assert not work._is_unrestricted
-
-
-async def test_take_after_leaves_promised_keys_to_their_workers() -> None:
+async def test_a_timer_without_a_due_time_of_its_own_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handles of uvloop have no `when` for timers that are due at once."""
+    monkeypatch.delattr(asyncio.TimerHandle, "when")
     work: Work = Scheduler()
+    seen: list[tuple[float, str]] = []
+    running = asyncio.create_task(worker(work, seen))
+    await ticks()
+    work.add("a", after=0.0004)
+    work.add("b", after=2.0)
+    work.add("c", after=1.0)
+    await work.wait_idle(with_delayed=True)
+    work.close(drain=True)
+    await running
+    assert seen == [(0.0004, "a"), (1.0, "c"), (2.0, "b")]
+
+
+async def test_a_drain_drops_a_delayed_request_made_before_the_end_of_its_key() -> None:
+    work = filled("a")
+    due = await work.take()
+    work.add("a", after=5.0)
+    work.close(drain=True)
+    work.done(due.key)
+    assert (len(work), work.delayed) == (0, 0)
+    with pytest.raises(Closed):
+        await work.take()
+
+
+async def test_a_drain_hands_out_a_delayed_request_whose_time_has_come_while_no_worker_waited() -> None:
+    work = filled()
+    work.add("due", after=1.0)
+    work.add("later", after=9.0)
+    await timing.sleep(2.0)
+    work.close(drain=True)
+    assert ((await work.take()).key, work.keys()) == ("due", [])
+
+
+async def test_a_woken_worker_that_is_cancelled_leaves_the_wake_ups_of_the_others_as_they_were() -> None:
+    work = filled()
+    first, second = asyncio.create_task(work.take()), asyncio.create_task(work.take())
+    await ticks()
     work.add("a")
-    first = await work.take()
-    waiting = asyncio.create_task(work.take())
-    await asyncio.sleep(0)
-    work.enqueue_all(["b", "c"], "batch", NORMAL)  # the waiting worker is promised a key, and has not run since
-    second = work.take_after(first.key, timing.now())
-    assert second is not None
-    assert (second.key, work.take_after(second.key, timing.now())) == ("b", None)
-    assert (await waiting).key == "c"
+    first.cancel()
+    await asyncio.wait([first])
+    assert (await second).key == "a"
+    third = asyncio.create_task(work.take())
+    await ticks()
+    work.add("b", after=5.0)
+    assert ((await third).key, timing.now()) == ("b", 5.0)
+
+
+async def test_a_drain_drops_the_delayed_requests_at_once_and_not_when_the_running_keys_are_done() -> None:
+    work = filled("running")
+    due = await work.take()
+    work.add("later", after=1.0)
+    work.close(drain=True)
+    assert (work.keys(), work.next_at()) == ([], None)
+    await timing.sleep(2.0)
+    assert work.take_nowait() is None
+    work.done(due.key)

@@ -1,6 +1,7 @@
 """The rules of the work queue, one by one."""
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -106,28 +107,22 @@ def test_a_delayed_request_for_a_running_key_waits_for_its_time_after_it_is_done
     assert taken(queue, 10.0) == "a"
 
 
-def test_take_marks_the_ended_key_as_done_first() -> None:
-    queue = filled("a", "b")
+def test_a_key_that_is_done_goes_behind_delayed_ones_whose_time_has_come() -> None:
+    queue = filled("a")
     assert taken(queue) == "a"
-    due = queue.take(1.0, "a")
-    assert (due and due.key, queue.running_keys(), queue.keys()) == ("b", ["b"], [])
-    assert (queue.take(2.0, "b"), queue.running, len(queue)) == (None, 0, 0)
+    queue.add("b", at=1.0, now=0.0)
+    queue.add("a", at=0.0, now=0.0)
+    queue.done("a", 2.0)
+    assert drained(queue, 2.0) == ["b", "a"]
 
 
-def test_a_request_held_for_the_ended_key_is_queued_in_order() -> None:
+def test_a_request_held_for_a_key_that_is_done_is_queued_in_order() -> None:
     queue = filled("a", "b")
     assert taken(queue) == "a"
     queue.add("a", at=0.0, now=0.0, reason="again")
-    assert [due and due.key for due in (queue.take(1.0, "a"), queue.take(1.0, "b"))] == ["b", "a"]
-    assert (queue.held, queue.running_keys()) == (0, ["a"])
-
-
-@pytest.mark.parametrize("key", ["a", "unknown"])
-def test_a_key_that_is_not_running_cannot_be_the_ended_key(key: str) -> None:
-    queue = filled("a", "b")
-    with pytest.raises(ValueError, match="is not running"):
-        queue.take(0.0, key)
-    assert drained(queue, 0.0) == ["a", "b"]
+    queue.done("a", 1.0)
+    assert drained(queue, 1.0) == ["b", "a"]
+    assert (queue.held, queue.running_keys()) == (0, ["b", "a"])
 
 
 def test_a_key_that_is_not_running_cannot_be_done() -> None:
@@ -359,12 +354,29 @@ def test_invalid_options_are_rejected(debounce: float, age: float, most: int) ->
         make_queue(debounce=debounce, age=age, max_reasons=most)
 
 
+def test_the_smallest_and_largest_options_are_accepted() -> None:
+    queue = make_queue(debounce=180 * DAY, age=0.001, max_reasons=1)
+    for reason in ("first", "second"):
+        queue.add("a", at=0.0, now=0.0, reason=reason)
+    due = queue.take(180 * DAY)
+    assert due is not None
+    assert due.reasons == ("first",)
+    with pytest.raises(ValueError, match="WorkQueue"):
+        make_queue(debounce=180 * DAY + 1)
+
+
 def test_a_time_in_the_past_means_now() -> None:
     queue = make_queue()
     queue.add("a", at=-5.0, now=3.0)
     due = queue.take(3.0)
     assert due is not None
     assert due.since == 3.0
+
+
+def test_a_time_in_the_past_is_debounced_like_now() -> None:
+    queue = make_queue(debounce=2.0)
+    queue.add("a", at=-5.0, now=3.0)
+    assert (taken(queue, 4.9), queue.next_at(4.9), taken(queue, 5.0)) == (None, 5.0, "a")
 
 
 def test_a_clock_that_goes_backwards_loses_nothing() -> None:
@@ -467,43 +479,57 @@ def test_stale_entries_are_compacted() -> None:
     assert sum(len(level) for level in queue._levels) <= 130
 
 
+def test_delayed_keys_are_taken_in_order_after_most_of_them_were_cancelled_and_their_entries_removed() -> None:
+    queue, chance = make_queue(), random.Random(7)
+    times = {str(number): chance.uniform(1.0, 1000.0) for number in range(1000)}
+    for key, at in times.items():
+        queue.add(key, at=at, now=0.0)
+    for number in range(900):
+        assert queue.cancel(str(number))
+    assert (queue.delayed, len(queue._delayed) <= 250) == (100, True)
+    expected = sorted(times.items(), key=lambda one: one[1])
+    for key, at in [(key, at) for key, at in expected if int(key) >= 900]:
+        assert (queue.next_at(0.0), taken(queue, at)) == (at, key)
+    assert (queue.next_at(0.0), queue._delayed, queue._stale_delayed) == (None, [], 0)
+
+
+def test_ready_keys_are_taken_in_order_after_most_of_them_were_cancelled_and_their_entries_removed() -> None:
+    queue = filled(*map(str, range(1000)))
+    for number in range(900):
+        assert queue.cancel(str(number))
+    left = sum(len(level) for level in queue._levels)
+    assert (queue.ready, left <= 250, queue._stale_ready) == (100, True, left - 100)
+    assert drained(queue, 0.0) == [str(number) for number in range(900, 1000)]
+    assert queue._stale_ready == 0
+
+
 def test_a_request_has_a_readable_repr() -> None:
     queue = make_queue()
     queue.add("a", at=0.0, now=0.0, reason="changed")
     assert repr(queue.take(0.0)) == "<Due a: priority 0, since 0.0, ['changed']>"
 
 
-def test_enqueue_all_holds_running_keys_and_a_higher_priority_overtakes() -> None:
+def test_add_all_holds_running_keys_and_a_higher_priority_overtakes() -> None:
     queue: WorkQueue[str, str] = WorkQueue()
-    queue.enqueue_all(["a", "b"], 0.0, LOW, "list")
+    queue.add_all(["a", "b"], at=0.0, now=0.0, priority=LOW, reason="list")
     assert taken(queue, 0.0) == "a"
-    assert queue.enqueue_all(["a", "d", "b", "c"], 1.0, NORMAL, "change") == 3
+    assert queue.add_all(["a", "d", "b", "c"], at=1.0, now=1.0, priority=NORMAL, reason="change") == 3
     assert (queue.held, [taken(queue, 1.0) for _ in range(4)]) == (1, ["d", "b", "c", None])
 
 
-def test_enqueue_all_with_an_unhashable_key_enqueues_the_keys_before_it() -> None:
+def test_add_all_with_an_unhashable_key_enqueues_the_keys_before_it() -> None:
     queue: WorkQueue[Any, str] = WorkQueue()
-    queue.enqueue("a", 0.0, LOW, "list")
+    queue.add("a", at=0.0, now=0.0, priority=LOW, reason="list")
     with pytest.raises(TypeError):
-        queue.enqueue_all(["a", "b", [], "c"], 1.0, NORMAL, "change")
+        queue.add_all(["a", "b", [], "c"], at=1.0, now=1.0, priority=NORMAL, reason="change")
     assert ([taken(queue, 1.0) for _ in range(3)], queue.running, queue.ready) == (["a", "b", None], 2, 0)
 
 
-def test_enqueue_all_finds_its_level_even_if_it_was_dropped_meanwhile() -> None:
+def test_add_all_finds_its_level_even_if_it_was_dropped_meanwhile() -> None:
     queue: WorkQueue[str, str] = WorkQueue()
     queue.add("later", at=9.0, now=0.0, priority=99)
     for level in range(15):  # one fewer than the maximum of retained levels, all of them empty
-        queue.enqueue(str(level), 0.0, level, "change")
+        queue.add(str(level), at=0.0, now=0.0, priority=level, reason="change")
         queue.take(0.0)
-    assert queue.enqueue_all(["later", "b", "c"], 1.0, 50, "change") == 2
+    assert queue.add_all(["later", "b", "c"], at=1.0, now=1.0, priority=50, reason="change") == 2
     assert (queue.depths(), [taken(queue, 1.0) for _ in range(4)]) == ({99: 1, 50: 2}, ["later", "b", "c", None])
-
-
-def test_take_with_an_ended_key_that_is_not_running_raises() -> None:
-    queue: WorkQueue[str, str] = WorkQueue()
-    queue.enqueue_all(["a", "b"], 0.0, NORMAL, "change")
-    with pytest.raises(ValueError, match="a is not running"):
-        queue.take(0.0, "a")
-    with pytest.raises(ValueError, match="z is not running"):
-        queue.take(0.0, "z")
-    assert (queue.ready, queue.running, [taken(queue, 0.0) for _ in range(3)]) == (2, 0, ["a", "b", None])

@@ -4,12 +4,11 @@ Same order, nothing lost, nothing twice: the model gets the same operations and 
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levelset.runtime.queue import Due, WorkQueue
+from levelset.runtime.queue import WorkQueue
 
 Step = tuple[str, int, float, int]
 
@@ -18,7 +17,7 @@ STEPS = st.lists(
         st.sampled_from(
             [
                 *("add", "add", "batch", "some", "some", "later", "later"),
-                *("take", "take", "next", "done", "cancel", "wait", "back", "drop"),
+                *("take", "take", "done", "done", "cancel", "wait", "back", "drop"),
             ]
         ),
         st.integers(0, 5),
@@ -148,13 +147,10 @@ class Both:
                 assert new == self.model.add(key, at, self.now, priority, priority)
             case "batch" | "some":
                 keys = [key, (key + 2) % 6, *([key] if kind == "batch" else []), (key + 3) % 6]
-                came = self.queue.enqueue_all(keys, self.now, priority, priority)
+                came = self.queue.add_all(keys, at=self.now, now=self.now, priority=priority, reason=priority)
                 assert came == sum([self.model.add(one, self.now, self.now, priority, priority) for one in keys])
             case "take":
                 self.take()
-            case "next" if key in self.model.running:
-                self.model.done(key, self.now)
-                self.take(self.queue.take(self.now, key))
             case "done" if key in self.model.running:
                 self.queue.done(key, self.now)
                 self.model.done(key, self.now)
@@ -168,8 +164,8 @@ class Both:
                 pass
         self.compare()
 
-    def take(self, taken: Due[int, int] | Literal["next"] | None = "next") -> bool:
-        due = self.queue.take(self.now) if taken == "next" else taken
+    def take(self) -> bool:
+        due = self.queue.take(self.now)
         request = self.model.take(self.now)
         assert (due is None) == (request is None)
         if due is None or request is None:

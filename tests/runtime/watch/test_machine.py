@@ -3,6 +3,7 @@
 import pytest
 
 from levelset.client.object_types import OnlyMetadata, View, view_of
+from levelset.client.watch_events import WatchEvent
 from levelset.errors import (
     ApiError,
     BadObject,
@@ -108,6 +109,15 @@ def test_a_list_without_a_version_is_started_over() -> None:
     assert machine.step() == ListPage(500)
 
 
+def test_a_list_that_starts_over_does_not_have_the_version_of_the_one_before_it() -> None:
+    machine = paging()
+    machine.listed(page("a", version="7", more="t1"))
+    machine.failed(GONE)
+    recovery(machine)
+    assert machine.listed(page("a", version="")) == []
+    assert isinstance(recovery(machine).error, BadObject)
+
+
 @pytest.mark.parametrize("problem", PASSING, ids=repr)
 def test_a_page_with_a_transient_error_is_requested_again(problem: Exception) -> None:
     machine = paging()
@@ -195,6 +205,12 @@ def test_a_bookmark_advances_the_version_and_yields_no_event() -> None:
     assert (machine.resource_version, machine.bookmarks) == ("20", 1)
 
 
+def test_a_bookmark_older_than_an_event_before_it_does_not_move_the_version_back() -> None:
+    machine = watching("10")
+    assert words(machine, event("ADDED", "a", "20"), bookmark("15")) == ["Apply a"]
+    assert (machine.resource_version, machine.step()) == ("20", ReadWatch())
+
+
 def test_a_bookmark_without_a_version_is_ignored() -> None:
     machine = watching()
     assert words(machine, bookmark(""), event("ADDED", "a", "11")) == ["Apply a"]
@@ -203,8 +219,9 @@ def test_a_bookmark_without_a_version_is_ignored() -> None:
 
 def test_an_older_event_is_yielded_but_does_not_move_the_version_back() -> None:
     machine = watching("100")
-    assert words(machine, event("MODIFIED", "a", "101"), event("MODIFIED", "b", "99")) == ["Apply a", "Apply b"]
-    assert machine.resource_version == "101"
+    events = [event("MODIFIED", "a", "105"), event("MODIFIED", "b", "99"), event("MODIFIED", "c", "103")]
+    assert words(machine, *events) == ["Apply a", "Apply b", "Apply c"]
+    assert machine.resource_version == "105"
 
 
 def test_versions_that_are_not_numbers_are_applied_in_order_of_arrival() -> None:
@@ -221,9 +238,18 @@ def test_versions_are_compared_as_numbers() -> None:
 
 def test_a_bookmark_from_before_the_start_of_the_watch_means_that_the_server_lost_data() -> None:
     machine = watching("100")
-    words(machine, bookmark("50"))
+    assert words(machine, event("ADDED", "a", "101"), bookmark("50"), event("ADDED", "b", "102")) == ["Apply a"]
     assert isinstance(recovery(machine).error, Expired)
-    assert machine.step() == ListPage(500)
+    assert (machine.step(), machine.resource_version, machine.bookmarks) == (ListPage(500), "101", 0)
+
+
+def test_a_bookmark_without_an_object_leads_to_a_relist() -> None:
+    machine = watching()
+    assert words(machine, event("ADDED", "a", "11"), WatchEvent("BOOKMARK", None), event("ADDED", "b", "12")) == [
+        "Apply a"
+    ]
+    assert isinstance(recovery(machine).error, BadObject)
+    assert (machine.step(), machine.resource_version) == (ListPage(500), "11")
 
 
 def test_an_object_without_a_version_leads_to_a_relist_and_is_not_yielded() -> None:
@@ -469,7 +495,11 @@ def test_an_event_of_another_kind_in_a_streaming_list_is_skipped() -> None:
     assert len(machine.skipped) == 1
 
 
-@pytest.mark.parametrize("refusal", [Invalid("forbidden"), BadRequest("what?"), ApiError("no", code=405)], ids=repr)
+@pytest.mark.parametrize(
+    "refusal",
+    [Invalid("forbidden"), BadRequest("what?"), *(ApiError("no", code=code) for code in (405, 406, 415, 501))],
+    ids=repr,
+)
 def test_a_server_that_rejects_streaming_lists_gets_paged_lists_at_once_and_for_ever(refusal: ApiError) -> None:
     machine = Machine(VIEW)
     machine.failed(refusal)
@@ -522,6 +552,19 @@ def test_a_missing_kind_or_server_does_not_disable_streaming_lists(problem: Exce
 def test_a_server_that_always_fails_streaming_lists_gets_paged_lists() -> None:
     machine = Machine(VIEW)
     for _ in range(3):
+        machine.failed(ServerFailed("broken"))
+        recovery(machine)
+    assert machine.step() == ListPage(500)
+
+
+def test_after_a_watch_that_always_fails_a_streaming_list_is_tried_as_often_as_at_the_start() -> None:
+    machine = syncing()
+    words(machine, bookmark("4", ends=True))
+    for _ in range(3):
+        machine.failed(ServerFailed("broken"))
+        recovery(machine)
+    for _ in range(3):
+        assert machine.step() == OpenWatch(is_initial=True)
         machine.failed(ServerFailed("broken"))
         recovery(machine)
     assert machine.step() == ListPage(500)

@@ -143,18 +143,3 @@ calm = st.fixed_dictionaries(
         "more": st.none(),
     }
 )
-
-
-@settings(max_examples=150)
-@given(st.sampled_from([None, True, False]), st.lists(calm | outcomes, max_size=25))
-def test_bare_objects_give_the_same_result_as_events(streaming, story) -> None:
-    plain, bare = Machine(VIEW, streaming=streaming), Machine(VIEW, streaming=streaming, as_cached=True)
-    is_within = False
-    for outcome in story:
-        expected, seen = drive(plain, outcome), drive(bare, without_events(outcome))
-        assert with_events(seen, is_within=is_within) == expected
-        for one in expected:
-            is_within = isinstance(one, Init) or (is_within and not isinstance(one, InitDone))
-        assert len(plain.skipped) == len(bare.skipped)
-        for name in ("phase", "resource_version", "failures", "lists", "bookmarks"):
-            assert getattr(plain, name) == getattr(bare, name)

@@ -49,3 +49,11 @@ def test_an_object_of_another_kind_is_distinguished_from_another_encoding_of_the
 
 def test_an_object_of_another_kind_is_named() -> None:
     assert KindFilter(VIEW).describe(b'{"kind":"Table","apiVersion":"meta.k8s.io/v1"}') == "Table of meta.k8s.io/v1"
+
+
+def test_an_object_of_another_kind_is_recognized_even_if_it_begins_like_one_of_the_kind_before_it() -> None:
+    kind_filter = KindFilter(VIEW)
+    owned = b'{"metadata":{"ownerReferences":[{"kind":"ConfigMap"}]},"kind":'
+    for beginning in (owned, b'{"data":{},"kind":', b'{"apiVersion":"v1", "kind" : '):
+        assert kind_filter.holds(beginning + b'"ConfigMap"}')
+        assert not kind_filter.holds(beginning + b'"Secret"}')

@@ -1,58 +1,57 @@
-"""The idle watchdog interrupts a read that waits too long."""
-
-import asyncio
-
-import pytest
+"""The idle watchdog reports a read that waits too long."""
 
 from levelset.aio import timing
 from levelset.runtime.watch.watcher import IdleWatchdog
 from levelset.testing.virtual_time import virtual
 
 
-async def wait(watchdog: IdleWatchdog, seconds: float) -> bool:
-    """Whether waiting for so long was interrupted by the watchdog."""
-    watchdog.enter()
-    try:
+class Reader:
+    """Reads that wait, and the times at which the watchdog reported one."""
+
+    def __init__(self, limit: float) -> None:
+        self.reports: list[float] = []
+        self.watchdog = IdleWatchdog(limit, lambda: self.reports.append(timing.now()))
+
+    async def wait(self, seconds: float) -> None:
+        self.watchdog.since = timing.now()
         await timing.sleep(seconds)
-    except asyncio.CancelledError:
-        if watchdog.leave():
-            return True
-        raise
-    finally:
-        watchdog.leave()
-    return False
+        self.watchdog.since = None
 
 
 @virtual
-async def test_a_read_that_waits_too_long_is_interrupted_and_others_are_not() -> None:
-    watchdog = IdleWatchdog(10.0)
-    assert [await wait(watchdog, seconds) for seconds in (9, 9, 0, 9)] == [False] * 4
-    began = timing.now()
-    assert await wait(watchdog, 11)
-    assert timing.now() - began == 10.0
+async def test_a_read_that_waits_too_long_is_reported_and_others_are_not() -> None:
+    reader = Reader(10.0)
+    for seconds in (9, 9, 0, 9):
+        await reader.wait(seconds)
+    assert reader.reports == []
+    await reader.wait(11)
+    assert reader.reports == [37.0]
+    reader.watchdog.stop()
 
 
 @virtual
 async def test_time_without_a_waiting_read_does_not_count() -> None:
-    watchdog = IdleWatchdog(10.0)
+    reader = Reader(10.0)
     for _ in range(5):
         await timing.sleep(9)
-        assert not await wait(watchdog, 9)
+        await reader.wait(9)
+    assert reader.reports == []
+    reader.watchdog.stop()
 
 
 @virtual
-async def test_an_outside_cancellation_is_not_attributed_to_the_watchdog() -> None:
-    watchdog = IdleWatchdog(10.0)
-    with pytest.raises(TimeoutError):
-        async with timing.within(5):
-            await wait(watchdog, 100)
-    assert await wait(watchdog, 100)
+async def test_a_read_that_goes_on_waiting_is_reported_again() -> None:
+    reader = Reader(10.0)
+    await reader.wait(25)
+    assert reader.reports == [10.0, 20.0]
+    reader.watchdog.stop()
 
 
 @virtual
-async def test_a_stopped_watchdog_interrupts_nothing() -> None:
-    watchdog = IdleWatchdog(10.0)
-    await wait(watchdog, 1)
-    watchdog.stop()
-    watchdog.stop()
-    await timing.sleep(100)
+async def test_a_stopped_watchdog_reports_nothing() -> None:
+    reader = Reader(10.0)
+    await reader.wait(1)
+    reader.watchdog.stop()
+    reader.watchdog.stop()
+    await reader.wait(100)
+    assert reader.reports == []

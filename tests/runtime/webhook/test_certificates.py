@@ -11,9 +11,9 @@ import pytest
 from levelset import Client, GroupVersionKind, MergePatch, Ref, Unstructured
 from levelset.apiserver import ApiServer
 from levelset.errors import ConfigError
-from levelset.http import CertificateAuthority
+from levelset.http import CertificateAuthority, validity_of
 from levelset.runtime.webhook import FileCertificates, OwnCertificates, Service, Url
-from levelset.runtime.webhook.certificates import SecretAuthorityStore, validity_of
+from levelset.runtime.webhook.certificates import SecretAuthorityStore
 
 SERVICE = Service("hooks", "default")
 SECRET: Ref[Any] = Ref(GroupVersionKind("", "v1", "Secret"), "hooks-ca", "default")
@@ -110,17 +110,3 @@ async def test_missing_or_invalid_certificate_files_are_named(tmp_path: Path) ->
         await asyncio.to_thread((tmp_path / name).write_bytes, b"none")
     with pytest.raises(ConfigError, match="There is no certificate"):
         await FileCertificates(tmp_path).current(SERVICE)
-
-
-@pytest.mark.parametrize("text", [b"", b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"])
-def test_invalid_certificates_have_no_validity(text: bytes) -> None:
-    with pytest.raises(ConfigError):
-        validity_of(text)
-
-
-def test_renewal_is_due_in_the_last_part_of_the_validity() -> None:
-    validity = validity_of(CertificateAuthority.create("x", within=300).certificate)
-    assert not validity.is_due(validity.begin + timedelta(days=199), last=1 / 3)
-    assert validity.is_due(validity.begin + timedelta(days=201), last=1 / 3)
-    far = validity_of(CertificateAuthority.create("x", within=365 * 40).certificate)
-    assert far.end.year > 2060

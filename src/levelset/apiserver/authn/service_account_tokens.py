@@ -3,19 +3,15 @@
 A token is issued by `POST .../serviceaccounts/{name}/token`. It is valid until it expires, or until its account, or the
 pod, secret or node that it is bound to, is deleted; every use checks the store, which is in memory.
 
-The tokens are JSON Web Tokens signed with HS256 and the server's own key. The algorithm is fixed: a token whose header
-names another one is rejected before anything else is read.
+The tokens are JSON Web Tokens signed with HS256 and the server's own key; PyJWT signs and verifies them. Only their
+times are compared here, with the server's clock at every use: PyJWT knows only that of the system.
 """
 
 import base64
 import binascii
-import hashlib
-import hmac
 import secrets
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
-
-import msgspec
+from typing import Any, Final
 
 from levelset.apiserver.authn.users import User, service_account_user
 from levelset.apiserver.registry.metadata import is_deleting
@@ -33,7 +29,8 @@ _KUBERNETES: Final = "kubernetes.io"
 _PREFIX: Final = "authentication.kubernetes.io/"
 _BOUND: Final = {"node": "nodes", "pod": "pods", "secret": "secrets"}
 _MAX_CACHED_TOKENS: Final = 1024
-_HEADER: Final = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=")
+_ALGORITHM: Final = "HS256"
+_REQUIRED_CLAIMS: Final = ("aud", "exp", "iss", "nbf", "sub")
 _MAX_TOKEN_LENGTH: Final = 16 * 1024
 
 
@@ -46,8 +43,8 @@ class ServiceAccountTokens:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._key: bytes | None = None
-        # Claims of tokens with a verified signature; whether they are still valid is checked at every use.
-        self._verified: dict[str, Tree] = {}
+        # Claims of verified tokens by token and audiences; whether they are still valid is checked at every use.
+        self._verified: dict[tuple[str, tuple[str, ...] | None], Tree] = {}
 
     async def load(self) -> None:
         """Loads the signing key of a server that used this store before."""
@@ -80,8 +77,8 @@ class ServiceAccountTokens:
 
         That is: not signed by this server, expired, for none of these audiences, or of an account that is gone.
         """
-        claims = self._read(token)
-        if claims is None or not self._is_current(claims) or not set(audiences) & set(list_member(claims, "aud")):
+        claims = self._read(token, audiences)
+        if claims is None or not self._is_current(claims):
             return None
         subject = map_member(claims, _KUBERNETES)
         namespace, account = subject.get("namespace"), map_member(subject, "serviceaccount")
@@ -100,19 +97,19 @@ class ServiceAccountTokens:
 
     def audiences(self, token: str) -> list[str]:
         """The audiences of a token that this server signed; empty for any other token."""
-        claims = self._read(token)
+        claims = self._read(token, None)
         return [] if claims is None else [str(one) for one in list_member(claims, "aud")]
 
-    def _read(self, token: str) -> Tree | None:
+    def _read(self, token: str, audiences: tuple[str, ...] | None) -> Tree | None:
         if self._key is None:
             return None
-        claims = self._verified.get(token)
+        claims = self._verified.get((token, audiences))
         if claims is None:
-            claims = verify_token(token, self._key)
+            claims = verify_token(token, self._key, audiences)
             if claims is not None:
                 if len(self._verified) >= _MAX_CACHED_TOKENS:
                     self._verified.clear()
-                self._verified[token] = claims
+                self._verified[token, audiences] = claims
         return claims
 
     def _is_current(self, claims: Tree) -> bool:
@@ -124,19 +121,16 @@ class ServiceAccountTokens:
         return not_before <= (now + timedelta(seconds=60)).timestamp() and now.timestamp() < expires
 
     def _exists(self, plural: str, namespace: str, wanted: Tree) -> bool:
-        served, reader = self._state.catalog.find("", "v1", plural), self._state.reader
-        if served is None or reader is None or not wanted.get("name"):
+        served = self._state.catalog.find("", "v1", plural)
+        if served is None or not wanted.get("name"):
             return False
-        item = reader.get_nowait(served.key(namespace, str(wanted["name"])))
+        item = self._state.reader.get_nowait(served.key(namespace, str(wanted["name"])))
         if item is None:
             return False
         tree: Tree = decode_tree(item.value)
         return tree["metadata"].get("uid") == wanted.get("uid") and not is_deleting(tree)
 
     async def _signing_key(self) -> bytes:
-        if self._state.reader is None:
-            problem = "service account tokens need a storage with non-blocking reads"
-            raise ServerFailed(f"{problem}, which the storage of this server does not have")
         if self._key is None:
             key = secrets.token_bytes(32)
             try:
@@ -151,31 +145,37 @@ class ServiceAccountTokens:
 
 def sign_token(claims: dict[str, Any], key: bytes) -> str:
     """The claims as a JSON Web Token signed with the key."""
-    signed = _HEADER + b"." + _base64url(msgspec.json.encode(claims))
-    return (signed + b"." + _base64url(_signature(signed, key))).decode("ascii")
+    import jwt  # noqa: PLC0415 - most servers issue no tokens, and it loads a part of `cryptography`
+
+    return jwt.encode(claims, key, _ALGORITHM)
 
 
-def verify_token(token: str, key: bytes) -> dict[str, Any] | None:
-    """The claims of a token that was signed with this key; None for any other text."""
+def verify_token(token: str, key: bytes, audiences: tuple[str, ...] | None) -> dict[str, Any] | None:
+    """The claims of a token that was signed with this key for one of the audiences (None: for any), else None.
+
+    Its times are not checked.
+    """
     if len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
         return None
-    signed, _, signature = token.encode("ascii").rpartition(b".")
-    header, _, payload = signed.partition(b".")
-    if header != _HEADER or not hmac.compare_digest(_base64url(_signature(signed, key)), signature):
-        return None
+    import jwt  # noqa: PLC0415 - as above
+
     try:
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))
-    except (binascii.Error, msgspec.DecodeError, ValueError):
+        return jwt.decode(
+            token,
+            key,
+            algorithms=[_ALGORITHM],
+            audience=audiences,
+            issuer=AUDIENCE,
+            options={
+                "require": [*_REQUIRED_CLAIMS],
+                "verify_aud": audiences is not None,
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+            },
+        )
+    except (jwt.InvalidTokenError, RecursionError):  # the header is read before the signature is verified
         return None
-    return cast("dict[str, Any]", claims) if isinstance(claims, dict) else None
-
-
-def _signature(signed: bytes, key: bytes) -> bytes:
-    return hmac.digest(key, signed, hashlib.sha256)
-
-
-def _base64url(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 def _encode_key(key: bytes) -> bytes:

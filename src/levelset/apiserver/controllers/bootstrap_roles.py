@@ -102,7 +102,7 @@ async def reconcile_bootstrap_roles(state: ServerState) -> None:
 
 async def _reconcile(state: ServerState, served: ServedResource, tree: Object, field: str) -> None:
     name = tree["metadata"]["name"]
-    if await create_and_update.get_item(state, served.key(None, name)) is not None:
+    if state.reader.get_nowait(served.key(None, name)) is not None:
         await create_and_update.mutate(state, served, None, name, lambda old: _with_missing(old, tree, field))
         return
     try:

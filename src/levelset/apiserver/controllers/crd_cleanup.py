@@ -103,7 +103,7 @@ class CrdCleanup:
         """Deletes the objects of a terminating definition; removes its finalizer when none is left."""
         served = definition.storage
         # Creates are rejected by now; those that passed the check before must be committed first, or they are missed.
-        await self._state.in_flight_creates.wait_until_none(served.prefix)
+        await self._state.in_flight_creates.wait_until_none(prefix=served.prefix)
         page = await self._state.storage.list(served.prefix)
         for item in page.items:
             metadata = cast("Object", decode_tree(item.value))["metadata"]

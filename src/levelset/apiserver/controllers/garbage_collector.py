@@ -125,16 +125,13 @@ class GarbageCollector:
 
         Later changes of an owner enqueue its dependents.
         """
-        reader = self._state.reader
-        if reader is None:
-            return False
         for ref in refs:
             owner, uid = owner_resource(self._state.catalog, ref), ref.get("uid")
             if owner is None or uid in self._removed_owners:
                 return False
             if owner.namespaced and location.namespace is None:
                 continue  # as in `_owner_state`
-            item = reader.get_nowait(owner.key(location.namespace, str(ref.get("name") or "")))
+            item = self._state.reader.get_nowait(owner.key(location.namespace, str(ref.get("name") or "")))
             if item is None or not _is_solid_owner(item, uid):
                 return False
         return True
@@ -179,7 +176,7 @@ class GarbageCollector:
             await self._finish_foreground(location, tree)
 
     async def _read(self, location: ObjectLocation) -> Object | None:
-        item = await create_and_update.get_item(self._state, location.key)
+        item = self._state.reader.get_nowait(location.key)
         if item is not None and location.served.converts_by_webhook:
             await conversion_webhook.convert_items(location.served, [item])
         return None if item is None else _with_metadata(location.served, item)
@@ -239,7 +236,7 @@ class GarbageCollector:
             return _OwnerState.DANGLING
         if owner is None:
             return _OwnerState.UNKNOWN
-        item = await create_and_update.get_item(self._state, owner.key(location.namespace, str(ref.get("name") or "")))
+        item = self._state.reader.get_nowait(owner.key(location.namespace, str(ref.get("name") or "")))
         metadata: Any = {} if item is None else _read_head(item.value).metadata
         if metadata.get("uid") != ref.get("uid"):
             return _OwnerState.DANGLING

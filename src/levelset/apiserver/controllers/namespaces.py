@@ -39,7 +39,7 @@ class NamespaceController:
         served = self._kind()
         self._state.add_resource_listener(served.prefix, self._on_write)
         for name in SYSTEM_NAMESPACES:
-            if await create_and_update.get_item(self._state, served.key(None, name)) is None:
+            if self._state.reader.get_nowait(served.key(None, name)) is None:
                 await self._create(served, name)
         page = await self._state.storage.list(served.prefix)
         for item in page.items:
@@ -99,7 +99,7 @@ class NamespaceController:
         if name not in self._terminating:
             return
         # Creates are rejected by now; those that passed the check before must be committed first, or they are missed.
-        await self._state.in_flight_creates.wait_until_none(create_and_update.NAMESPACE_PREFIX + name)
+        await self._state.in_flight_creates.wait_until_none(namespace=name)
         kinds: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
         for served in stored_resources(self._state.catalog):

@@ -1,21 +1,23 @@
 """Decodes a request body as an object of its kind: type, name and namespace, schema, and unknown fields."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import msgspec
 
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
-from levelset.apiserver.schema import Admission, field_errors
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.validation import FINE
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadRequest, Cause
 
-__all__ = ["DecodedObject", "apply_schema", "check_name_and_namespace", "check_type"]
+__all__ = ["Check", "DecodedObject", "apply_schema", "check_name_and_namespace", "check_type"]
 
-NO_FINDINGS = Admission()
+Check = Callable[[], None]
+"""Called if the schema does not accept an object as it is; may raise an error of its own."""
 
 
 class DecodedObject(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +61,13 @@ def check_name_and_namespace(tree: Tree, namespace: str | None, name: str | None
 
 
 def apply_schema(
-    served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str], old: Tree | None = None
+    served: ServedResource,
+    tree: Tree,
+    options: WriteOptions,
+    *,
+    dropped: list[str],
+    old: Tree | None = None,
+    check: Check | None = None,
 ) -> DecodedObject:
     """Prunes, defaults and validates by the schema, in place, and reports unknown and duplicate fields.
 
@@ -67,7 +75,9 @@ def apply_schema(
     """
     managed_fields = tree["metadata"].pop("managedFields", None)
     schema = served.schema()
-    admission = NO_FINDINGS if schema is None else schema.admit(tree, old)
+    admission = FINE if schema is None else schema.admit(tree, old)
+    if admission is not FINE and check is not None:
+        check()
     if dropped or admission.dropped or options.duplicates:
         _report_fields([*dropped, *admission.dropped], options)
     if not admission.causes:

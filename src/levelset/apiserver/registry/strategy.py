@@ -18,7 +18,13 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import check_immutable_metadata, check_metadata, finalizer_warnings
-from levelset.apiserver.registry.object_decoder import DecodedObject, apply_schema, check_name_and_namespace, check_type
+from levelset.apiserver.registry.object_decoder import (
+    Check,
+    DecodedObject,
+    apply_schema,
+    check_name_and_namespace,
+    check_type,
+)
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire import status_errors
@@ -39,7 +45,6 @@ __all__ = [
     "decode_new",
     "ignored_fields",
     "must_stay",
-    "prepare_new",
     "prepare_status_update",
     "prepare_update",
     "restrict_to_subresource",
@@ -71,7 +76,7 @@ class PreparedUpdate(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_new(served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions) -> DecodedObject:
-    """Decodes a new object; raises BadRequest if it is not of its kind. Violations are reported by `prepare_new`."""
+    """Decodes a new object; raises BadRequest if it is not of its kind. Violations are reported by `validate_new`."""
     try:
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
@@ -82,34 +87,16 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
 
 
 def apply_schema_to_new(
-    served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str]
+    served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str], check: Check | None = None
 ) -> DecodedObject:
     """The second half of `decode_new`, for an object whose type, namespace and metadata were checked."""
     if "resourceVersion" in tree["metadata"]:
         raise BadRequest("resourceVersion should not be set on objects to be created")
-    decoded = apply_schema(served, tree, options, dropped=dropped)
+    decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
     if served.status and "status" in tree:
         del tree["status"]
         return DecodedObject([one for one in decoded.causes if not _is_status(one.field)], decoded.managed_fields)
     return decoded
-
-
-def prepare_new(
-    state: ServerState,
-    served: ServedResource,
-    namespace: str | None,
-    tree: Tree,
-    decoded: DecodedObject,
-    *,
-    options: WriteOptions,
-    applied: bool = False,
-) -> None:
-    """Completes and validates a decoded new object; raises Invalid with all violations.
-
-    With `applied` the tree comes from server-side apply, which has set its managedFields.
-    """
-    complete_new(state, served, namespace, tree, decoded, options=options, applied=applied)
-    validate_new(state, served, tree, decoded.causes)
 
 
 def complete_new(
@@ -122,9 +109,9 @@ def complete_new(
     options: WriteOptions,
     applied: bool = False,
 ) -> None:
-    """The first half of `prepare_new`: metadata, defaults and managedFields.
+    """Completes a decoded new object: metadata, defaults and managedFields.
 
-    Mutating admission runs between the two halves.
+    With `applied` the tree comes from server-side apply, which has set its managedFields.
     """
     rules, metadata = served.rules, tree["metadata"]
     now = meta.write_timestamp(state)
@@ -150,7 +137,10 @@ def complete_new(
 
 
 def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause]) -> None:
-    """The second half of `prepare_new`: fields that the server sets, which no manager owns, and validation."""
+    """Sets the fields of the server, which no manager owns, and validates; raises Invalid with all violations.
+
+    `causes` are those of the schema. Mutating admission runs before, on the completed object.
+    """
     rules = served.rules
     try:
         if rules.prepare_create is not None:

@@ -1,68 +1,42 @@
 """In-flight creates by namespace and resource, so that namespace and CRD deletion can wait for them.
 
-A create checks that its namespace is active, and then awaits the storage. If the namespace were removed in between, the
-object would be committed into a namespace that no longer exists, and reappear when one of the same name is created.
+A create checks that its namespace is active, and then awaits admission and the storage. If the namespace were removed
+in between, the object would be committed into a namespace that no longer exists, and reappear when one of the same name
+is created.
 """
 
 import asyncio
-from types import TracebackType
 
-__all__ = ["InFlightCreates", "TrackedCreate"]
+__all__ = ["InFlightCreates"]
 
 
 class InFlightCreates:
-    """Counts creates that may have passed the "is it terminating" check and are not committed yet, by scope.
+    """Counts creates that may have passed the "is it terminating" check and are not committed yet.
 
-    A scope is a storage key or prefix that both sides agree on: the key of a namespace, or the prefix of a resource.
-    Namespace and CRD deletion wait for the count of their scope to reach zero before the final sweep.
+    Namespace and CRD deletion wait until there are none of theirs before the final sweep.
     """
 
     __slots__ = ("_counts", "_drained")
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._drained: dict[str, asyncio.Event] = {}
+        self._counts: dict[tuple[str, str | None], int] = {}
+        self._drained: asyncio.Event | None = None
 
-    def track(self, *scopes: str) -> "TrackedCreate":
-        """Returns the context of one create; enter it before checking whether the scopes accept new objects."""
-        return TrackedCreate(self, scopes)
+    def begin(self, prefix: str, namespace: str | None) -> None:
+        """Counts one more create of the resource with this storage prefix; call it before the check."""
+        self._counts[prefix, namespace] = self._counts.get((prefix, namespace), 0) + 1
 
-    async def wait_until_none(self, scope: str) -> None:
-        """Waits until no create is in flight in this scope; returns at once if there is none."""
-        while scope in self._counts:
-            await self._drained.setdefault(scope, asyncio.Event()).wait()
-
-    def begin(self, scope: str) -> None:
-        """Counts one more create."""
-        self._counts[scope] = self._counts.get(scope, 0) + 1
-
-    def end(self, scope: str) -> None:
+    def end(self, prefix: str, namespace: str | None) -> None:
         """Counts one create less: it is committed, or it failed."""
-        left = self._counts[scope] - 1
+        left = self._counts.pop((prefix, namespace)) - 1
         if left:
-            self._counts[scope] = left
-            return
-        del self._counts[scope]
-        drained = self._drained.pop(scope, None)
-        if drained is not None:
-            drained.set()
+            self._counts[prefix, namespace] = left
+        elif self._drained is not None:
+            self._drained.set()
+            self._drained = None
 
-
-class TrackedCreate:
-    """The context manager of one create; a class, because a generator costs twice as much and every create pays."""
-
-    __slots__ = ("_creates", "_scopes")
-
-    def __init__(self, creates: InFlightCreates, scopes: tuple[str, ...]) -> None:
-        self._creates = creates
-        self._scopes = scopes
-
-    def __enter__(self) -> None:
-        for scope in self._scopes:
-            self._creates.begin(scope)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for scope in self._scopes:
-            self._creates.end(scope)
+    async def wait_until_none(self, *, prefix: str | None = None, namespace: str | None = None) -> None:
+        """Waits until no create of the resource, or in the namespace, is in flight."""
+        while any(prefix == one or namespace == other is not None for one, other in self._counts):
+            self._drained = self._drained or asyncio.Event()
+            await self._drained.wait()

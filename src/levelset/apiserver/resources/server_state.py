@@ -12,8 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.resources.in_flight_creates import InFlightCreates
-from levelset.errors import Cause
-from levelset.storage import NowaitReader, NowaitWriter, PendingWriter, Storage
+from levelset.errors import Cause, ConfigError
+from levelset.storage import NowaitReader, Storage
 
 if TYPE_CHECKING:
     from levelset.apiserver.admission.chain import AdmissionChain
@@ -90,26 +90,17 @@ class ServerState:
     """Creates that are checked but not committed, by namespace and by resource."""
     feeds: "Feeds | None" = None
     """The open watches; created by the first watch."""
-    reader: NowaitReader | None = field(init=False)
-    """The storage, if its reads return without awaiting; otherwise None."""
-    writer: NowaitWriter | None = field(init=False)
-    """The storage, if a write is committed when the call returns; None if writes must be awaited."""
-    pending_writer: PendingWriter | None = field(init=False)
-    """The storage, if it accepts a write at once and resolves a future when it is committed; otherwise None."""
+    reader: NowaitReader = field(init=False)
+    """The same storage, whose reads return without awaiting."""
 
     def __post_init__(self) -> None:
-        self.reader = self.storage if isinstance(self.storage, NowaitReader) else None
-        self.writer = self.storage if isinstance(self.storage, NowaitWriter) else None
-        self.pending_writer = self.storage if isinstance(self.storage, PendingWriter) else None
+        if not isinstance(self.storage, NowaitReader):
+            raise ConfigError("The server needs a storage with synchronous reads: use MemoryStorage or SqliteStorage.")
+        self.reader = self.storage
 
     def add_resource_listener(self, prefix: str, listener: Listener) -> None:
         """Calls `listener` for every write below this storage prefix, before the general `listeners`."""
         self.resource_listeners.setdefault(prefix, []).append(listener)
-
-    def reserve(self, served: "ServedResource", tree: Tree) -> Callable[[], None]:
-        """Reserves the unique values of an object until the returned function is called, after its write."""
-        reserver = self.reservers.get(served.prefix)
-        return _nothing_reserved if reserver is None else reserver(tree)
 
     def notify_listeners(self, served: "ServedResource", before: Tree | None, after: Tree | None) -> None:
         """Calls the listeners of a committed write; the write path does so before it responds to the client."""
@@ -122,7 +113,3 @@ class ServerState:
         if after is None:
             for listener in self.removal_listeners:
                 listener(served, before, after)
-
-
-def _nothing_reserved() -> None:
-    """The release function of a resource without a reserver."""

@@ -28,7 +28,17 @@ from levelset.errors import Cause, LevelsetError
 from levelset.objects import decode_tree, encode_tree
 from levelset.re2 import BadRegex, Regex, compile_regex
 
-__all__ = ["ABSENT", "Admission", "Compiled", "Definitions", "ErrorCollector", "compile_schema", "fewest", "has_type"]
+__all__ = [
+    "ABSENT",
+    "FINE",
+    "Admission",
+    "Compiled",
+    "Definitions",
+    "ErrorCollector",
+    "compile_schema",
+    "fewest",
+    "has_type",
+]
 
 ABSENT: Tree = object()
 """Marks that there is no old value to compare with."""
@@ -231,6 +241,7 @@ class Admission:
 
 
 FINE = Admission()
+"""The outcome for an object that the schema accepts as it is; other outcomes may be equal to it, but not identical."""
 
 
 class Definitions:

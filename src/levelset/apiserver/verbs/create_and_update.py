@@ -1,17 +1,14 @@
 """Creates and updates objects: `registry/strategy.py` prepares them, `commit.py` stores them with optimistic locking.
 
-The `_nowait` functions are the same steps for a synchronous storage without admission or conversion webhooks, where a
-coroutine per step would cost more than the write.
+Reads return at once. What may have to be awaited is the commit, and admission and conversion webhooks.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver.eager_coroutines import run_sync
 from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import is_deleting
@@ -21,36 +18,20 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import commit, write_admission
+from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import too_large
 from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
-from levelset.storage import Item, Mismatch, NowaitReader, NowaitWriter
+from levelset.storage import Item, Mismatch
 
-__all__ = [
-    "Change",
-    "WriteResult",
-    "check_namespace",
-    "check_namespace_nowait",
-    "create",
-    "create_nowait",
-    "get_item",
-    "guaranteed_update",
-    "guaranteed_update_nowait",
-    "mutate",
-    "store_new",
-    "store_new_nowait",
-    "track_create",
-    "update",
-]
+__all__ = ["Change", "WriteResult", "create", "create_decoded", "guaranteed_update", "mutate", "update"]
 
 GENERATE_NAME_ATTEMPTS: Final = 8
 MAX_OBJECT_BYTES: Final = 4 * 1024 * 1024
 """The size limit of a stored object: more than the largest body, with room for the fields of the server."""
 NAMESPACE_PREFIX: Final = "/registry/core/namespaces/"
-
-_NOT_TRACKED: Final = nullcontext()
 
 Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
@@ -67,9 +48,9 @@ class WriteResult(msgspec.Struct, frozen=True, gc=False):
     created: bool = False
 
 
-async def create(
+def create(
     state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions | None = None
-) -> WriteResult:
+) -> Coroutine[Any, Any, WriteResult]:
     """Creates the object in the tree; takes ownership of the tree.
 
     Raises BadRequest, NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and
@@ -77,49 +58,10 @@ async def create(
     """
     options = WriteOptions() if options is None else options
     decoded = strategy.decode_new(served, namespace, tree, options)
-    with track_create(state, served, namespace):
-        await check_namespace(state, served, namespace, tree["metadata"].get("name", ""))
-        return await _create_decoded(state, served, namespace, tree, decoded, options=options)
+    return create_decoded(state, served, namespace, tree, decoded, options=options)
 
 
-def create_nowait(
-    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
-) -> WriteResult:
-    """As `create`, on a storage with synchronous reads and writes."""
-    reader, writer = state.reader, state.writer
-    assert reader is not None  # checked by the caller
-    assert writer is not None
-    decoded = strategy.decode_new(served, namespace, tree, options)
-    metadata = tree["metadata"]
-    check_namespace_nowait(reader, served, namespace, metadata.get("name", ""))
-    if options.dry_run or "generateName" in metadata:
-        return run_sync(_create_decoded(state, served, namespace, tree, decoded, options=options))
-    strategy.complete_new(state, served, namespace, tree, decoded, options=options)
-    strategy.validate_new(state, served, tree, decoded.causes)
-    if options.authorizer is not None:
-        options.authorizer.check(tree, None)
-    name = tree["metadata"]["name"]
-    try:
-        return store_new_nowait(state, writer, served, served.key(namespace, name), tree)
-    except Mismatch as error:
-        _raise_if_exists(served, name, error.current)
-        raise
-
-
-def store_new_nowait(
-    state: ServerState, writer: NowaitWriter, served: ServedResource, key: str, tree: Tree
-) -> WriteResult:
-    """Stores a validated object; raises Mismatch if it exists already."""
-    value = encode_for_storage(served, tree)
-    if len(value) > MAX_OBJECT_BYTES:
-        raise too_large(MAX_OBJECT_BYTES)
-    item = writer.put_nowait(key, value, expected=0)
-    tree["metadata"]["resourceVersion"] = str(item.revision)
-    state.notify_listeners(served, None, tree)
-    return WriteResult(tree, item, True)
-
-
-async def _create_decoded(
+async def create_decoded(
     state: ServerState,
     served: ServedResource,
     namespace: str | None,
@@ -127,39 +69,41 @@ async def _create_decoded(
     decoded: DecodedObject,
     *,
     options: WriteOptions,
+    applied: bool = False,
 ) -> WriteResult:
-    """Generates the name if there is none, runs admission and validation, and stores the object."""
-    metadata = tree["metadata"]
-    if "name" not in metadata and "generateName" in metadata:
-        metadata["name"] = await _unused_name(state, served, namespace, metadata["generateName"])
-    if options.admission is None:
-        strategy.prepare_new(state, served, namespace, tree, decoded, options=options)
-    else:
-        await write_admission.admit_create(state, served, namespace, tree, decoded, options=options)
-    return await store_new(state, served, namespace, tree, options)
-
-
-async def store_new(
-    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
-) -> WriteResult:
-    """Authorizes and stores a validated object; raises AlreadyExists."""
-    name = tree["metadata"]["name"]
-    key = served.key(namespace, name)
-    if options.authorizer is not None:
-        options.authorizer.check(tree, None)
-    if options.dry_run:
-        _raise_if_exists(served, name, await get_item(state, key))
-        return WriteResult(tree, None, created=True)
-    value = (
-        await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
-        if served.converts_by_webhook
-        else encode_for_storage(served, tree)
-    )
+    """As `create`, for a decoded object; with `applied`, server-side apply has set its managedFields."""
+    in_flight = state.in_flight_creates
+    metadata: Tree = tree["metadata"]
+    in_flight.begin(served.prefix, namespace)
     try:
-        item = await commit.put(state, served, key, _bounded(value), old=None, tree=tree)
+        _check_active(state, served, namespace, metadata.get("name", ""))
+        if "name" not in metadata and "generateName" in metadata:
+            metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
+        strategy.complete_new(state, served, namespace, tree, decoded, options=options, applied=applied)
+        if options.admission is None:
+            strategy.validate_new(state, served, tree, decoded.causes)
+        else:
+            await write_admission.admit_create(state, served, tree, decoded.causes, options)
+        if options.authorizer is not None:
+            options.authorizer.check(tree, None)
+        name = metadata["name"]
+        key = served.key(namespace, name)
+        if options.dry_run:
+            _raise_if_exists(served, name, state.reader.get_nowait(key))
+            return WriteResult(tree, None, created=True)
+        value = (
+            await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
+            if served.converts_by_webhook
+            else encode_for_storage(served, tree)
+        )
+        if len(value) > MAX_OBJECT_BYTES:
+            raise too_large(MAX_OBJECT_BYTES)
+        item = await commit.put(state, served, key, value, old=None, tree=tree)
     except Mismatch as error:
-        _raise_if_exists(served, name, error.current)
+        _raise_if_exists(served, metadata["name"], error.current)
         raise
+    finally:
+        in_flight.end(served.prefix, namespace)
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [item])  # for the response, which shows the served version
     return WriteResult(tree, item, created=True)
@@ -181,7 +125,7 @@ async def update(
     options = WriteOptions() if options is None else options
     key = served.key(namespace, name)
     may_create = served.rules.create_on_update and not options.subresource
-    if may_create and await get_item(state, key) is None and not _metadata_text(tree, "resourceVersion"):
+    if may_create and state.reader.get_nowait(key) is None and not _metadata_text(tree, "resourceVersion"):
         meta.read_metadata(tree)
         check_name_and_namespace(tree, namespace, name)
         if options.authorizer is not None:
@@ -211,11 +155,8 @@ async def guaranteed_update(
 
     A terminating object without finalizers is removed by the same write.
     """
-    key = served.key(namespace, name)
     while True:
-        item = await get_item(state, key)
-        if item is None:
-            raise status_errors.object_not_found(served, name)
+        item = get_item(state, served, namespace, name)
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
@@ -234,46 +175,6 @@ async def guaranteed_update(
             continue
 
 
-def guaranteed_update_nowait(
-    state: ServerState,
-    served: ServedResource,
-    namespace: str | None,
-    name: str,
-    change: Change,
-    *,
-    options: WriteOptions,
-) -> WriteResult:
-    """As `guaranteed_update`, on a storage with synchronous reads and writes, without admission."""
-    reader, writer = state.reader, state.writer
-    assert reader is not None  # checked by the caller
-    assert writer is not None
-    key = served.key(namespace, name)
-    while True:
-        item = reader.get_nowait(key)
-        if item is None:
-            raise status_errors.object_not_found(served, name)
-        old = served_tree(served, item)
-        prepared = change(old, item)
-        tree = prepared.tree
-        if not prepared.changed:
-            return WriteResult(tree, item)
-        if options.authorizer is not None:
-            options.authorizer.check(tree, old)
-        if options.dry_run:
-            return WriteResult(set_resource_version(tree, item.revision), None)
-        try:
-            if "deletionTimestamp" in tree["metadata"]:  # the write may remove it
-                return run_sync(_commit(state, served, item, old, tree))
-            value = _changed_value(served, tree, item)
-            if value is None:
-                return WriteResult(set_resource_version(tree, item.revision), item)
-            stored = writer.put_nowait(key, value, expected=item.revision)
-        except Mismatch:
-            continue
-        state.notify_listeners(served, old, set_resource_version(tree, stored.revision))
-        return WriteResult(tree, stored)
-
-
 async def mutate(
     state: ServerState, served: ServedResource, namespace: str | None, name: str, change: Callable[[Tree], Tree | None]
 ) -> Tree | None:
@@ -284,7 +185,7 @@ async def mutate(
     """
     key = served.key(namespace, name)
     while True:
-        item = await get_item(state, key)
+        item = state.reader.get_nowait(key)
         if item is None:
             return None
         if served.converts_by_webhook:
@@ -298,12 +199,6 @@ async def mutate(
         except Mismatch:
             continue
         return None if written.item is None else written.tree
-
-
-async def get_item(state: ServerState, key: str) -> Item | None:
-    """Returns the stored item of a key, or None."""
-    reader = state.reader
-    return await state.storage.get(key) if reader is None else reader.get_nowait(key)
 
 
 async def _commit(state: ServerState, served: ServedResource, item: Item, old: Tree, tree: Tree) -> WriteResult:
@@ -328,56 +223,28 @@ def _changed_value(served: ServedResource, tree: Tree, item: Item) -> bytes | No
     They are the same, for example, if only a field changed that the storage version does not have.
     """
     value = encode_for_storage(served, tree)
-    if len(value) > len(item.value):  # an object that is too large already may shrink
-        return _bounded(value)
-    return None if value == item.value else value
-
-
-def _bounded(value: bytes) -> bytes:
-    """Raises 413 if the bytes exceed the limit: a series of small patches could grow an object without bound."""
-    if len(value) > MAX_OBJECT_BYTES:
+    # A series of small patches could grow an object without bound; one that is too large already may shrink.
+    if len(value) > MAX_OBJECT_BYTES and len(value) > len(item.value):
         raise too_large(MAX_OBJECT_BYTES)
-    return value
+    return None if value == item.value else value
 
 
 def _can_be_removed(served: ServedResource, tree: Tree) -> bool:
     return is_deleting(tree) and not strategy.must_stay(served, tree)
 
 
-def track_create(state: ServerState, served: ServedResource, namespace: str | None) -> AbstractContextManager[None]:
-    """Tracks a create as in flight for its resource and its namespace, whose deletion waits for it.
-
-    Not needed on a synchronous storage, where nothing can run between the check and the commit.
-    """
-    if state.writer is not None:
-        return _NOT_TRACKED
-    scopes = (served.prefix,) if namespace is None else (served.prefix, NAMESPACE_PREFIX + namespace)
-    return state.in_flight_creates.track(*scopes)
-
-
-async def check_namespace(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> None:
+def _check_active(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> None:
     """Raises NotFound or Forbidden unless the namespace exists and neither it nor the CRD is terminating."""
-    namespace_item = None if namespace is None else await get_item(state, NAMESPACE_PREFIX + namespace)
-    _require_active(served, namespace, name, namespace_item)
-
-
-def check_namespace_nowait(reader: NowaitReader, served: ServedResource, namespace: str | None, name: str) -> None:
-    """As `check_namespace`, on a storage with synchronous reads."""
-    namespace_item = None if namespace is None else reader.get_nowait(NAMESPACE_PREFIX + namespace)
-    if namespace_item is None or served.terminating or _is_terminating(namespace_item.value):
-        _require_active(served, namespace, name, namespace_item)
-
-
-def _require_active(served: ServedResource, namespace: str | None, name: str, namespace_item: Item | None) -> None:
     if served.terminating:
         raise status_errors.forbidden(
             served, name, "create not allowed while custom resource definition is terminating"
         )
     if not served.namespaced or namespace is None:
         return
-    if namespace_item is None:
+    item = state.reader.get_nowait(NAMESPACE_PREFIX + namespace)
+    if item is None:
         raise status_errors.missing_namespace(namespace)
-    if _is_terminating(namespace_item.value):
+    if _is_terminating(item.value):
         raise status_errors.terminating_namespace(served, name, namespace)
 
 
@@ -387,10 +254,10 @@ def _is_terminating(value: bytes) -> bool:
     return b'"deletionTimestamp":' in value and is_deleting(msgspec.json.decode(value))
 
 
-async def _unused_name(state: ServerState, served: ServedResource, namespace: str | None, base: str) -> str:
+def _unused_name(state: ServerState, served: ServedResource, namespace: str | None, base: str) -> str:
     for _ in range(GENERATE_NAME_ATTEMPTS):
         name = meta.generate_name(base, state.random)
-        if await get_item(state, served.key(namespace, name)) is None:
+        if state.reader.get_nowait(served.key(namespace, name)) is None:
             return name
     error = status_errors.already_exists(served, base)
     error.details = {**error.details, "retryAfterSeconds": 1}

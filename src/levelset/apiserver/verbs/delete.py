@@ -12,7 +12,7 @@ from levelset.apiserver.registry.storage_codec import encode_for_storage, served
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import commit, write_admission
-from levelset.apiserver.verbs.create_and_update import get_item
+from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.errors import NotFound
@@ -64,11 +64,8 @@ async def delete(
     Raises NotFound, and Conflict if the object does not meet the preconditions.
     """
     options = DeleteOptions() if options is None else options
-    key = served.key(namespace, name)
     while True:
-        item = await get_item(state, key)
-        if item is None:
-            raise status_errors.object_not_found(served, name)
+        item = get_item(state, served, namespace, name)
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [item])
         if options.admission is not None:
@@ -92,7 +89,7 @@ async def delete_collection(
 
     Objects that are deleted concurrently are skipped. At most `limit` objects are deleted.
     """
-    page = await state.storage.list(served.prefix_in(namespace))
+    page = state.reader.list_nowait(served.prefix_in(namespace))
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, page.items)
     chosen = [item for item in page.items if selection is None or selection.matches(served, item)]

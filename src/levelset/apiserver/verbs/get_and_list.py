@@ -1,15 +1,15 @@
 """Gets objects and lists them, with `resourceVersion`, `resourceVersionMatch`, `limit` and `continue`.
 
-`list_steps` is the pure part: a generator that yields the page to read next, is sent the page, and returns the result.
-`read_list` drives it against the storage, synchronously if the storage allows it. Results are the same either way.
+Reads return at once. What a request may have to wait for comes before: a revision that the storage has not reached yet
+(`wait_revision`), and for a list (`read_list`) the conversion of its objects by a webhook.
 """
 
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -20,14 +20,13 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken, invalid_options, not_found
 from levelset.errors import BadRequest, Cause, Expired
-from levelset.storage import FutureRevision, Item, NowaitReader, Page
+from levelset.storage import FutureRevision, Item, NowaitReader
 
 __all__ = [
     "ListQuery",
     "ListResult",
-    "PageRequest",
     "get_item",
-    "list_steps",
+    "list_items",
     "parse_list_options",
     "parse_revision",
     "read_list",
@@ -69,53 +68,34 @@ class ListResult:
     remaining: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """One page to read from the storage."""
-
-    prefix: str
-    limit: int | None
-    after: str | None
-    revision: int | None
-
-
 class _Token(msgspec.Struct):
     v: int
     rv: int
     after: str
 
 
-Steps = Generator[PageRequest, Page, ListResult]
-
-
-def get_item(
-    state: ServerState, served: ServedResource, namespace: str | None, name: str, *, resource_version: str | None = None
-) -> Item | Awaitable[Item]:
-    """Returns the stored object, without waiting if storage and conversion allow it; raises NotFound.
-
-    The result is not older than `resource_version`: it waits up to 3 s for that revision.
-    """
-    key = served.key(namespace, name)
-    not_older = parse_revision(resource_version) if resource_version else 0
-    reader = state.reader
-    if reader is None or not_older > state.storage.revision or served.converts_by_webhook:
-        return _get_later(state, served, key, name, not_older)
-    item = reader.get_nowait(key)
+def get_item(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> Item:
+    """Returns the stored object; raises NotFound."""
+    item = state.reader.get_nowait(served.key(namespace, name))
     if item is None:
         raise not_found(served, name)
     return item
 
 
-def read_list(
-    state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery
-) -> ListResult | Awaitable[ListResult]:
-    """Returns the requested page of a list, without waiting if storage and conversion allow it."""
-    reader = state.reader
-    if served.converts_by_webhook:
-        return _list_converted(state, served, namespace, query)
-    if reader is None or query.not_older > state.storage.revision:
-        return _list_later(state, served, namespace, query)
-    return _list_nowait(reader, list_steps(served, namespace, query))
+async def read_list(state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
+    """As `list_items`, after the revision of the query is reached and the objects are converted."""
+    await wait_revision(state, query.not_older)
+    if not served.converts_by_webhook:
+        return list_items(state.reader, served, namespace, query)
+    try:
+        listing = list_items(state.reader, served, namespace, query)
+    except ConversionRequired:
+        # A field selector evaluates the converted objects, so all of them are needed first.
+        everything = state.reader.list_nowait(served.prefix_in(namespace)).items
+        await conversion_webhook.convert_items(served, everything)
+        listing = list_items(state.reader, served, namespace, query)
+    await conversion_webhook.convert_items(served, listing.items)
+    return listing
 
 
 async def wait_revision(state: ServerState, revision: int) -> None:
@@ -123,13 +103,16 @@ async def wait_revision(state: ServerState, revision: int) -> None:
     storage = state.storage
     if storage.revision >= revision:
         return
+    changes = state.reader.watch("", after=storage.revision)
+    # Ends the iteration. Not `asyncio.timeout`, which needs a task: reads run without one (`eager_coroutines.py`).
+    timer = asyncio.get_running_loop().call_later(_REVISION_WAIT_SECONDS, changes.close_nowait)
     try:
-        async with asyncio.timeout(_REVISION_WAIT_SECONDS), storage.watch("", after=storage.revision) as changes:
+        async with changes:
             async for _ in changes:
                 if storage.revision >= revision:
                     return
-    except TimeoutError:
-        pass
+    finally:
+        timer.cancel()
     raise FutureRevision(revision, storage.revision)
 
 
@@ -166,23 +149,10 @@ def parse_revision(text: str) -> int:
     return int(text)
 
 
-def list_steps(
-    served: ServedResource, namespace: str | None, query: ListQuery
-) -> Generator[PageRequest, Page, ListResult]:
-    """Reads a list: yields the page to read, is sent that page, and returns the result.
-
-    Raises `Expired`; for a later page, with a token to continue at the current revision.
-    """
-    base = served.prefix_in(namespace)
-    selection = query.selection
-    prefix = _narrowest_prefix(served, namespace, selection)
-    after = None if query.after is None else base + query.after
+def list_items(reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
+    """Returns the requested page of a list; raises `Expired`, for a later page with a token to continue without it."""
     try:
-        if selection is None:
-            page = yield PageRequest(prefix, query.limit, after, query.exact)
-            token = _write_token(page.revision, page.items[-1].key[len(base) :]) if page.more else ""
-            return ListResult(list(page.items), page.revision, token, page.remaining if page.more else None)
-        return (yield from _selected(served, base, PageRequest(prefix, query.limit, after, query.exact), selection))
+        return _list_items(reader, served, namespace, query)
     except Expired as error:
         if not query.is_resumed:
             raise
@@ -193,13 +163,18 @@ def list_steps(
         ) from error
 
 
-def _selected(
-    served: ServedResource, base: str, request: PageRequest, selection: Selectors
-) -> Generator[PageRequest, Page, ListResult]:
-    limit, found = request.limit, list[Item]()
+def _list_items(reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
+    selection, limit, revision = query.selection, query.limit, query.exact
+    base, prefix = served.prefix_in(namespace), _narrowest_prefix(served, namespace, selection)
+    after = None if query.after is None else base + query.after
+    if selection is None:
+        page = reader.list_nowait(prefix, limit=limit, after=after, revision=revision)
+        token = _write_token(page.revision, page.items[-1].key[len(base) :]) if page.more else ""
+        return ListResult(list(page.items), page.revision, token, page.remaining if page.more else None)
     size = None if limit is None else max(limit, _MIN_SELECTED_READ)
+    found: list[Item] = []
     while True:
-        page = yield PageRequest(request.prefix, size, request.after, request.revision)
+        page = reader.list_nowait(prefix, limit=size, after=after, revision=revision)
         for position, item in enumerate(page.items, 1):
             if selection.matches(served, item):
                 found.append(item)
@@ -207,7 +182,7 @@ def _selected(
                     return ListResult(found, page.revision, _write_token(page.revision, item.key[len(base) :]))
         if not page.more:
             return ListResult(found, page.revision)
-        request = PageRequest(request.prefix, size, page.items[-1].key, page.revision)
+        after, revision = page.items[-1].key, page.revision
 
 
 def _narrowest_prefix(served: ServedResource, namespace: str | None, selection: Selectors | None) -> str:
@@ -270,65 +245,3 @@ def _read_token(text: str) -> _Token:
 
 
 _decode_token: Final = msgspec.json.Decoder(_Token).decode
-
-
-async def _get_later(state: ServerState, served: ServedResource, key: str, name: str, not_older: int) -> Item:
-    await wait_revision(state, not_older)
-    item = await state.storage.get(key)
-    if item is None:
-        raise not_found(served, name)
-    if served.converts_by_webhook:
-        await conversion_webhook.convert_items(served, [item])
-    return item
-
-
-async def _list_converted(
-    state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery
-) -> ListResult:
-    """As `_list_later`, with all objects converted by the webhook, so that rendering need not wait."""
-    try:
-        listing = await _list_later(state, served, namespace, query)
-    except ConversionRequired:
-        # A field selector evaluates the converted objects, so all of them are needed first.
-        await conversion_webhook.convert_items(served, (await state.storage.list(served.prefix_in(namespace))).items)
-        listing = await _list_later(state, served, namespace, query)
-    await conversion_webhook.convert_items(served, listing.items)
-    return listing
-
-
-async def _list_later(
-    state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery
-) -> ListResult:
-    await wait_revision(state, query.not_older)
-    steps = list_steps(served, namespace, query)
-    step = _advance(steps, None)
-    while isinstance(step, PageRequest):
-        try:
-            page = await state.storage.list(step.prefix, limit=step.limit, after=step.after, revision=step.revision)
-        except Expired as error:
-            step = _advance(steps, error)
-        else:
-            step = _advance(steps, page)
-    return step
-
-
-def _list_nowait(reader: NowaitReader, steps: Steps) -> ListResult:
-    step = _advance(steps, None)
-    while isinstance(step, PageRequest):
-        try:
-            page = reader.list_nowait(step.prefix, limit=step.limit, after=step.after, revision=step.revision)
-        except Expired as error:
-            step = _advance(steps, error)
-        else:
-            step = _advance(steps, page)
-    return step
-
-
-def _advance(steps: Steps, found: Page | Expired | None) -> PageRequest | ListResult:
-    """Sends the page or error to the generator; returns the next page to read, or the result."""
-    try:
-        if isinstance(found, Expired):
-            return steps.throw(found)
-        return next(steps) if found is None else steps.send(found)
-    except StopIteration as end:
-        return cast("ListResult", end.value)

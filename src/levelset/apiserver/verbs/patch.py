@@ -3,20 +3,19 @@
 The patch is decoded once, and applied again whenever another write was committed in between.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from levelset.apiserver.eager_coroutines import run_sync
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import apply
-from levelset.apiserver.verbs.create_and_update import Change, WriteResult, guaranteed_update, guaranteed_update_nowait
+from levelset.apiserver.verbs.create_and_update import Change, WriteResult, guaranteed_update
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import JSON, find_duplicates, read_text
@@ -27,7 +26,7 @@ from levelset.objects.json_tree import copy_tree, is_list
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
 
-__all__ = ["Patch", "check_version", "patch", "patch_nowait", "read_patch"]
+__all__ = ["Patch", "check_version", "patch", "read_patch"]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -44,7 +43,7 @@ Patch = Callable[[Tree], Any]
 """Returns the patched tree; owns its argument, and the result may share parts of it."""
 
 
-async def patch(
+def patch(
     state: ServerState,
     served: ServedResource,
     namespace: str | None,
@@ -53,50 +52,31 @@ async def patch(
     media: str,
     body: bytes,
     options: WriteOptions | None = None,
-) -> WriteResult:
+) -> Coroutine[Any, Any, WriteResult]:
     """Patches an object, its status or its scale; `media` is the media type of the patch.
 
     Raises NotFound (except that an apply creates), Conflict if the patch has a resourceVersion that is not the stored
     one, BadRequest for a malformed patch, Invalid if it cannot be applied or the result is invalid.
     """
     options = WriteOptions() if options is None else options
-    _check_media(served, media)
+    known = _CUSTOM_RESOURCE_TYPES if served.custom else _BUILTIN_TYPES
+    if media not in known:
+        raise unsupported_media_type(media, ", ".join(known))
     if media == APPLY_PATCH:
-        return await apply.apply(state, served, namespace, name, body, options=options)
+        return apply.apply(state, served, namespace, name, body, options=options)
     body_tree, options = _read(body, options)
     if options.subresource == "scale":
         change = read_patch(media, body_tree, None)
-        return await scale.patch_scale(state, served, namespace, name, change, options=options)
+        return scale.patch_scale(state, served, namespace, name, change, options=options)
     patched = _change(state, served, name, media, body_tree, options=options)
-    return await guaranteed_update(state, served, namespace, name, patched, options=options)
-
-
-def patch_nowait(
-    state: ServerState,
-    served: ServedResource,
-    namespace: str | None,
-    name: str,
-    *,
-    media: str,
-    body: bytes,
-    options: WriteOptions,
-) -> WriteResult:
-    """As `patch`, on a storage with synchronous reads and writes, without admission."""
-    if media == APPLY_PATCH:
-        return run_sync(apply.apply(state, served, namespace, name, body, options=options))
-    if options.subresource == "scale":
-        return run_sync(patch(state, served, namespace, name, media=media, body=body, options=options))
-    _check_media(served, media)
-    body_tree, options = _read(body, options)
-    patched = _change(state, served, name, media, body_tree, options=options)
-    return guaranteed_update_nowait(state, served, namespace, name, patched, options=options)
+    return guaranteed_update(state, served, namespace, name, patched, options=options)
 
 
 def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:
     """Decodes a patch other than apply; returns it and the options with its duplicate fields. Raises BadRequest."""
     if options.force is not None:
         cause = field_errors.forbidden("force", "may not be specified for non-apply patch")
-        raise status_errors.bad_options("PatchOptions", [cause])
+        raise status_errors.invalid_options("PatchOptions", [cause])
     body_tree = read_text(body, JSON)
     duplicates = find_duplicates(body, body_tree)
     return body_tree, replace(options, duplicates=duplicates) if duplicates else options
@@ -189,12 +169,6 @@ def check_version(served: ServedResource, name: str, new: Any, old: Tree) -> Non
     version = metadata.get("resourceVersion")
     if version not in (None, "", old["metadata"]["resourceVersion"]):
         raise status_errors.stale(served, name)
-
-
-def _check_media(served: ServedResource, media: str) -> None:
-    known = _CUSTOM_RESOURCE_TYPES if served.custom else _BUILTIN_TYPES
-    if media not in known:
-        raise unsupported_media_type(media, ", ".join(known))
 
 
 def _apply_json_patch(tree: Tree, operations: Any) -> Any:

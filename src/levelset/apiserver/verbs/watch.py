@@ -34,7 +34,7 @@ from levelset.apiserver.verbs import response_format
 from levelset.apiserver.verbs.get_and_list import parse_revision
 from levelset.apiserver.verbs.response_format import Representation
 from levelset.apiserver.wire.status_errors import invalid_options, status_tree
-from levelset.errors import ApiError, BadRequest, Cause, ConfigError, Expired
+from levelset.errors import ApiError, BadRequest, Cause, Expired
 from levelset.http import Request, Response, Sink, WebSocket, accept_websocket, is_websocket
 from levelset.objects import encode_tree
 from levelset.storage import Change, FutureRevision, Item, NowaitReader, NowaitWatch, Page
@@ -75,14 +75,14 @@ _Events = Generator[bytes, None, None]
 class Topic:
     """The options of a watch; watchers with equal topics get the same bytes.
 
-    `floor` is a future revision that the client has already seen: changes up to it are not sent.
+    `min_revision` is a future revision that the client has already seen: changes up to it are not sent.
     """
 
     served: ServedResource
     namespace: str | None
     selection: Selectors | None
     form: Representation | None = None
-    floor: int = 0
+    min_revision: int = 0
 
     @property
     def prefix(self) -> str:
@@ -96,13 +96,13 @@ class Topic:
 class Encoder:
     """Encodes changes as the events of one topic."""
 
-    __slots__ = ("_floor", "_is_plain", "_now", "_object", "_selection", "_served", "_topic", "is_table")
+    __slots__ = ("_is_plain", "_min_revision", "_now", "_object", "_selection", "_served", "_topic", "is_table")
 
     def __init__(self, topic: Topic, now: Callable[[], datetime]) -> None:
         self._topic = topic
         self._served = topic.served
         self._selection = topic.selection
-        self._floor = topic.floor
+        self._min_revision = topic.min_revision
         self._now = now
         self.is_table = topic.form is not None and topic.form.kind == response_format.TABLE
         self._is_plain = topic.form is None
@@ -110,7 +110,7 @@ class Encoder:
 
     def change(self, change: Change, *, with_header: bool = False) -> bytes | None:
         """Returns the event of a change; None if the topic does not include it."""
-        if change.revision <= self._floor:
+        if change.revision <= self._min_revision:
             return None
         before, after = change.before, change.after
         if self._selection is not None:
@@ -305,7 +305,7 @@ class ConvertedWatch:
 
     async def _send_all(self) -> None:
         if self._after is None:
-            page = await self._state.storage.list(self._topic.prefix)
+            page = self._state.reader.list_nowait(self._topic.prefix)
             for start in range(0, len(page.items), _CONVERSION_BATCH):
                 await self._send_current(page.items[start : start + _CONVERSION_BATCH])
             self._revision = page.revision
@@ -552,10 +552,7 @@ class Feeds:
     """All feeds of a server, by topic; ends those whose resource is removed or changed."""
 
     def __init__(self, state: ServerState) -> None:
-        if state.reader is None:
-            raise ConfigError("Watches need a storage with synchronous reads: use MemoryStorage or SqliteStorage.")
         self._state = state
-        self._reader: NowaitReader = state.reader
         self._feeds: dict[Topic, Feed] = {}
         self._opening: dict[Watcher, tuple[Topic, asyncio.Task[None]]] = {}
         self._is_closed = False
@@ -587,7 +584,7 @@ class Feeds:
             return
         if after is None or after < self._state.storage.revision:
             encoder, sink = self._encoder(topic), watcher.sink
-            initial = InitialEvents(self._reader, topic, encoder, sink, after=after, ends_initial=ends_initial)
+            initial = InitialEvents(self._state.reader, topic, encoder, sink, after=after, ends_initial=ends_initial)
             if not initial.send():
                 work = self._finish(initial, watcher)
                 task = asyncio.get_running_loop().create_task(work, name=f"initial events of {topic.prefix}")
@@ -611,7 +608,7 @@ class Feeds:
         if found is not None:
             found.pump()  # closes the feed if its position is compacted: then a new one is needed
         if found is None or found.is_closed:
-            watch = self._reader.watch(topic.prefix, after=self._state.storage.revision)
+            watch = self._state.reader.watch(topic.prefix, after=self._state.storage.revision)
             found = Feed(topic, self._encoder(topic), watch, self._forget)
             self._feeds[topic] = found
             found.pump()
@@ -790,7 +787,7 @@ def _open(state: ServerState, topic: Topic, query: WatchQuery, timeout: float, s
     revision = state.storage.revision
     after = revision if query.after == -1 else query.after
     if after is not None and after > revision:
-        topic = dataclasses.replace(topic, floor=after)
+        topic = dataclasses.replace(topic, min_revision=after)
     loop = asyncio.get_running_loop()
     watcher.timers.append(loop.call_later(timeout, watcher.end))
     if query.bookmarks:

@@ -25,7 +25,6 @@ from levelset.apiserver.admission.chain import (
 from levelset.apiserver.registry import conversion, conversion_webhook, object_decoder, strategy
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import new_uid
-from levelset.apiserver.registry.object_decoder import DecodedObject
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions
@@ -50,20 +49,14 @@ _FIXED_FIELDS: Final = (
 
 
 async def admit_create(
-    state: ServerState,
-    served: ServedResource,
-    namespace: str | None,
-    tree: Tree,
-    decoded: DecodedObject,
-    *,
-    options: WriteOptions,
-    applied: bool = False,
+    state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause], options: WriteOptions
 ) -> None:
-    """Completes, admits and validates a new object in place; raises the rejection of a plugin, or Invalid."""
-    strategy.complete_new(state, served, namespace, tree, decoded, options=options, applied=applied)
+    """Admits and validates a completed new object in place; raises the rejection of a plugin, or Invalid.
+
+    `causes` are those of the schema.
+    """
     admission = _Admission(state, served, "CREATE", tree, options)
     changed = await admission.mutate(tree, None)
-    causes = decoded.causes
     if changed is not None:
         causes = _decode_again(served, changed, options)
         tree.clear()
@@ -209,7 +202,7 @@ class _Admission:
     ) -> Tree:
         before = None if old is None else await self._convert(version, old)
         request = review_request(self._request, version, converted, before)
-        response = await plugin.review(request, await self._read_namespace())
+        response = await plugin.review(request, self._read_namespace())
         if response.get("uid") != self._request.uid:
             raise ServerFailed(f"{_failure_prefix(plugin)}: expected response.uid={self._request.uid!r}")
         self._context.warnings.extend(response.get("warnings") or ())
@@ -225,11 +218,9 @@ class _Admission:
         for key, value in annotations.items():
             self._context.annotations.setdefault(f"{prefix}{key}", str(value))
 
-    async def _read_namespace(self) -> Tree | None:
+    def _read_namespace(self) -> Tree | None:
         if self._namespace_tree is None and self._request.namespace:
-            key = _NAMESPACES + self._request.namespace
-            reader = self._state.reader
-            item = await self._state.storage.get(key) if reader is None else reader.get_nowait(key)
+            item = self._state.reader.get_nowait(_NAMESPACES + self._request.namespace)
             self._namespace_tree = None if item is None else cast("Tree", decode_tree(item.value))
         return self._namespace_tree
 

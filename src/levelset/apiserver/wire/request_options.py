@@ -104,7 +104,7 @@ def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validat
         causes.append(field_errors.not_supported("fieldValidation", validation, VALIDATIONS))
     causes += _check_manager(manager)
     if causes:
-        raise status_errors.bad_options(kind, causes)
+        raise status_errors.invalid_options(kind, causes)
     return manager, "dryRun" in request.parameters, cast("Validation", validation), _flag(request, "force")
 
 
@@ -133,7 +133,7 @@ def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
     causes = _check_dry_run(tuple(dry_run))
     causes += _check_propagation(propagation, orphan)
     if causes:
-        raise status_errors.bad_options("DeleteOptions", causes)
+        raise status_errors.invalid_options("DeleteOptions", causes)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     preconditions: dict[str, Any] = _typed(given, "preconditions", dict) or {}

@@ -30,9 +30,7 @@ __all__ = [
     "Undecodable",
     "already_exists",
     "as_api_error",
-    "bad_options",
     "conflict",
-    "deleted_status",
     "details_of",
     "forbidden",
     "invalid",
@@ -43,7 +41,6 @@ __all__ = [
     "no_such_resource",
     "not_acceptable",
     "not_found",
-    "object_not_found",
     "page_not_found",
     "stale",
     "status_response",
@@ -110,12 +107,6 @@ def as_api_error(error: Exception) -> ApiError | None:
     return None
 
 
-def deleted_status(served: ServedResource, name: str, uid: str) -> Tree:
-    """The Status of a successful deletion."""
-    details = {**details_of(served, name), "uid": uid}
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-
-
 def details_of(served: ServedResource, name: str, *, kind: str | None = None) -> dict[str, str]:
     """The details that name an object; `kind` replaces its plural resource."""
     named = {"name": name} if name else {}
@@ -169,11 +160,10 @@ def too_many_values(limit: int) -> ApiError:
     return ApiError(text, code=413, reason="RequestEntityTooLarge")
 
 
-def invalid_options(kind: str, causes: list[Cause]) -> Invalid:
-    """422: contradictory or invalid query parameters; `kind` is an options kind such as ListOptions."""
-    problems = ", ".join(f"{one.field}: {one.message}" for one in causes)
+def invalid_options(kind: str, causes: Sequence[Cause]) -> Invalid:
+    """422: contradictory, unknown or invalid options of a request; `kind` is an options kind such as ListOptions."""
     details = {"group": "meta.k8s.io", "kind": kind}
-    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {problems}', details=details, causes=causes)
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_join_causes(causes)}', details=details, causes=causes)
 
 
 def _status_details(error: ApiError) -> Tree:
@@ -207,21 +197,16 @@ class Undecodable(BadRequest):
     """An object that cannot be decoded as its kind: 400, or 422 if it is the result of a patch."""
 
 
-def object_not_found(served: ServedResource, name: str) -> NotFound:
-    """404 for a write: there is no such object."""
-    return NotFound(f'{served.qualified} "{name}" not found', details=_resource(served, name))
-
-
 def already_exists(served: ServedResource, name: str, *, deleting: bool = False) -> AlreadyExists:
     """409: the name is taken; `deleting` if the object with that name is being deleted."""
     prefix = "object is being deleted: " if deleting else ""
-    return AlreadyExists(f'{prefix}{served.qualified} "{name}" already exists', details=_resource(served, name))
+    return AlreadyExists(f'{prefix}{served.qualified} "{name}" already exists', details=details_of(served, name))
 
 
 def conflict(served: ServedResource, name: str, problem: str) -> Conflict:
     """409: the request conflicts with the current state of the object."""
     text = f'Operation cannot be fulfilled on {served.qualified} "{name}": {problem}'
-    return Conflict(text, details=_resource(served, name))
+    return Conflict(text, details=details_of(served, name))
 
 
 def stale(served: ServedResource, name: str) -> Conflict:
@@ -233,7 +218,7 @@ def stale(served: ServedResource, name: str) -> Conflict:
 def forbidden(served: ServedResource, name: str, problem: str, *, causes: Sequence[Cause] = ()) -> Forbidden:
     """403: a rule of the server beyond the schema forbids it."""
     text = f'{served.qualified} "{name}" is forbidden: {problem}'
-    return Forbidden(text, details=_resource(served, name), causes=causes)
+    return Forbidden(text, details=details_of(served, name), causes=causes)
 
 
 def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind: str | None = None) -> Invalid:
@@ -241,14 +226,8 @@ def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind:
     named = kind or served.kind
     causes = causes if len(causes) <= MAX_CAUSES else [*causes[:MAX_CAUSES], _omitted(len(causes) - MAX_CAUSES)]
     group = f"{named}.{served.group}" if served.group else named
-    details = _details(name, served.group, named)
+    details = details_of(served, name, kind=named)
     return Invalid(f'{group} "{name}" is invalid: {_join_causes(causes)}', details=details, causes=causes)
-
-
-def bad_options(kind: str, causes: Sequence[Cause]) -> Invalid:
-    """422: contradictory or unknown write or delete options."""
-    details = {"group": "meta.k8s.io", "kind": kind}
-    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_join_causes(causes)}', details=details, causes=causes)
 
 
 def invalid_patch(problem: str) -> Invalid:
@@ -271,15 +250,6 @@ def terminating_namespace(served: ServedResource, name: str, namespace: str) -> 
 
 def _omitted(number: int) -> Cause:
     return Cause("", "FieldValueInvalid", f"and {number} more")
-
-
-def _resource(served: ServedResource, name: str) -> dict[str, Any]:
-    return _details(name, served.group, served.plural)
-
-
-def _details(name: str, group: str, kind: str) -> dict[str, Any]:
-    details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
-    return {word: value for word, value in details.items() if value}
 
 
 def _join_causes(causes: Sequence[Cause]) -> str:

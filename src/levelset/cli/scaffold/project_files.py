@@ -142,7 +142,7 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _API: Final = re.compile(r"([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]+/v[0-9]+((alpha|beta)[0-9]+)?")
 _LONGEST: Final = 50
 _NEEDED: Final = frozenset(
-    ("click", "cryptography", "httptools", "levelset", "msgspec", "mypy", "rich", "ruff", "yaml")
+    ("click", "cryptography", "httptools", "jwt", "levelset", "msgspec", "mypy", "rich", "ruff", "yaml")
 )
 _FOLDERS: Final = frozenset(("pytest", "src", "test", "tests"))
 """Packages and folders that a project of the same name would shadow."""

@@ -91,8 +91,8 @@ class Exchange(msgspec.Struct, eq=False):
         if self._unread > self._max_unread and not self._is_paused:
             self._is_paused = True
             self._connection.pause()
-        if self.parts:
-            self._wake()
+        if self.parts and self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def finish(self, status: int, headers: Headers) -> None:
         """The response is complete."""
@@ -101,7 +101,7 @@ class Exchange(msgspec.Struct, eq=False):
         if self.is_streaming:
             self._wake()
         elif not self.response.done():
-            self.response.set_result(Response(status=status, headers=headers, body=_joined(self.parts)))
+            self.response.set_result(Response(status=status, headers=headers, body=b"".join(self.parts)))
 
     def fail(self, what: str, *, is_sent: bool = True) -> None:
         """There will be no response, or no more of it; `what` continues the message after the name of the server."""
@@ -145,35 +145,30 @@ class Exchange(msgspec.Struct, eq=False):
                 raise self._error
             if self._is_done:
                 raise StopAsyncIteration
-            await self._wait()
+            if self._waiter is not None:
+                raise RuntimeError(
+                    f"{self.words}: two tasks read one stream; read it in one task and pass the chunks on"
+                )
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
         parts, self.parts = self.parts, []
         self._unread = 0
         if self._is_paused:
             self._is_paused = False
             self._connection.resume()
-        return _joined(parts)
+        return b"".join(parts)
 
     async def aclose(self) -> None:
         """Ends the stream, and the connection unless the body is complete. A waiting reader sees the end."""
         self._error = None
         self.drop()
 
-    async def _wait(self) -> None:
-        if self._waiter is not None:
-            raise RuntimeError(f"{self.words}: two tasks read one stream; read it in one task and pass the chunks on")
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-
-def _joined(parts: list[bytes]) -> bytes:
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 # Less than HTTP allows: anything unusual is left to the parser. Some fields whose names begin with C, P, T or U decide
@@ -467,20 +462,17 @@ class Connection(asyncio.BufferedProtocol):
                 return
         if self._is_complete:
             self._finish(exchange)
+            return
+        # More of the response has arrived: enforce the limits of its head, framing and body.
+        if self._status and exchange.parts:
+            self._overhead = 0
         else:
-            self._advance(exchange, len(data))
-
-    def _advance(self, exchange: Exchange, size: int) -> None:
-        """More of the response has arrived: enforces the limits of its head, framing and body."""
-        if not self._status or not exchange.parts:
-            self._overhead += size
+            self._overhead += len(data)
             if self._overhead > self._owner.head_bytes:
                 self._break(f"sent more than {self._owner.head_bytes} bytes of headers; is it an API server?")
                 return
-        else:
-            self._overhead = 0
         if exchange.is_streaming:
-            exchange.advance(size)
+            exchange.advance(len(data))
         elif exchange.received > self._owner.body_bytes:
             self._break(self._too_much())
 

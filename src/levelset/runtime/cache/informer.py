@@ -25,7 +25,7 @@ from levelset.runtime.cache.index import Index, ReportError
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.store import SLICE, Store, Table, Writer
 from levelset.runtime.cache.subscribers import JoinPoint, ListenerHandle, Subscriber, Subscription, log_error
-from levelset.runtime.watch.events import CacheEvent
+from levelset.runtime.watch.events import Event
 from levelset.runtime.watch.watcher import OnError, WatchError
 
 __all__ = ["EventSource", "Handle", "Informer", "ProgressListener", "Stats"]
@@ -60,16 +60,17 @@ K = TypeVar("K")
 F = TypeVar("F", bound=Subscriber[Any])
 
 ProgressListener = Callable[[Sequence[Change[Any]]], None]
-"""Called with each slice of changes that the store has, and with no changes when `observed` has advanced."""
+"""Called with each slice of changes that the store has, and when only `observed` has advanced with none."""
 
 _INDEX_SLICE: Final = 256
+_NOTHING: Final[Sequence[Change[Any]]] = ()
 _BACKOFF: Final = Backoff()
 
 
 class EventSource(Protocol):
     """The source of watch events: a `Watcher`, or a fake in tests."""
 
-    def __aiter__(self) -> AsyncIterator[Sequence[CacheEvent[Any]]]:
+    def __aiter__(self) -> AsyncIterator[Sequence[Event[Any]]]:
         """The batches of events; it never ends by itself."""
         ...
 
@@ -132,7 +133,8 @@ class Informer:
         self.readiness = Readiness(f"the cache of {scope}")
         self.report = report
         self.events = 0
-        self._observed: str | None = None
+        self.observed: str | None = None
+        """The store has everything up to this resourceVersion; bookmarks advance it too. None before the first list."""
         self._writer: Writer[Any] = Writer(self.table, view, self.readiness, report=report)
         self._subscribers: dict[Subscriber[Any], None] = {}
         self._progress: dict[object, ProgressListener] = {}
@@ -147,11 +149,6 @@ class Informer:
     def is_ready(self) -> bool:
         """Whether it has synced, and the watch has no error that needs a person (a missing kind or permission)."""
         return self.readiness.is_ready
-
-    @property
-    def observed(self) -> str | None:
-        """The store has everything up to this resourceVersion; bookmarks advance it too. None before the first list."""
-        return self._observed
 
     @property
     def error(self) -> WatchError | None:
@@ -226,7 +223,7 @@ class Informer:
                 if not self._has(version):
                     await reached.wait()
         except TimeoutError:
-            at = self._observed or "nothing"
+            at = self.observed or "nothing"
             raise Deadline(
                 f"{self.readiness.what} has not reached resourceVersion {version} within {within} s; it is at {at}"
             ) from None
@@ -253,7 +250,7 @@ class Informer:
             is_ready=self.is_ready,
             objects=len(self.table.cached),
             bytes=self.table.size,
-            resource_version=self._observed,
+            resource_version=self.observed,
             lag=None if last is None else timing.now() - last,
             events=self.events,
             relists=source.relists,
@@ -273,33 +270,43 @@ class Informer:
             if since > SLICE:
                 await asyncio.sleep(0)
                 since = len(batch)
-            is_first = True
-            for changes in self._writer.slices(batch):
+            slices = self._writer.slices(batch)
+            changes = next(slices, _NOTHING)
+            self._offer(changes)
+            for following in slices:
+                if changes:
+                    self._notify_progress(changes)
                 step = self.table.step
-                if not is_first:
-                    await asyncio.sleep(0)
-                is_first = False
-                self._publish(changes, step)
-            self._finish_batch(source)
-            if self.table.indexes:
+                await asyncio.sleep(0)
+                changes = following
+                self._offer(changes, step)
+            self._finish_batch(source, changes)
+            if self.table.has_indexes:
                 await self.build_indexes()
 
-    def _publish(self, changes: list[Change[Any]], step: int) -> None:
+    def _offer(self, changes: Sequence[Change[Any]], step: int | None = None) -> None:
+        """Delivers the changes of a write to those that subscribed before it."""
         if changes:
             for subscriber in list(self._subscribers):
-                subscriber.offer(changes, step)
-            self._notify_progress(changes)
+                subscriber.offer(changes, self.table.step if step is None else step)
 
-    def _finish_batch(self, source: EventSource) -> None:
-        """After a whole batch: advances `observed`, and after the first list marks the subscribers as complete."""
-        if source.error is None and self.table.fresh is None:
+    def _finish_batch(self, source: EventSource, changes: Sequence[Change[Any]]) -> None:
+        """After a whole batch: advances `observed`, and after the first list marks the subscribers as complete.
+
+        The callbacks of the last slice of changes are called once, with both.
+        """
+        table, version = self.table, source.resource_version
+        is_whole = table.is_filled and table.fresh is None
+        if self.readiness.error is not None and table.fresh is None and source.error is None:
             self.readiness.clear_error()
-        if self.table.is_filled and self.table.fresh is None and self._observed != source.resource_version:
-            was_empty, self._observed = self._observed is None, source.resource_version
+        if is_whole and self.observed != version:
+            was_empty, self.observed = self.observed is None, version
             if was_empty:
                 for subscriber in list(self._subscribers):
                     subscriber.complete()
-            self._notify_progress(())
+        elif not changes:
+            return
+        self._notify_progress(changes)
 
     def _notify_progress(self, changes: Sequence[Change[Any]]) -> None:
         for call in list(self._progress.values()):
@@ -335,7 +342,7 @@ class Informer:
         return subscriber
 
     def _has(self, version: int) -> bool:
-        observed = self._observed or ""
+        observed = self.observed or ""
         return observed.isdecimal() and int(observed) >= version
 
 

@@ -62,6 +62,10 @@ class UnseenWrites:
         self._limit = limit
         self._is_selective = is_selective
         self._unseen: OrderedDict[str, UnseenWrite] = OrderedDict()
+        self.by_key: Mapping[str, UnseenWrite] = self._unseen
+        """The recorded writes by key; always the same mapping, so that a hot path may hold on to it."""
+        self.observed: str | None = None
+        """The version up to which the cache has everything; after setting it, call `drop_observed`."""
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._deleting: dict[str, str] = {}  # keys of deletions by uid; may have stale entries
         self._observed: int | None = None
@@ -75,11 +79,6 @@ class UnseenWrites:
     def is_empty(self) -> bool:
         """Whether nothing is recorded: then no read has to wait."""
         return not self._unseen
-
-    @property
-    def by_key(self) -> Mapping[str, UnseenWrite]:
-        """The recorded writes by key; always the same mapping, so that a hot path may hold on to it."""
-        return self._unseen
 
     @property
     def is_stuck(self) -> bool:
@@ -99,6 +98,7 @@ class UnseenWrites:
         """
         if not resource_version:
             return
+        self.drop_observed()
         version, before = _number(resource_version), self._unseen.get(key)
         if before is not None and before.gone is not None and before.gone == uid:
             return  # the response of an update that came before the deletion, whose response arrived first
@@ -117,6 +117,7 @@ class UnseenWrites:
         If the cache does not hold that object, either it has seen the deletion already, or it has not even seen the
         creation: only in the first case there is nothing to wait for.
         """
+        self.drop_observed()
         before = self._unseen.get(key)
         is_held = held is not None and uid in {None, held.uid}
         if held is not None and uid is None:
@@ -131,14 +132,20 @@ class UnseenWrites:
 
     def record_many(self, resource_version: str | None = None) -> None:
         """Records a write to unnamed objects, such as deletecollection."""
+        self.drop_observed()
         self._put(UnseenWrite(_ALL, version=_number(resource_version), is_vague=True))
 
     def observe(self, resource_version: str | None) -> None:
-        """Drops the writes that a cache must hold once it has reached this version.
+        """Drops the writes that a cache must hold once it has reached this version."""
+        self.observed = resource_version
+        self.drop_observed()
+
+    def drop_observed(self) -> None:
+        """Drops the writes that a cache must hold at the version `observed`.
 
         A version that goes back means that the API server lost data (a restore): earlier writes no longer count.
         """
-        version = _number(resource_version)
+        version = _number(self.observed)
         if version is None or version == self._observed:
             return
         if self._observed is not None and version < self._observed:
@@ -147,15 +154,14 @@ class UnseenWrites:
         if self._lowest is not None and version >= self._lowest:
             self._sweep()
 
-    def observe_gone(self, uids: Iterable[str]) -> None:
-        """Records the objects that the cache saw deleted, and drops their deletions."""
-        for uid in uids:
-            self._gone[uid] = None
-            self._gone.move_to_end(uid)
-            entry = self._unseen.get(self._deleting.pop(uid, ""))
-            if entry is not None and entry.gone == uid:
-                del self._unseen[entry.key]
-        while len(self._gone) > self._limit:
+    def observe_gone(self, uid: str) -> None:
+        """Records an object that the cache saw deleted, and drops its deletion."""
+        self._gone[uid] = None
+        self._gone.move_to_end(uid)
+        entry = self._unseen.get(self._deleting.pop(uid, ""))
+        if entry is not None and entry.gone == uid:
+            del self._unseen[entry.key]
+        if len(self._gone) > self._limit:
             self._gone.popitem(last=False)
 
     def unseen(self, key: str, find: FindHead) -> list[UnseenWrite]:

@@ -35,14 +35,13 @@ from levelset.objects.cached_object import CachedObject, Head, cached_from_head
 from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.change import Change
-from levelset.runtime.cache.decoded_objects import DecodedObjects
 from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import Informer
-from levelset.runtime.cache.keys import is_older, key_for, key_of
+from levelset.runtime.cache.keys import is_older, key_for
 from levelset.runtime.cache.list_query import ListQuery, head_filter, select_objects, sort_objects
 from levelset.runtime.cache.read_your_writes import UnseenWrite, UnseenWrites
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.store import Snapshot, Store
+from levelset.runtime.cache.store import DecodedObjects, Snapshot, Store
 from levelset.runtime.cache.subscribers import log_error
 
 __all__ = [
@@ -216,15 +215,16 @@ class CacheSource:
                 timer.cancel()
 
     def _take(self, changes: Sequence[Change[Any]]) -> None:
-        gone = [
-            before.uid
-            for change in changes
-            if (before := change.before) is not None and ((after := change.after) is None or after.uid != before.uid)
-        ]
-        if gone:
-            self.writes.observe_gone(gone)
-        self.writes.observe(self.informer.observed)
-        self._wake()
+        writes = self.writes
+        for change in changes:
+            before, after = change.before, change.after
+            if before is not None and (after is None or after.uid != before.uid):
+                writes.observe_gone(before.uid)
+        writes.observed = self.informer.observed
+        if writes.by_key:
+            writes.drop_observed()
+        if self._waiting:
+            self._wake()
 
     def _wake(self) -> None:
         """Wakes the reads whose condition is true, or all of them when closed; waking all would cost a switch each."""
@@ -322,7 +322,7 @@ class Reader:
             # The selector may exclude an object that exists.
             is_left_out = source.scope.is_selective and read != "stale"
             return await self._client.find(kind, name, namespace=namespace) if is_left_out else None
-        return _read_one(source, view, key, cached)
+        return _read_one(source, view, cached)
 
     async def read_many(self, kind: Any, query: ListQuery, *, read: Read, within: float | None) -> Snapshot[Any]:
         """The selected objects, sorted by namespace and name."""
@@ -406,7 +406,7 @@ class Reader:
         return Snapshot(
             await sort_objects(found, limit=query.limit),
             items.view,
-            lambda cached: decoded.read(key_of(cached), cached),
+            decoded.share,
         )
 
 
@@ -436,11 +436,11 @@ def _uid(head: Head | None) -> str | None:
     return None if head is None else head.uid
 
 
-def _read_one(source: CacheSource, view: View[Any], key: str, cached: CachedObject) -> Any:
+def _read_one(source: CacheSource, view: View[Any], cached: CachedObject) -> Any:
     """The decoded object; readers of one class share it."""
     if view.is_metadata and not source.scope.is_metadata:
         return view.read(as_metadata(cached).raw)
-    return source.decoded(view).read(key, cached)
+    return source.decoded(view).share(cached)
 
 
 async def _read_many(source: CacheSource, view: View[Any], found: list[CachedObject]) -> Snapshot[Any]:
@@ -452,8 +452,7 @@ async def _read_many(source: CacheSource, view: View[Any], found: list[CachedObj
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
         own: DecodedObjects[Any] = DecodedObjects(view, max(1, len(found)))
-        return Snapshot(small, view, lambda cached: own.read(key_of(cached), cached))
+        return Snapshot(small, view, own.share)
     shared = source.decoded(view)
     # Iterating over more objects than are retained would only evict those that are read often.
-    is_few = len(found) <= shared.limit
-    return Snapshot(found, view, lambda cached: shared.read(key_of(cached), cached, remember=is_few))
+    return Snapshot(found, view, shared.share if len(found) <= shared.limit else shared.read)

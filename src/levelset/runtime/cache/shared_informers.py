@@ -163,7 +163,6 @@ class Informers:
             managed_fields=key.managed_fields,
             transform=key.transform,
             on_error=on_error,
-            as_cached=True,
             **self._watching,
         )
         return made

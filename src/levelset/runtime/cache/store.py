@@ -1,29 +1,33 @@
 """The store of an informer: one writer applies watch events, many readers look objects up.
 
 `sites, writer = store(Website, uses)` makes both ends. `Table` holds the objects by key and their indexes, `Writer`
-applies events to it in order and returns the changes, `Store` reads it with one class, and `Snapshot` is a list of
-objects that are decoded when they are accessed. Nothing here waits, except `Store.wait_ready`.
+applies events to it in order and returns the changes, `Store` reads it with one class, `DecodedObjects` decides which
+decoded objects are retained, and `Snapshot` is a list of objects that are decoded when they are accessed. Nothing here
+waits, except `Store.wait_ready`.
 """
 
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, overload
 
 from levelset.client.object_types import Item, OnlyMetadata, View, view_of
 from levelset.errors import BadObject, ConfigError
-from levelset.objects.cached_object import CachedObject
+from levelset.objects import codec
+from levelset.objects.cached_object import CachedObject, set_decoded
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind, Ref
-from levelset.objects.resource import PartialObjectMetadata
+from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
-from levelset.runtime.cache.decoded_objects import DecodedObjects
 from levelset.runtime.cache.index import Buckets, Index, ReportError, TableIndex, by_label
 from levelset.runtime.cache.keys import is_older, key_for, key_of
 from levelset.runtime.cache.subscribers import log_error
-from levelset.runtime.watch.events import Apply, CacheEvent, Delete, Init, InitApply, InitDone
+from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply, InitDone
 
-__all__ = ["SLICE", "Snapshot", "Store", "Table", "Writer", "store"]
+__all__ = ["SLICE", "DecodedObjects", "Snapshot", "Store", "Table", "Writer", "store"]
 
 K = TypeVar("K")
 
@@ -32,7 +36,7 @@ SLICE = 500
 MAX_DECODED = 1024
 """How many decoded objects of a kind are shared between readers by default."""
 
-_OBJECTS: Final = {CachedObject}
+_cached_of: Final[Callable[[Any], CachedObject]] = attrgetter("item.cached")
 
 
 class Table:
@@ -48,6 +52,7 @@ class Table:
         "cached",
         "decoded",
         "fresh",
+        "has_indexes",
         "is_filled",
         "resource_version",
         "size",
@@ -65,14 +70,15 @@ class Table:
         self.resource_version = ""
         self.decoded: dict[type[Any], DecodedObjects[Any]] = {}
         self._fresh_size = 0
+        self.has_indexes = False
         self._indexes: dict[Index[Any], TableIndex] = {}
 
-    def put(self, objects: Sequence[CachedObject], view: View[Any], changes: list[Change[Any]]) -> int:
+    def put(self, objects: Iterable[CachedObject], view: View[Any], changes: list[Change[Any]]) -> int:
         """Stores added and modified objects and appends the changes; returns how many were skipped for lack of a name.
 
         An object of the same or an older version than the stored one is not a change.
         """
-        held, indexes, add, size, nameless, latest = self.cached, self._indexes, changes.append, 0, 0, None
+        held, has_indexes, add, size, nameless, latest = self.cached, self.has_indexes, changes.append, 0, 0, None
         for cached in objects:
             name, namespace = cached.name, cached.namespace
             if not name:
@@ -80,19 +86,18 @@ class Table:
                 continue
             key = f"{namespace}/{name}" if namespace else name
             before = held.get(key)
-            if before is None:
-                size += len(cached.raw)
-            else:
+            if before is not None:
                 new, old = cached.resource_version, before.resource_version
                 # Nearly always the new version is a longer or greater number: compared inline, without a call.
                 is_doubtful = new <= old if len(new) == len(old) else len(new) < len(old)
                 if is_doubtful and before.uid == cached.uid and not _is_newer(cached, before):
                     continue
-                size += len(cached.raw) - len(before.raw)
+                size -= len(before.raw)
             held[key] = latest = cached
+            size += len(cached.raw)
             add(Change(key, before, cached, view))
-            if indexes:
-                for indexed in indexes.values():
+            if has_indexes:
+                for indexed in self._indexes.values():
                     indexed.put(key, cached)
         if latest is not None:
             self.resource_version = latest.resource_version
@@ -117,7 +122,7 @@ class Table:
         for indexed in self._indexes.values():
             indexed.start()
 
-    def put_fresh(self, objects: Sequence[CachedObject]) -> int:
+    def put_fresh(self, objects: Iterable[CachedObject]) -> int:
         """Stores objects in the new set; returns how many were skipped for lack of a name.
 
         An object whose version is stored already is replaced by the stored instance: a relist without changes then
@@ -140,9 +145,8 @@ class Table:
                 self._fresh_size -= len(twice.raw)
             fresh[key] = cached
             self._fresh_size += len(cached.raw)
-            if self._indexes:
-                for indexed in self._indexes.values():
-                    indexed.put_fresh(key, cached)
+            for indexed in self._indexes.values():
+                indexed.put_fresh(key, cached)
         return nameless
 
     def swap(self) -> tuple[dict[str, CachedObject], list[Buckets]]:
@@ -167,6 +171,7 @@ class Table:
             self._check_index(index)
             found = self._indexes[index] = TableIndex(index, report)
             found.build_later(self.cached)
+            self.has_indexes = True
         return found
 
     def indexed(self, index: Index[Any]) -> TableIndex:
@@ -224,57 +229,46 @@ class Writer(Generic[K]):
         self._readiness = readiness
         self._report = report
 
-    def apply(self, events: Sequence[CacheEvent[Any]]) -> list[Change[K]]:
+    def apply(self, events: Sequence[Event[Any]]) -> list[Change[K]]:
         """Applies the events, in order, and returns the changes."""
         return [change for changes in self.slices(events) for change in changes]
 
-    def slices(self, events: Sequence[CacheEvent[Any]]) -> Iterator[list[Change[K]]]:
+    def slices(self, events: Sequence[Event[Any]]) -> Iterator[list[Change[K]]]:
         """Applies the events, in order, and yields the changes in slices, some of them empty.
 
         The changes of a slice are in the store when the slice is yielded. Between two slices the caller may let other
         tasks run, but must not write anything else.
         """
+        table, view = self._table, self._view
         for start in range(0, len(events), SLICE):
-            some = events[start : start + SLICE] if len(events) > SLICE else events
             changes: list[Change[K]] = []
-            if len(some) > 1 and set(map(type, some)) == _OBJECTS:  # only objects: the usual batch of a busy watch
-                self._put(some, changes)  # type: ignore[arg-type]
-                yield self._next_step(changes)
-                continue
-            for event in some:
-                kind = type(event)
-                if kind is CachedObject:
-                    self._put((event,), changes)  # type: ignore[arg-type]
-                elif kind is Apply:
-                    self._report_nameless(self._table.put((event.item.cached,), self._view, changes))  # type: ignore[union-attr]
+            for kind, run in groupby(events[start : start + SLICE], type):
+                nameless = 0
+                if kind is Apply:
+                    nameless = table.put(map(_cached_of, run), view, changes)
                 elif kind is InitApply:
-                    self._report_nameless(self._table.put_fresh((event.item.cached,)))  # type: ignore[union-attr]
+                    nameless = table.put_fresh(map(_cached_of, run))
                 elif kind is Delete:
-                    self._drop(event.item.cached, changes)  # type: ignore[union-attr]
-                elif isinstance(event, Init):
-                    self._table.start()
-                elif isinstance(event, InitDone):
+                    for cached in map(_cached_of, run):
+                        self._drop(cached, changes)
+                elif kind is Init:
+                    table.start()
+                else:
                     if changes:
-                        yield self._next_step(changes)
+                        table.step += 1
+                        yield changes
                         changes = []
-                    yield from self._swap(event)
-            yield self._next_step(changes)
+                    for event in run:
+                        yield from self._swap(event)  # type: ignore[arg-type]  # InitDone is the only kind left
+                if nameless:
+                    self._report_nameless(nameless)
+            if changes:
+                table.step += 1
+            yield changes
 
     def close(self, cause: Exception | None = None) -> None:
         """Closes the store for writing; callers that still wait for it to be ready get NotReady."""
         self._readiness.close(cause)
-
-    def _next_step(self, changes: list[Change[K]]) -> list[Change[K]]:
-        if changes:
-            self._table.step += 1
-        return changes
-
-    def _put(self, objects: Sequence[CachedObject], changes: list[Change[K]]) -> None:
-        """Applies bare objects: during a list they are part of it, otherwise they were added or modified."""
-        table = self._table
-        nameless = table.put(objects, self._view, changes) if table.fresh is None else table.put_fresh(objects)
-        if nameless:
-            self._report_nameless(nameless)
 
     def _drop(self, cached: CachedObject, changes: list[Change[K]]) -> None:
         key = key_of(cached)
@@ -326,6 +320,97 @@ def _free(before: dict[str, CachedObject], buckets: list[Buckets]) -> Iterator[l
     for old in buckets:
         while old.free(SLICE):
             yield []
+
+
+_READ_ONCE: Final = 8
+"""How many objects that were read for the first time are retained."""
+_EVICTED: Final = object()
+"""Stored in place of a decoded object that was evicted: the object was read before."""
+
+
+class DecodedObjects(Generic[K]):
+    """Decodes cached objects and retains at most `limit` of the results.
+
+    In a burst of changes each version of an object is read once and never again, and retaining a thousand of them takes
+    half as long again: they have left the processor's caches when they are freed. So of the objects that were read for
+    the first time only the last few are retained. An unchanged object that is read again after its eviction is retained
+    until `limit` others have been, or until a newer version of it is.
+
+    The result is stored in `CachedObject.decoded` for the first class that reads it; other classes decode the object at
+    each read. Only an `Object` is ever stored: the tree of an `Unstructured` may be mutated by its caller.
+    """
+
+    __slots__ = ("_class", "_max_once", "_read", "_read_again", "_read_once", "_view", "limit")
+
+    def __init__(self, view: View[K], limit: int) -> None:
+        self.limit = limit if issubclass(view.class_, Object) else 0
+        self._view = view
+        self._class: type[Any] = view.class_
+        self._read: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else view.read
+        self._max_once = min(_READ_ONCE, self.limit)
+        # Both in the order of their eviction. Each lists exactly the objects whose result was stored by this instance.
+        self._read_once: deque[CachedObject] = deque()
+        self._read_again: OrderedDict[str, CachedObject] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._read_once) + len(self._read_again)
+
+    def entries(self) -> list[tuple[CachedObject, K]]:
+        """What is retained, in no particular order."""
+        return [(cached, cached.decoded) for cached in (*self._read_again.values(), *self._read_once)]
+
+    def share(self, cached: CachedObject, *, retain: bool = True) -> K:
+        """The decoded object, the same instance for every reader while it is retained.
+
+        BadObject names the object if its class cannot decode it.
+        """
+        found = cached.decoded
+        obj: K
+        if found.__class__ is self._class:
+            obj = found
+            return obj
+        raw = cached.raw
+        try:
+            obj = self._read(raw)
+        except (BadObject, *codec.UNREADABLE) as error:
+            obj = self._reread(cached, error)
+        if not self.limit:
+            return obj
+        obj.__dict__[ORIGIN] = raw
+        # Decoding may run user code, which may have read the same object: then this result is not stored.
+        if retain and cached.decoded is found:
+            if found is None:
+                set_decoded(cached, obj)
+                self._read_once.append(cached)
+                if len(self._read_once) > self._max_once:
+                    set_decoded(self._read_once.popleft(), _EVICTED)
+            elif found is _EVICTED:
+                self._retain_again(cached, obj)
+        return obj
+
+    def read(self, cached: CachedObject) -> K:
+        """The decoded object, as with `share`, but a new result is not retained."""
+        return self.share(cached, retain=False)
+
+    def _retain_again(self, cached: CachedObject, obj: K) -> None:
+        retained, key = self._read_again, key_of(cached)
+        former = retained.pop(key, None)
+        if former is not None:
+            set_decoded(former, _EVICTED)
+        set_decoded(cached, obj)
+        retained[key] = cached
+        if len(retained) > self.limit - self._max_once:
+            set_decoded(retained.popitem(last=False)[1], _EVICTED)
+
+    def _reread(self, cached: CachedObject, error: Exception) -> K:
+        """The object that could not be decoded as it is; BadObject names it if it cannot be decoded at all."""
+        try:
+            if isinstance(error, BadObject):
+                raise error
+            obj: K = codec.reread(self._class, cached.raw, error)
+        except BadObject as bad:
+            raise BadObject(f"{self._view.gvk.kind}/{key_of(cached)}: {bad}", field=bad.field) from bad
+        return obj
 
 
 class Snapshot(Sequence[K]):
@@ -465,13 +550,8 @@ class Store(Generic[K]):
 
         A cluster-scoped object is found with any namespace, a namespaced one only with its own.
         """
-        if isinstance(of, Ref) and (of.gvk is self._gvk or of.gvk == self._gvk):  # the usual case, without a call
-            key = of.key
-            cached = self._table.cached.get(key)
-            if cached is not None:
-                return self._share(key, cached)
         cached = self._find(of, namespace)
-        return None if cached is None else self._read(cached)
+        return None if cached is None else self._share(cached)
 
     @property
     def table(self) -> Table:
@@ -479,8 +559,8 @@ class Store(Generic[K]):
         return self._table
 
     @property
-    def share(self) -> Callable[[str, CachedObject], K]:
-        """Decodes a cached object that the caller found in `table` under this key; shared, as with `get`."""
+    def share(self) -> Callable[[CachedObject], K]:
+        """Decodes a cached object that the caller found in `table`; shared, as with `get`."""
         return self._share
 
     def item(self, of: Ref[Any] | str, namespace: str | None = None) -> Item[K] | None:
@@ -508,14 +588,14 @@ class Store(Generic[K]):
         if namespace is not None:
             found = [cached for cached in found if cached.namespace == namespace]
         if where is not None:
-            found = [cached for cached in found if where(self._read_once(cached))]
+            found = [cached for cached in found if where(self._decoded.read(cached))]
         return self._snapshot(found)
 
     def find(self, predicate: Callable[[K], bool]) -> K | None:
         """The first object that the predicate accepts, or None."""
         for cached in self._table.cached.values():
-            if predicate(self._read_once(cached)):
-                return self._read(cached)
+            if predicate(self._decoded.read(cached)):
+                return self._share(cached)
         return None
 
     def by(self, index: Index[Any], value: object, *, namespace: str | None = None) -> Snapshot[K]:
@@ -574,10 +654,4 @@ class Store(Generic[K]):
 
     def _snapshot(self, found: list[CachedObject]) -> Snapshot[K]:
         # Iterating over more objects than are retained would only evict those that are read often.
-        return Snapshot(found, self.view, self._read if len(found) <= self._decoded.limit else self._read_once)
-
-    def _read(self, cached: CachedObject) -> K:
-        return self._share(key_of(cached), cached)
-
-    def _read_once(self, cached: CachedObject) -> K:
-        return self._decoded.read(key_of(cached), cached, remember=False)
+        return Snapshot(found, self.view, self._share if len(found) <= self._decoded.limit else self._decoded.read)

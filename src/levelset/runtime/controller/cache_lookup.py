@@ -42,9 +42,8 @@ class CacheLookup:
         source = self.source(view.gvk, place)
         if source is None:
             raise not_cached(Scope(view.gvk, place), self._cluster.declared)
-        key = key_for(ref.name, place)
-        cached = source.cached(key)
-        return None if cached is None else source.decoded(view).read(key, cached)
+        cached = source.cached(key_for(ref.name, place))
+        return None if cached is None else source.decoded(view).share(cached)
 
     def cached(self, ref: Ref[Any]) -> CachedObject | None:
         """The cache entry of a whole object; None if its kind is not cached as a whole."""

@@ -26,9 +26,9 @@ from levelset.client.client import Client, kind_and_name
 from levelset.client.internals import apply_body
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.patches import Patch
-from levelset.client.request_body import request_body_of
+from levelset.client.request_body import RequestBody, request_body_of
 from levelset.client.requests import Propagation
-from levelset.errors import ApiError, ConfigError, Conflict, NotFound, ServerFailed, Unreachable
+from levelset.errors import ApplyConflict, ConfigError, Conflict, NotFound, ServerFailed, Unreachable
 from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject, decode_cached
 from levelset.objects.conditions import with_condition
@@ -260,27 +260,18 @@ class Context(msgspec.Struct, eq=False):
         draft = request_body_of(made)
         document = draft.encode_for_apply()
         dependencies = self._dependencies
-        applied, client, conflicts = dependencies.applied, dependencies.client, dependencies.conflicts
+        applied, client = dependencies.applied, dependencies.client
         last = applied.find(ref)
         if last is not None and last.is_for(document):
             found = await self._find_applied(ref, last, document)
             if found is not None:
                 return found
-        place = ref.namespace
-        if self._count_write(ref):
-            answer = await self._write_and_compare(
-                ref, lambda: apply_body(client, draft, document, namespace=place, force=force)
+        if force and dependencies.hot_loops.lacks_managers(ref):
+            answer = await self._write(ref, lambda: self._apply_and_name_managers(ref, draft, document))
+        else:
+            answer = await self._write(
+                ref, lambda: apply_body(client, draft, document, namespace=ref.namespace, force=force)
             )
-        else:  # inlines `_send`: applies are frequent, and this saves a coroutine for each
-            if dependencies.fence is not None:
-                dependencies.fence()
-            try:
-                answer = await apply_body(client, draft, document, namespace=place, force=force)
-            except Exception as error:
-                conflicts.record_failed_write(ref, error)
-                raise
-            if conflicts.stale:
-                conflicts.clear_stale(ref)
         applied.record(ref, apply_record_of(ref, document, answer, dependencies.cache_lookup), answer)
         return answer
 
@@ -321,7 +312,7 @@ class Context(msgspec.Struct, eq=False):
         """The object after a full replacement (PUT); Conflict if it was written since it was read."""
         made = as_object(obj)
         ref = await self._ref_of(made)
-        answer = await self._write(ref, lambda: self.client.update(made, subresource=subresource))
+        answer = await self._write(ref, lambda: self.client.update(made, subresource=subresource), read=made)
         self._remember_write(ref, made.metadata.resource_version, answer)
         return answer
 
@@ -336,13 +327,16 @@ class Context(msgspec.Struct, eq=False):
         """
         ref, uid = (what, None) if isinstance(what, Ref) else (await self._ref_of(what), what.metadata.uid or None)
         try:
-            await self._send(ref, lambda: self.client.delete(ref, uid=uid, propagation=propagation, missing_ok=True))
+            await self._write(
+                ref,
+                lambda: self.client.delete(ref, uid=uid, propagation=propagation, missing_ok=True),
+                is_delete=True,
+            )
         except Conflict:
             if uid is None:
                 raise
-            self._dependencies.conflicts.clear_stale(
-                ref
-            )  # another object has the name now; the one that was given is gone
+            # Another object has the name now; the one that was given is gone.
+            self._dependencies.conflicts.clear_stale(ref)
         self._dependencies.applied.forget(ref)
         if uid is not None:
             self._dependencies.expectations.expect_deleted(self.ref, ref, uid=uid, now=timing.now())
@@ -505,14 +499,36 @@ class Context(msgspec.Struct, eq=False):
             return None
         return applied.last_response(ref, cached.resource_version) or await self.client.find(ref)
 
-    def _write(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> Awaitable[T]:
-        """Sends a write and counts it for the hot loop detector, which may want to compare before and after."""
-        if ref is None or not self._count_write(ref):
-            return self._send(ref, send)
-        return self._write_and_compare(ref, send)
+    async def _write(
+        self,
+        ref: Ref[Any] | None,
+        send: Callable[[], Awaitable[T]],
+        *,
+        read: Object | Unstructured | None = None,
+        is_delete: bool = False,
+    ) -> T:
+        """Sends a write, as all writes of a context are sent; without a ref, the new object has no name yet.
+
+        A conflict makes the next read of the object live. The hot loop detector counts the write, and compares the
+        object before and after it if there are many. `read` is the object whose version the write requires, if any.
+        """
+        if ref is None:
+            return await send()
+        is_frequent = not is_delete and self._count_write(ref)
+        before = self._bytes_before(ref, read) if is_frequent else None
+        conflicts = self._dependencies.conflicts
+        try:
+            made = await send()
+        except Exception as error:
+            conflicts.record_failed_write(ref, error)
+            raise
+        conflicts.clear_stale(ref)
+        if is_frequent:
+            self._report_hot_loop(ref, before, made)
+        return made
 
     def _count_write(self, ref: Ref[Any]) -> bool:
-        """Counts a write for the hot loop detector; True if it wants to compare the object before and after.
+        """Counts a write for the hot loop detector; True if it is to be compared.
 
         A write counts as own if this reconcile was caused only by changes of the object that is now written.
         """
@@ -531,33 +547,25 @@ class Context(msgspec.Struct, eq=False):
                 break
         return written.record_write(ref, is_own=is_own, now=dependencies.clock())
 
-    async def _write_and_compare(self, ref: Ref[Any], send: Callable[[], Awaitable[T]]) -> T:
-        before = await self._live_tree(ref)
-        made = await self._send(ref, send)
-        if before is not None and isinstance(made, Object | Unstructured):
-            self._compare(ref, before, codec.to_tree(made))
-        return made
+    def _bytes_before(self, ref: Ref[Any], read: Object | Unstructured | None) -> bytes | None:
+        """The object before a write, as it was read or as it is cached; None if neither is known. Never a request."""
+        origin = origin_of(read) if isinstance(read, Object) else None
+        if origin is not None:
+            return origin
+        cached = self._dependencies.cache_lookup.cached(ref)
+        return None if cached is None else cached.raw
 
-    async def _send(self, ref: Ref[Any] | None, send: Callable[[], Awaitable[T]]) -> T:
-        """Sends a write: checks the fence first, and records a conflict so that the next read is live."""
-        dependencies = self._dependencies
-        if dependencies.fence is not None:
-            dependencies.check_fence()
-        if ref is None:
-            return await send()
-        conflicts = dependencies.conflicts
-        try:
-            made = await send()
-        except Exception as error:
-            conflicts.record_failed_write(ref, error)
-            raise
-        conflicts.clear_stale(ref)
-        return made
-
-    def _compare(self, ref: Ref[Any], before: Any, after: Any) -> None:
+    def _report_hot_loop(self, ref: Ref[Any], before: bytes | None, made: Any) -> None:
+        """Has a write compared, and reports the hot loop that it is part of, if any."""
+        if isinstance(made, Unstructured) and made.gvk != ref.gvk:
+            before = None  # the response is a subresource, such as a Scale: only its version is that of the object
         dependencies = self._dependencies
         found = dependencies.hot_loops.compare(
-            ref, before, after, manager=dependencies.controller_name, now=timing.now()
+            ref,
+            None if before is None else codec.decode_tree(before),
+            codec.decode_tree(json_of(made)),
+            manager=dependencies.controller_name,
+            now=timing.now(),
         )
         if found is None:
             return
@@ -567,13 +575,14 @@ class Context(msgspec.Struct, eq=False):
             # The write has succeeded: a failing observer must not fail the reconcile.
             self.log.exception("the hot loop handler failed")
 
-    async def _live_tree(self, ref: Ref[Any]) -> Any:
-        """The object as the API server has it, with its managed fields; None if it cannot be read."""
+    async def _apply_and_name_managers(self, ref: Ref[Any], draft: RequestBody, document: bytes) -> Any:
+        """Applies with force, but without at first: the conflict names the managers that the fields are taken from."""
+        client, place = self._dependencies.client, ref.namespace
         try:
-            found: Any = await self.client.find(Ref(ref.gvk, ref.name, ref.namespace))
-        except (ApiError, Unreachable):
-            return None
-        return None if found is None else found.tree
+            return await apply_body(client, draft, document, namespace=place)
+        except ApplyConflict as error:
+            self._dependencies.hot_loops.name_managers(ref, [one.manager for one in error.conflicts])
+        return await apply_body(client, draft, document, namespace=place, force=True)
 
     def _read_tree(self, obj: Object | Unstructured, before: Object | Unstructured | None) -> Any:
         if before is not None:
@@ -606,21 +615,11 @@ class Context(msgspec.Struct, eq=False):
 
     async def _execute(self, wanted: Any, plan: Plan, **missing: Any) -> Any:
         """Executes a planned write; if the object is gone, returns the wanted one, completed with `missing`."""
-        dependencies, ref = self._dependencies, self._own_or_other(wanted)
-        client, conflicts = dependencies.client, dependencies.conflicts
+        client, ref = self._dependencies.client, self._own_or_other(wanted)
         try:
-            if self._count_write(ref):
-                made = await self._write_and_compare(ref, lambda: client.patch(ref, plan.patch, subresource=plan.part))
-            else:  # inlines `_send`, as in `apply`
-                if dependencies.fence is not None:
-                    dependencies.fence()
-                try:
-                    made = await client.patch(ref, plan.patch, subresource=plan.part)
-                except Exception as error:
-                    conflicts.record_failed_write(ref, error)
-                    raise
-                if conflicts.stale:
-                    conflicts.clear_stale(ref)
+            made = await self._write(
+                ref, lambda: client.patch(ref, plan.patch, subresource=plan.part), read=self._newest_of(wanted)
+            )
         except NotFound as error:
             if not error.details.get("name"):
                 raise  # the kind or its status subresource is missing, not the object

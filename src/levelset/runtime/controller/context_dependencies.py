@@ -60,9 +60,9 @@ def _log_hot_loop(found: HotLoop) -> None:
 class ContextDependencies:
     """What the contexts of one running controller share.
 
-    `fence`, if given, raises before a write that is no longer allowed. `is_superseded` says whether a newer request for
-    an object is queued, `wake` enqueues an object, and `on_hot_loop` is called with each hot loop that was found.
-    `cache_lookup` reads the caches without waiting. `ref_of` makes the ref of the controller's object with a key.
+    `is_superseded` says whether a newer request for an object is queued, `wake` enqueues an object, and `on_hot_loop`
+    is called with each hot loop that was found. `cache_lookup` reads the caches without waiting. `ref_of` makes the ref
+    of the controller's object with a key.
     """
 
     cluster: Cluster
@@ -74,7 +74,6 @@ class ContextDependencies:
     cache_lookup: CacheLookup
     states: tuple[StateMap[Any, Any, Any], ...] = ()
     log: logging.Logger = log
-    fence: Callable[[], object] | None = None
     conflicts: ConflictTracker = field(default_factory=ConflictTracker)
     applied: AppliedCache = field(default_factory=AppliedCache)
     expectations: Expectations = field(default_factory=Expectations)
@@ -86,11 +85,6 @@ class ContextDependencies:
     now: Callable[[], datetime] = wall_clock
     clock: Callable[[], float] = timing.now
     """The monotonic clock of the running loop, by its cheapest call."""
-
-    def check_fence(self) -> None:
-        """Raises if writes are no longer allowed."""
-        if self.fence is not None:
-            self.fence()
 
     def forget(self, ref: Ref[Any]) -> None:
         """Drops everything that is tracked about an object that is gone."""
@@ -109,15 +103,16 @@ async def open_dependencies(
     work: BackgroundWork | None = None,
     stores: Mapping[GroupVersionKind, Store[Any]] | None = None,
     states: Sequence[StateMap[Any, Any, Any]] = (),
+    fence: Callable[[], object] | None = None,
     **options: Any,
 ) -> AsyncGenerator[ContextDependencies, None]:
     """Opens the dependencies of a controller; event recorder and background work are opened too unless given.
 
     `options` are further attributes of `ContextDependencies`. All writes of the client carry the controller's name as
-    field manager. With a `fence`, none of them is sent once that raises, also those that do not go through a context.
+    field manager. `fence`, if given, is called before each of them and raises if writes are no longer allowed: the
+    client calls it, so that also writes that do not go through a context are checked, and each only once.
     """
     writing = with_settings(client or cluster.client, manager=controller_name)
-    fence: Callable[[], object] | None = options.get("fence")
     if fence is not None:
         writing = with_hook(writing, _fence_hook(fence))
     options.setdefault("clock", timing.clock_of(asyncio.get_running_loop()))

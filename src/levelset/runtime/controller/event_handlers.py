@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from levelset.client.object_types import Item, Kind, View, view_of
 from levelset.errors import BadName, ConfigError
-from levelset.objects.cached_object import CachedObject, Head, OwnerHead
+from levelset.objects.cached_object import CachedObject, OwnerHead
 from levelset.objects.ref import GroupVersionKind, Ref, parse_api_version, ref_to
 from levelset.runtime.cache import Change, Index, Store
 from levelset.runtime.controller.relations import Owns, References, Watches
@@ -26,10 +26,8 @@ from levelset.runtime.watch import Predicate
 __all__ = [
     "SELF_CHANGES",
     "Enqueue",
-    "EnqueueAll",
     "Listener",
     "Target",
-    "differs_beyond_status",
     "mapped_listener",
     "owner_listener",
     "reference_index",
@@ -38,26 +36,12 @@ __all__ = [
 ]
 
 
-def differs_beyond_status(was: Head, head: Head) -> bool:
-    """Whether two versions of an object differ in more than their status; called for each event.
-
-    Generation, labels, annotations, finalizers and the start of a deletion count. For a kind without a generation every
-    change counts, since status changes cannot be distinguished.
-    """
-    if head.generation != was.generation:
-        return True
-    if head.generation is None and head.resource_version != was.resource_version:
-        return True
-    return (
-        (head.deletion_timestamp is None) is not (was.deletion_timestamp is None)
-        or head.labels_json != was.labels_json
-        or head.annotations_json != was.annotations_json
-        or head.finalizers_json != was.finalizers_json
-    )
-
-
 class _SelfChanges(Predicate):
-    """Compares the JSON of the metadata byte by byte, which is cheaper than decoding it."""
+    """Generation, labels, annotations, finalizers and the start of a deletion count.
+
+    For a kind without a generation every change counts, since status changes cannot be distinguished. The JSON of the
+    metadata is compared byte by byte, which is cheaper than decoding it.
+    """
 
     def trace(self, item: Item[Any], /) -> Any:
         head = item.cached
@@ -70,10 +54,20 @@ class _SelfChanges(Predicate):
         )
 
     def passes(self, old: Item[Any] | None, new: Item[Any] | None) -> bool:
-        """The same as comparing the traces, without making them."""
+        """The same as comparing the traces, without making them: this runs for each event."""
         if old is None or new is None:
             return old is not new
-        return differs_beyond_status(old.cached, new.cached)
+        was, head = old.cached, new.cached
+        if head.generation != was.generation:
+            return True
+        if head.generation is None and head.resource_version != was.resource_version:
+            return True
+        return (
+            (head.deletion_timestamp is None) is not (was.deletion_timestamp is None)
+            or head.labels_json != was.labels_json
+            or head.annotations_json != was.annotations_json
+            or head.finalizers_json != was.finalizers_json
+        )
 
     def differs(self, old: Any, new: Any, /) -> bool:
         return old is None or new is None or bool(old != new)
@@ -93,18 +87,10 @@ _log = logging.getLogger(__name__)
 
 
 class Enqueue(Protocol):
-    """Enqueues the object with a key, as `Target.key` makes it."""
-
-    def __call__(self, key: str, reason: Reason, priority: int, /) -> object:
-        """Never waits; a key that is queued already is merged with its request."""
-        ...
-
-
-class EnqueueAll(Protocol):
-    """Enqueues several objects for the same reason."""
+    """Enqueues the objects with these keys, as `Target.key` makes them, for the same reason."""
 
     def __call__(self, keys: Collection[str], reason: Reason, priority: int, /) -> object:
-        """The same as enqueueing one after the other."""
+        """Never waits; a key that is queued already is merged with its request."""
         ...
 
 
@@ -158,62 +144,52 @@ _FIRST: Final[ReasonAndPriority] = (FIRST, LOW)
 _RESYNC: Final[ReasonAndPriority] = (CHANGED, LOW)
 
 
-def self_listener(target: Target, when: Predicate, enqueue_all: EnqueueAll) -> Listener:
+def self_listener(target: Target, when: Predicate, enqueue: Enqueue) -> Listener:
     """Enqueues each of the controller's own objects that changes in a way that `when` passes, or is deleted.
 
     Objects of a batch with the same reason, nearly always all, are enqueued together.
     """
-    decide, what = _make_decide(target.view, when), f"a change of {target.view.gvk}"
-    is_usual = when is SELF_CHANGES
+    view, what = target.view, f"a change of {target.view.gvk}"
 
     def listen(changes: Sequence[Change[Any]]) -> None:
         pending, keys = _CHANGED, list[str]()
         for change in changes:
-            before = change.before
             try:
-                cached = change.after or change.cached
-                if is_usual and before is not None and before.generation != cached.generation and not change.is_initial:
-                    found = _CHANGED  # the common case: what `decide` would return, without a call
-                elif (decided := decide(change)) is None:
+                found = _decide(change, view, when)
+                if found is None:
                     continue
-                else:
-                    found = decided
-                if not (name := cached.name) or "/" in name:  # its key would be that of another object
-                    target.named(name, cached.namespace)  # raises BadName
+                name = (change.after or change.cached).name
+                if not name or "/" in name:  # its key would be that of another object
+                    target.named(name, change.cached.namespace)  # raises BadName
             except Exception as error:  # noqa: BLE001 -- one bad object must not affect others
                 _report(what, change.key, error)
                 continue
             if found is not pending:
-                enqueue_all(keys, *pending)
+                if keys:
+                    enqueue(keys, *pending)
                 pending, keys = found, []
             keys.append(change.key)
-        enqueue_all(keys, *pending)
+        if keys:
+            enqueue(keys, *pending)
 
     return listen
 
 
-def _make_decide(view: View[Any], when: Predicate) -> Callable[[Change[Any]], ReasonAndPriority | None]:
-    """The function that returns the reason and priority of a change of an own object; None to ignore it."""
-    is_usual = when is SELF_CHANGES  # compares heads without making Items
-
-    def decide(change: Change[Any]) -> ReasonAndPriority | None:
-        before, after = change.before, change.after
-        if after is None:
-            return _CHANGED  # deletions always count: the state of the object must be dropped
-        if before is None or change.is_initial:
-            if is_usual or when.passes(None, Item(after, view)):
-                return _FIRST if change.is_initial else _CHANGED
-            return None
-        if before.uid != after.uid or (
-            differs_beyond_status(before, after) if is_usual else when.passes(change.old, change.new)
-        ):
-            return _CHANGED
-        return _RESYNC if change.is_resync else None
-
-    return decide
+def _decide(change: Change[Any], view: View[Any], when: Predicate) -> ReasonAndPriority | None:
+    """The reason and the priority of the request for a changed object; None if the change causes none."""
+    before, after = change.before, change.after
+    if after is None:
+        return _CHANGED  # deletions always count: the state of the object must be dropped
+    if before is None or change.is_initial:
+        if when.passes(None, Item(after, view)):
+            return _FIRST if change.is_initial else _CHANGED
+        return None
+    if before.uid != after.uid or when.passes(Item(before, view), Item(after, view)):
+        return _CHANGED
+    return _RESYNC if change.is_resync else None
 
 
-def owner_listener(target: Target, relation: Owns, enqueue_all: EnqueueAll) -> Listener:
+def owner_listener(target: Target, relation: Owns, enqueue: Enqueue) -> Listener:
     """Enqueues the owners of a changed object, those before and those after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
@@ -225,20 +201,20 @@ def owner_listener(target: Target, relation: Owns, enqueue_all: EnqueueAll) -> L
                 yield target.named(owner.name, cached.namespace).key
 
     what = f"an owner of a {view_of(relation.kind).gvk}"
-    return _related_listener(find, relation.when, enqueue_all, what, names_same=_has_same_owners)
+    return _related_listener(find, relation.when, enqueue, what, names_same=_has_same_owners)
 
 
-def mapped_listener(target: Target, relation: Watches, enqueue_all: EnqueueAll) -> Listener:
+def mapped_listener(target: Target, relation: Watches, enqueue: Enqueue) -> Listener:
     """Enqueues the refs that the user's function returns for the object before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
         return map(target.key, relation.to(item.object))
 
-    return _related_listener(find, relation.when, enqueue_all, f"watches({view_of(relation.kind).gvk}, to=...)")
+    return _related_listener(find, relation.when, enqueue, f"watches({view_of(relation.kind).gvk}, to=...)")
 
 
 def reference_listener(
-    target: Target, relation: References, index: Index[Any], store: Store[Any], enqueue_all: EnqueueAll
+    target: Target, relation: References, index: Index[Any], store: Store[Any], enqueue: Enqueue
 ) -> Listener:
     """Enqueues the objects that name a changed object, or share a value with it."""
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
@@ -249,7 +225,7 @@ def reference_listener(
         for value in values:
             yield from map(target.key_of, store.by(index, value).cached)
 
-    return _related_listener(find, relation.when, enqueue_all, f"references({gvk}, ...)")
+    return _related_listener(find, relation.when, enqueue, f"references({gvk}, ...)")
 
 
 def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, namespace: str) -> Index[Any]:
@@ -282,7 +258,7 @@ def _never(_: CachedObject, __: CachedObject) -> bool:
 def _related_listener(
     find: Callable[[Item[Any]], Iterator[str]],
     when: Predicate | None,
-    enqueue_all: EnqueueAll,
+    enqueue: Enqueue,
     what: str,
     *,
     names_same: Callable[[CachedObject, CachedObject], bool] = _never,
@@ -302,7 +278,7 @@ def _related_listener(
         if found:
             reason = Reason("related", change.ref)
             priority = LOW if change.is_initial or change.is_resync else NORMAL
-            enqueue_all(found, reason, priority)
+            enqueue(found, reason, priority)
 
     return _logging_errors(handle, what)
 

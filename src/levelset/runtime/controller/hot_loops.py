@@ -1,31 +1,36 @@
 """Detects hot loops: a controller that is woken by its own writes, or two writers that fight over a field.
 
-The detector only counts writes at first. When an object is written suspiciously often, it requests from the caller the
-object before and after a write: the difference names the field, and the managed fields name the other writers.
+The detector only counts writes at first. When an object is written suspiciously often, the caller passes the object
+before a write, as it was read or is cached, and the response to the write: the difference names the field. Nothing is
+read from the API server for it; `HotLoopDetector` says what is missed because of that.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from levelset.objects.json_tree import Tree, format_path, is_list, is_map, same
 from levelset.objects.ref import Ref
+from levelset.runtime.cache.keys import is_older
 
 __all__ = ["HotLoop", "HotLoopDetector", "differences", "managers_of"]
 
 Tokens = tuple[str, ...]
 
-_SERVER_FIELDS: Final = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"})
+_IGNORED: Final[dict[Tokens, frozenset[str]]] = {
+    (): frozenset({"apiVersion", "kind"}),  # servers leave them out of the items of a list
+    ("metadata",): frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"}),
+}
 _MAX_FIELDS: Final = 50
-_QUIET_WRITES: Final = 10
 
 
 class HotLoop(msgspec.Struct, frozen=True):
     """A field that is written over and over: of which object, how often, and by which field managers.
 
-    With `is_fight` another writer reverts what the controller writes; `managers` are all of them, the controller first.
+    With `is_fight` another writer reverts what the controller writes; `managers` are all of them, the controller first,
+    as far as their names are known.
     """
 
     ref: Ref[Any]
@@ -49,6 +54,15 @@ class HotLoopDetector:
     A hot loop is a field that changed `fights` times from the same value to the same value, or an object that was
     written `writes` times because of its own change while no other writer wrote it; both within `within` seconds. The
     latest writes of at most `most` objects are tracked.
+
+    It sees what the caller read, what the cache has, and the responses to writes. So it misses
+
+    - the writes of an object that is neither cached as a whole and without a transform, nor written in the version that
+      was read (`set_status`, `set_condition`, `save` and `update` of a typed object);
+    - a write that is sent while the cache does not show the one before it, and a fight with such writes in between;
+    - a change of another writer that the cache has not shown when it is reverted;
+    - the name of the other writer, unless the cache keeps managed fields or an apply conflicts with it: a writer that
+      loses its last field to this one is not in the managed fields of the response.
     """
 
     __slots__ = ("_fights", "_most", "_reported", "_seen", "_within", "_writes")
@@ -72,7 +86,7 @@ class HotLoopDetector:
         return ref in self._seen
 
     def record_write(self, ref: Ref[Any], *, is_own: bool, now: float) -> bool:
-        """Counts a write that is about to happen; True if `compare` should be called with what it changed.
+        """Counts a write that is about to happen; True if `compare` must be called after it.
 
         `is_own` says that the reconcile was caused by the controller's own last change.
         """
@@ -88,27 +102,28 @@ class HotLoopDetector:
             table[ref] = _Writes(self._writes, now, is_own)
             return False
         many = seen.add(now, is_own=is_own)
-        if seen.quiet > 0:
-            seen.quiet -= 1
-            return False
         return many > 2 and ref not in self._reported and seen.count(now - self._within) > 2
 
     def compare(self, ref: Ref[Any], before: Tree, after: Tree, *, manager: str, now: float) -> HotLoop | None:
-        """Takes the object before and after a write that `record_write` selected; the hot loop, if it is one."""
+        """Takes the object before and after a write that `record_write` selected; the hot loop, if it is one.
+
+        `before` is None if it is not known.
+        """
         seen = self._seen.get(ref)
         if seen is None or ref in self._reported:
             return None
+        if before is None or not seen.follow(_version(before), _version(after)):
+            seen.skip(_version(after))
+            return None
         since = now - self._within
-        seen.follow(_version(before), _version(after))
-        changes = seen.changes = {} if seen.changes is None else seen.changes
-        # Reset below if anything differs: writes that change nothing are not worth two reads each.
-        seen.quiet = _QUIET_WRITES
+        own = seen.count_own(since)
         for path, old, new in differences(before, after):
-            seen.quiet = 0
-            others = [name for name in managers_of(before, path) if name != manager]
-            change = changes.setdefault(path, _Change())
-            change.add(old, new, others, now, since)
-            field, own = format_path(path), seen.count_own(since)
+            owners = managers_of(after, path)
+            if owners and manager not in owners:
+                continue  # changed by another writer since `before`
+            change = seen.change(path)
+            change.add(old, new, [name for name in managers_of(before, path) if name != manager], now, since)
+            field = format_path(path)
             if change.flips >= self._fights:
                 managers = (manager, *change.managers)
                 return self._report(HotLoop(ref, field, managers, change.flips, now - change.began, is_fight=True))
@@ -116,10 +131,24 @@ class HotLoopDetector:
                 return self._report(HotLoop(ref, field, (manager,), own, now - seen.first(since), is_fight=False))
         return None
 
+    def lacks_managers(self, ref: Ref[Any]) -> bool:
+        """Whether the next write may be reported as a fight, with a writer whose name is not known."""
+        return ref not in self._reported and any(self._unnamed(ref))
+
+    def name_managers(self, ref: Ref[Any], managers: Iterable[str]) -> None:
+        """Names the other managers of the fields for which `lacks_managers`."""
+        for change in self._unnamed(ref):
+            change.managers.update(dict.fromkeys(managers))
+
     def forget(self, ref: Ref[Any]) -> None:
         """Drops an object that is gone."""
         self._seen.pop(ref, None)
         self._reported.pop(ref, None)
+
+    def _unnamed(self, ref: Ref[Any]) -> "list[_Change]":
+        seen = self._seen.get(ref)
+        changes = None if seen is None else seen.changes
+        return [one for one in (changes or {}).values() if one.flips >= self._fights - 1 and not one.managers]
 
     def _report(self, found: HotLoop) -> HotLoop:
         if len(self._reported) >= self._most:
@@ -141,7 +170,6 @@ class _Writes(msgspec.Struct, gc=False):
     own: tuple[float, ...] = ()
     version: str | None = None
     changes: dict[Tokens, "_Change"] | None = None
-    quiet: int = 0
 
     def add(self, now: float, *, is_own: bool) -> int:
         """Adds a write; returns how many are tracked, however old."""
@@ -153,11 +181,28 @@ class _Writes(msgspec.Struct, gc=False):
             self.own = (*self.own, now)[-self.most :]
         return len(self.all)
 
-    def follow(self, before: str | None, after: str | None) -> None:
-        """Restarts the count of own writes if another writer wrote in between: then it is no loop of its own."""
-        if None not in {before, self.version} and before != self.version:
+    def follow(self, before: str | None, after: str | None) -> bool:
+        """Records a write from one version to another; False if another write of this controller came in between.
+
+        Restarts the count of own writes if another writer wrote in between: then it is no loop of its own.
+        """
+        if before is not None and self.version is not None and before != self.version:
+            if is_older(before, self.version):
+                return False
             self.own = self.own[-1:]
         self.version = after
+        return True
+
+    def skip(self, after: str | None) -> None:
+        """Records a write that cannot be compared; it may have changed any field."""
+        self.version = after
+        for change in (self.changes or {}).values():
+            change.flips = 0
+
+    def change(self, path: Tokens) -> "_Change":
+        """What is known about the changes of a field."""
+        changes = self.changes = {} if self.changes is None else self.changes
+        return changes.setdefault(path, _Change())
 
     def is_over(self, since: float) -> bool:
         return (self.all[-1] if self.all else self.began) < since
@@ -195,13 +240,13 @@ class _Change:
 
 
 def differences(before: Tree, after: Tree) -> Iterator[tuple[Tokens, Tree, Tree]]:
-    """The fields in which two objects differ, with both values; a list is one field, server-set metadata is ignored."""
+    """The fields in which two objects differ, with both values; a list is one field, server-set fields are ignored."""
     pending: list[tuple[Tokens, Tree, Tree]] = [((), before, after)]
     found = 0
     while pending and found < _MAX_FIELDS:
         path, old, new = pending.pop()
         if is_map(old) and is_map(new):
-            ignored = _SERVER_FIELDS if path == ("metadata",) else ()
+            ignored = _IGNORED.get(path, frozenset[str]())
             names = [name for name in dict.fromkeys((*old, *new)) if name not in ignored]
             pending.extend(((*path, name), old.get(name), new.get(name)) for name in reversed(names))
         elif not same(old, new):

@@ -11,7 +11,7 @@ from levelset.aio import timing
 from levelset.errors import ConfigError, LevelsetError
 from levelset.objects.ref import Ref
 from levelset.runtime.cache import Store
-from levelset.runtime.controller.event_handlers import Enqueue, EnqueueAll, Target
+from levelset.runtime.controller.event_handlers import Enqueue, Target
 from levelset.runtime.controller.observers import Observer, log_observer_error, overrides
 from levelset.runtime.controller.relations import Every, Source, Stream
 from levelset.runtime.controller.request import BULK, OUTSIDE, Reason, Request
@@ -21,53 +21,34 @@ __all__ = [
     "RequestQueue",
     "can_restart",
     "enqueue_all",
-    "enqueue_functions",
     "enqueue_item",
     "follow_source",
     "follow_ticks",
+    "observed_enqueue",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestQueue:
-    """The scheduler of a controller, its kind (`target`), and the functions that enqueue one or several objects."""
+    """The scheduler of a controller, its kind (`target`), and the function that enqueues objects."""
 
     target: Target
     scheduler: Scheduler[str, Reason]
     enqueue: Enqueue
-    enqueue_all: EnqueueAll
     observer: Observer
 
 
-def enqueue_functions(name: str, scheduler: Scheduler[str, Reason], observer: Observer) -> tuple[Enqueue, EnqueueAll]:
-    """The functions that enqueue requests: the scheduler's own, unless the observer implements `queued`."""
-    if not overrides(observer, "queued"):
-        return scheduler.enqueue, scheduler.enqueue_all
-    observed = _ObservedEnqueue(name, scheduler, observer)
-    return observed.enqueue, observed.enqueue_all
+def observed_enqueue(name: str, scheduler: Scheduler[str, Reason], observer: Observer) -> Enqueue:
+    """The function that enqueues requests: the scheduler's own, unless the observer implements `queued`."""
 
+    def enqueue(keys: Collection[str], reason: Reason, priority: int, /) -> None:
+        for _ in range(scheduler.enqueue_all(keys, reason, priority)):
+            try:
+                observer.queued(name, len(scheduler))
+            except Exception as error:  # noqa: BLE001 -- observers must not break the controller
+                log_observer_error(observer, error)
 
-class _ObservedEnqueue:
-    """Enqueues requests, and notifies the observer of each new one."""
-
-    __slots__ = ("_name", "_observer", "_scheduler")
-
-    def __init__(self, name: str, scheduler: Scheduler[str, Reason], observer: Observer) -> None:
-        self._name = name
-        self._scheduler = scheduler
-        self._observer = observer
-
-    def enqueue(self, key: str, reason: Reason, priority: int, /) -> None:
-        if not self._scheduler.enqueue(key, reason, priority):
-            return
-        try:
-            self._observer.queued(self._name, len(self._scheduler))
-        except Exception as error:  # noqa: BLE001 -- observers must not break the controller
-            log_observer_error(self._observer, error)
-
-    def enqueue_all(self, keys: Collection[str], reason: Reason, priority: int, /) -> None:
-        for key in keys:
-            self.enqueue(key, reason, priority)
+    return enqueue if overrides(observer, "queued") else scheduler.enqueue_all
 
 
 _BATCH: Final = 1000
@@ -88,10 +69,10 @@ def enqueue_item(item: Any, target: Target, enqueue: Enqueue) -> None:
     """Enqueues a ref or a request; ConfigError if it is neither, or of another kind."""
     given: Any = item
     if isinstance(item, Ref):
-        enqueue(target.key(given), OUTSIDE, NORMAL)
+        enqueue((target.key(given),), OUTSIDE, NORMAL)
     elif isinstance(item, Request):
         for reason in given.reasons or (OUTSIDE,):
-            enqueue(target.key(given.ref), reason, given.priority)
+            enqueue((target.key(given.ref),), reason, given.priority)
     else:
         raise ConfigError(f"a source yielded {item!r}, which is neither a Ref nor a Request; yield its ref")
 
@@ -105,10 +86,10 @@ async def follow_ticks(relation: Every, store: Store[Any], enqueue: Enqueue) -> 
 
 async def enqueue_all(store: Store[Any], enqueue: Enqueue) -> None:
     """Enqueues all objects with low priority, yielding to the event loop between batches."""
-    for number, cached in enumerate(store.state().cached, 1):
-        enqueue(store.view.ref(cached).key, BULK, LOW)
-        if number % _BATCH == 0:
-            await asyncio.sleep(0)
+    cached = store.state().cached
+    for start in range(0, len(cached), _BATCH):
+        enqueue([store.view.ref(one).key for one in cached[start : start + _BATCH]], BULK, LOW)
+        await asyncio.sleep(0)
 
 
 async def _ticks(seconds: float) -> AsyncIterator[None]:

@@ -44,9 +44,9 @@ from levelset.runtime.controller.request_queue import (
     RequestQueue,
     can_restart,
     enqueue_all,
-    enqueue_functions,
     follow_source,
     follow_ticks,
+    observed_enqueue,
 )
 from levelset.runtime.controller.worker import WorkerPool
 from levelset.runtime.queue import DEFAULT_BACKOFF, NORMAL, Scheduler
@@ -224,7 +224,7 @@ class RunningController(Generic[K]):
     def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE, *, priority: int = NORMAL) -> None:
         """Enqueues an object; ConfigError if it is of another kind."""
         queue = (self._parts or self._running).queue
-        queue.enqueue(queue.target.key(ref), Reason(reason) if isinstance(reason, str) else reason, priority)
+        queue.enqueue((queue.target.key(ref),), Reason(reason) if isinstance(reason, str) else reason, priority)
 
     async def enqueue_all(self) -> None:
         """Enqueues all objects with low priority."""
@@ -380,7 +380,7 @@ class ControllerInformers(Generic[K]):
                 indexes=list(indexes.values()),
             )
         )
-        self._subscribe(own, event_handlers.self_listener(self._queue.target, controller.when, self._queue.enqueue_all))
+        self._subscribe(own, event_handlers.self_listener(self._queue.target, controller.when, self._queue.enqueue))
         for relation in controller.relations:
             if isinstance(relation, Remembers):
                 self._unlisten.append(relation.states.listen(self._enqueue_remembered))
@@ -416,19 +416,17 @@ class ControllerInformers(Generic[K]):
         self._subscriptions.append(handle.listen(listener))
 
     def _enqueue_remembered(self, ref: Ref[Any]) -> None:
-        self._queue.enqueue(self._queue.target.key(ref), REMEMBERED, NORMAL)
+        self._queue.enqueue((self._queue.target.key(ref),), REMEMBERED, NORMAL)
 
     def _listener(self, relation: Owns | Watches | References, indexes: dict[int, Index[Any]]) -> Listener:
-        target, enqueue_all = self._queue.target, self._queue.enqueue_all
+        target, enqueue = self._queue.target, self._queue.enqueue
         match relation:
             case Owns():
-                return event_handlers.owner_listener(target, relation, enqueue_all)
+                return event_handlers.owner_listener(target, relation, enqueue)
             case Watches():
-                return event_handlers.mapped_listener(target, relation, enqueue_all)
+                return event_handlers.mapped_listener(target, relation, enqueue)
             case References():
-                return event_handlers.reference_listener(
-                    target, relation, indexes[id(relation)], self.store, enqueue_all
-                )
+                return event_handlers.reference_listener(target, relation, indexes[id(relation)], self.store, enqueue)
 
     async def _indexes(self) -> dict[int, Index[Any]]:
         found: dict[int, Index[Any]] = {}
@@ -516,8 +514,8 @@ async def open_queue(kind: Kind[Any], cluster: Cluster, settings: LoopOptions, *
     """Opens a queue whose scheduler is held; the observer is notified of each new request."""
     target = Target(view_of(kind), await is_namespaced(cluster, kind), cluster.client.namespace)
     scheduler: Scheduler[str, Reason] = Scheduler(debounce=settings.debounce, held=True, name=settings.name)
-    enqueue, enqueue_all = enqueue_functions(settings.name, scheduler, observer)
-    return RequestQueue(target=target, scheduler=scheduler, enqueue=enqueue, enqueue_all=enqueue_all, observer=observer)
+    enqueue = observed_enqueue(settings.name, scheduler, observer)
+    return RequestQueue(target=target, scheduler=scheduler, enqueue=enqueue, observer=observer)
 
 
 async def open_engine(
@@ -538,7 +536,7 @@ async def open_engine(
     scheduler, target, conflicts = queue.scheduler, queue.target, ConflictTracker()
 
     def wake(ref: Ref[Any]) -> None:
-        queue.enqueue(target.key(ref), REQUEUED, NORMAL)
+        queue.enqueue((target.key(ref),), REQUEUED, NORMAL)
 
     def is_superseded(ref: Ref[Any]) -> bool:
         return scheduler.is_superseded(target.key(ref))
@@ -558,15 +556,15 @@ async def open_engine(
     invoker = ReconcileInvoker(kind, handlers, dependencies, store=store, error_handler=error_handler, source=source)
     workers: WorkerPool[K] = WorkerPool(
         scheduler,
-        invoker.reconcile_request,
+        invoker.start,
         name=settings.name,
         ref_of=target.view.ref_at,
         error_handler=error_handler,
         observer=queue.observer,
         history=history,
         timeout=settings.timeout,
+        give_up=invoker.give_up,
         deliver=deliver,
-        fast_path=invoker,
     )
     stack.callback(workers.close)
     return Engine(dependencies=dependencies, error_handler=error_handler, workers=workers)

@@ -4,15 +4,18 @@ Finished reconciles are counted in batches of about a thousand: one loop over ma
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, Final, Literal
+
+import msgspec
 
 from levelset.errors import LevelsetError
 from levelset.runtime.cache.informer import Stats
-from levelset.runtime.controller.actions import Outcome
-from levelset.runtime.controller.request import Reason
+from levelset.runtime.controller.actions import Action, Outcome
+from levelset.runtime.controller.reconcile_history import Record
 from levelset.runtime.manager.prometheus_text import Family, Sample, histogram_samples
 
 __all__ = [
@@ -57,6 +60,7 @@ _RESULT_LABELS: Final = {
     "timed_out": "error",
     "gave_up": "error",
 }
+_result_of, _seconds_of, _reasons_of, _waited_of = map(itemgetter, (1, 4, 5, 7))
 _MAX_REASONS: Final = 25
 _OTHER: Final = "other"
 
@@ -114,39 +118,32 @@ class ControllerMetrics:
             self.flush_history()
         ended, self.ended = self.ended, []
         if ended:
-            self.count([part for one in ended for part in (one, one.seconds, one.reasons, one.waited)])
+            self.count([("", *msgspec.structs.astuple(one)[1:]) for one in ended])
 
-    def count(self, entries: Sequence[Any]) -> None:
-        """Counts a batch of at least one reconcile, given as entries of `ReconcileHistory.pending`.
+    def count(self, records: Sequence[Record]) -> None:
+        """Counts a batch of at least one reconcile."""
+        results, reasons = [*map(_result_of, records)], [*map(_reasons_of, records)]
+        self.worked += _count_times([*map(_seconds_of, records)], self.worked_counts)
+        self.waited += _count_times([*map(_waited_of, records)], self.waited_counts)
+        are_shared = len(set(map(id, reasons))) == 1  # nearly always: then they are counted once for all
+        for those, times in [(reasons[0], len(reasons))] if are_shared else zip(reasons, repeat(1), strict=False):
+            for reason in those:
+                self._count_reason(reason.kind, times)
+        done = results.count("done")
+        self.results["success"] += done
+        if done < len(results):
+            for _, result, action, error, *_ in records:
+                if result != "done":
+                    self._count_result(result, action, error)
 
-        Nearly always all succeeded for the same reasons; that case needs no Python code per entry.
-        """
-        ended: Sequence[Any] = entries[::4]
-        reasons: Sequence[tuple[Reason, ...]] = entries[2::4]
-        self.worked += _count_times(entries[1::4], self.worked_counts)
-        self.waited += _count_times(entries[3::4], self.waited_counts)
-        usual = reasons[0]
-        if len(set(map(id, reasons))) == 1:
-            self._count_reasons(Counter([reason.kind for reason in usual]), len(reasons))
-        else:
-            self._count_reasons(Counter([reason.kind for those in reasons for reason in those]), 1)
-        rest: list[Outcome[Any]] = []
-        if Outcome in set(map(type, ended)):
-            rest = [one for one in ended if type(one) is Outcome and one.result != "done"]
-        self.results["success"] += len(ended) - len(rest)
-        for one in rest:
-            self._count_result(one)
-
-    def _count_reasons(self, counted: Counter[str], times: int) -> None:
+    def _count_reason(self, kind: str, times: int) -> None:
         """Adds to the reasons; beyond a limit, further ones become `other`, since users may define their own."""
-        for kind, number in counted.items():
-            known = kind if kind in self.reasons or len(self.reasons) < _MAX_REASONS else _OTHER
-            self.reasons[known] = self.reasons.get(known, 0) + number * times
+        known = kind if kind in self.reasons or len(self.reasons) < _MAX_REASONS else _OTHER
+        self.reasons[known] = self.reasons.get(known, 0) + times
 
-    def _count_result(self, outcome: Outcome[Any]) -> None:
-        result, error = outcome.result, outcome.error
+    def _count_result(self, result: str, action: Action, error: Exception | None) -> None:
         label = _RESULT_LABELS.get(result, "error")
-        if result == "requeued" and not outcome.action.after:
+        if result == "requeued" and not action.after:
             label = "requeue"
         self.results[label] += 1
         self.retries += result in {"failed", "timed_out", "conflict", "retry"}

@@ -1,12 +1,14 @@
 """`Scheduler`: the work queue with a clock; callers enqueue keys, workers wait until one is due.
 
-A waiting worker is *promised* a key when one is ready, and takes it when its task runs next. The key stays in the queue
-until then: a worker that is cancelled in between loses nothing, and its promise goes to the next waiter.
+A waiting worker is woken when a key is ready, and takes one when its task runs next. The key stays in the queue until
+then: a worker that is cancelled in between loses nothing, and the next one is woken in its place. A worker that finds
+nothing left, because a busy one was faster, waits again.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Collection, Hashable
+from math import inf
 from typing import Generic, TypeVar
 
 from levelset.aio import Closed, timing
@@ -33,13 +35,13 @@ class Scheduler(Generic[K, R]):
         "_draining",
         "_held",
         "_idle_waiters",
-        "_is_unrestricted",
         "_loop",
-        "_promised",
         "_queue",
         "_rate",
         "_timer",
+        "_timer_at",
         "_waiters",
+        "_woken",
         "adds",
         "name",
     )
@@ -55,7 +57,7 @@ class Scheduler(Generic[K, R]):
     ) -> None:
         self.name = name
         self.adds = 0
-        """The number of new requests by `enqueue` and `enqueue_all`; merged ones do not count."""
+        """The number of new requests by `enqueue_all`; merged ones do not count."""
         self._queue: WorkQueue[K, R] = WorkQueue(debounce=debounce, age=age)
         self._loop = asyncio.get_running_loop()
         self._clock = timing.clock_of(self._loop)
@@ -63,13 +65,11 @@ class Scheduler(Generic[K, R]):
         self._held = held
         self._closed: bool = False
         self._draining: bool = False
-        self._waiters: deque[asyncio.Future[bool]] = deque()
-        self._promised = 0  # keys promised to workers that have not run since
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._woken = 0  # workers that were woken and have not run since
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = inf  # when it fires; not every event loop's handle knows that
         self._idle_waiters: list[asyncio.Future[None]] = []
-        # The fast path of `take_after`: no waiters, hold, drain, idle waiters or rate limit to consider. Cleared
-        # conservatively: a false negative only costs the slower path.
-        self._is_unrestricted: bool = not held and rate is None
 
     def __len__(self) -> int:
         """The number of queued requests: ready, delayed, or held for a running key."""
@@ -111,62 +111,58 @@ class Scheduler(Generic[K, R]):
         if self._closed:
             return False
         now = self._clock()
-        new = self._queue.add(key, at=now + after if at is None else at, now=now, priority=priority, reason=reason)
+        at = now + after if at is None else at
+        new = self._queue.add_all((key,), at, now, priority, reason)
         if self._waiters:
-            self._wake_waiters()
-        return new
-
-    def enqueue(self, key: K, reason: R | None, priority: int, /) -> bool:
-        """Enqueues a key now, as `add` does, and counts a new request in `adds`."""
-        if self._closed:
-            return False
-        new = self._queue.enqueue(key, self._clock(), priority, reason)
-        if new:
-            self.adds += 1
-        if self._waiters:
-            self._wake_waiters()
-        return new
+            self._wake(now)
+        return new == 1
 
     def enqueue_all(self, keys: Collection[K], reason: R | None, priority: int, /) -> int:
-        """Enqueues each of these keys now, in order; reads the clock and wakes workers only once.
-
-        Returns the number of new requests.
-        """
-        if self._closed or not keys:
+        """Enqueues each of these keys now, in order, and counts the new requests in `adds`; returns their number."""
+        if self._closed:
             return 0
-        new = self._queue.enqueue_all(keys, self._clock(), priority, reason)
+        now = self._clock()
+        new = self._queue.add_all(keys, now, now, priority, reason)
         self.adds += new
         if self._waiters:
-            self._wake_waiters()
+            self._wake(now)
         return new
 
     async def take(self) -> Due[K, R]:
-        """Waits for a due key; it counts as running until `done`. Waiting workers are served in FIFO order.
+        """Waits for a due key; it counts as running until `done`. Waiting workers are woken in FIFO order.
 
         Raises Closed when no more keys will come. A cancelled call has taken no key.
         """
-        due = self.take_nowait()
-        has_waited = False
-        while due is None:
+        add_waiter = self._waiters.append
+        while (due := self.take_nowait()) is None:
             if self._is_over():
                 raise Closed(f"{self.name} is closed; no more keys will be due")
-            if await self._wait_for_key(first=has_waited):
-                due = self._take_promised()
-            has_waited = True
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            add_waiter(waiter)
+            add_waiter = self._waiters.appendleft  # a worker that was woken for nothing keeps its place
+            self._wake(self._clock())
+            try:
+                await waiter
+            except BaseException:
+                self._leave(waiter)
+                raise
+            self._woken -= 1
+        if self._waiters:
+            self._wake(self._clock())
         return due
 
     def take_nowait(self, now: float | None = None) -> Due[K, R] | None:
-        """Takes a due key that is not promised to a waiting worker; None if there is none, or on `hold`.
+        """Takes a due key; None if there is none, on `hold`, or if the rate does not allow it.
 
-        `now` is the time on the loop's clock, if the caller has read it already.
+        `now` is the time on the loop's clock, if the caller has just read it.
         """
-        if self._held or self._waiters:
+        if self._held:
             return None
         if now is None:
             now = self._clock()
-        if self._rate is None and (self._promised == 0 or self._queue.ready > self._promised):
-            return self._queue.take(now)
-        return self._hand_out(now) if self._unpromised(now) > 0 else None
+        if self._rate is not None and not (self._queue.next_at(now) == now and self._rate.take(now)):
+            return None
+        return self._queue.take(now)
 
     def done(self, key: K) -> None:
         """Marks a key as done; a request made while it ran becomes due. ValueError if the key is not running."""
@@ -176,16 +172,9 @@ class Scheduler(Generic[K, R]):
         if self._draining:
             queue.drop_delayed()
         if self._waiters:
-            self._wake_waiters()
-        if self._idle_waiters and not queue.running and not queue.ready:
+            self._wake(self._clock())
+        if self._idle_waiters and not queue.ready:
             self._wake_idle_waiters()
-
-    def take_after(self, key: K, now: float, /) -> Due[K, R] | None:
-        """Marks a key as done and takes the next due one: `done` and `take_nowait` in one call."""
-        # The fast path only if there are more ready keys than promised ones.
-        if self._is_unrestricted and (not self._promised or self._queue.ready > self._promised):
-            return self._queue.take(now, key)
-        return self._take_after_slow(key, now)
 
     def cancel(self, key: K) -> bool:
         """Removes the request for a key; returns whether there was one. A running key keeps running."""
@@ -217,13 +206,11 @@ class Scheduler(Generic[K, R]):
     def hold(self) -> None:
         """Hands out no keys until `release`; requests are still queued and merged."""
         self._held = True
-        self._is_unrestricted = False
 
     def release(self) -> None:
         """Ends a `hold` and wakes waiting workers for due keys."""
         self._held = False
-        self._wake_waiters()
-        self._update_unrestricted()
+        self._wake(self._clock())
 
     def close(self, *, drain: bool) -> None:
         """Closes it: requests are ignored from now on, and delayed ones are dropped.
@@ -232,14 +219,12 @@ class Scheduler(Generic[K, R]):
         Otherwise, or on `hold`, workers get Closed at once; this also ends a drain. May be called again.
         """
         drain = drain and not self._held and (self._draining or not self._closed)
-        self._closed, self._draining, self._is_unrestricted = True, drain, False
+        self._closed, self._draining = True, drain
         self._queue.next_at(self._clock())
         self._queue.drop_delayed()
         if not drain:
             self._queue.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._set_timer(inf)
         self._wake_all()
 
     async def wait_idle(self, *, with_delayed: bool = False) -> None:
@@ -247,100 +232,46 @@ class Scheduler(Generic[K, R]):
         while not self._is_idle() or (with_delayed and self._queue.delayed):
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._idle_waiters.append(waiter)
-            self._is_unrestricted = False
             try:
                 await waiter
             finally:
                 if waiter in self._idle_waiters:
                     self._idle_waiters.remove(waiter)
-                self._update_unrestricted()
 
-    async def _wait_for_key(self, *, first: bool) -> bool:
-        """Waits as the last waiter, or the `first`; returns whether a key was promised, False at the end."""
-        waiter: asyncio.Future[bool] = self._loop.create_future()
-        self._is_unrestricted = False
-        if first:
-            self._waiters.appendleft(waiter)
-        else:
-            self._waiters.append(waiter)
-        self._wake_waiters()
-        try:
-            has_key = await waiter
-        except BaseException:
-            if waiter.done() and not waiter.cancelled():
-                self._promised -= waiter.result()
-            elif waiter in self._waiters:
-                self._waiters.remove(waiter)
-            self._wake_waiters()
-            self._update_unrestricted()
-            raise
-        self._promised -= has_key
-        return has_key
+    def _leave(self, waiter: "asyncio.Future[None]") -> None:
+        """Removes a cancelled worker; if it was woken already, another one is woken in its place."""
+        if waiter.done() and not waiter.cancelled():
+            self._woken -= 1
+        elif waiter in self._waiters:
+            self._waiters.remove(waiter)
+        self._wake(self._clock())
 
-    def _take_promised(self) -> Due[K, R] | None:
-        """Takes the promised key; None if it was cancelled, or `hold` was called, since the promise."""
-        due = None if self._held else self._hand_out(self._clock())
-        if self._waiters:
-            self._wake_waiters()
-        return due
-
-    def _take_after_slow(self, ended: K, now: float) -> Due[K, R] | None:
-        """The general case of `take_after`: also wakes waiters, and leaves promised keys to them."""
-        queue = self._queue
-        queue.done(ended, now)
-        if self._draining:
-            queue.drop_delayed()
-        if self._waiters:
-            self._wake_waiters()
-        if not queue.ready and self._idle_waiters and not queue.running:
-            self._wake_idle_waiters()
-        return self.take_nowait(now)
-
-    def _hand_out(self, now: float) -> Due[K, R] | None:
-        due = self._queue.take(now)
-        if due is not None and self._rate is not None:
-            self._rate.take(now)
-        return due
-
-    def _unpromised(self, now: float) -> int:
-        """The number of keys that could be handed out beyond those that are promised."""
-        self._queue.next_at(now)
-        ready = self._queue.ready
-        if ready and self._rate is not None:
-            ready = min(ready, self._rate.available(now))
-        return ready - self._promised
-
-    def _wake_waiters(self) -> None:
-        """Promises ready keys to waiting workers, or ends their wait if there will be no more keys."""
-        if not self._waiters or (self._held and not self._is_over()):
+    def _wake(self, now: float) -> None:
+        """Wakes a waiting worker for each key that can be taken; all of them if no more keys will come."""
+        queue, waiters, rate = self._queue, self._waiters, self._rate
+        at, is_over = queue.next_at(now), self._is_over()
+        if self._held and not is_over:
             return
-        now = self._clock()
-        available = self._unpromised(now)
-        is_over = self._is_over()
-        while self._waiters and (is_over or available > 0):
-            waiter = self._waiters.popleft()
+        available = queue.ready if rate is None or not queue.ready else min(queue.ready, rate.available(now))
+        while waiters and (is_over or available > self._woken):
+            waiter = waiters.popleft()
             if not waiter.done():  # done: cancelled, and its task has not run yet
-                waiter.set_result(not is_over)
-                self._promised += not is_over
-                available -= 1
-        if not self._waiters:
-            self._update_unrestricted()
-        elif not self._promised:  # a worker with a promise calls this again when it takes its key: no timer before
-            self._set_timer(now)
+                waiter.set_result(None)
+                self._woken += 1
+        if waiters and not self._woken and at is not None:  # a woken worker calls this again when it has run
+            self._set_timer(at if at > now or rate is None else now + rate.wait(now))
 
-    def _set_timer(self, now: float) -> None:
-        at = self._queue.next_at(now)
-        if at is not None and at <= now and self._rate is not None:
-            at = now + self._rate.wait(now)
-        if at is None or (self._timer is not None and self._timer.when() <= at):
-            return  # a timer that fires too early is harmless: it ends up here again
+    def _set_timer(self, at: float) -> None:
+        """Makes the timer fire at this time or earlier: firing too early is harmless; `inf` only cancels it."""
+        if at < inf and self._timer_at <= at:
+            return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._on_timer)
+        self._timer, self._timer_at = None if at == inf else self._loop.call_at(at, self._on_timer), at
 
     def _on_timer(self) -> None:
-        self._timer = None
-        self._wake_waiters()
+        self._timer, self._timer_at = None, inf
+        self._wake(self._clock())
 
     def _is_over(self) -> bool:
         return self._closed and not self._queue.ready and not self._queue.held
@@ -351,13 +282,9 @@ class Scheduler(Generic[K, R]):
         self._queue.next_at(self._clock())
         return not self._queue.ready
 
-    def _update_unrestricted(self) -> None:
-        is_restricted = self._waiters or self._held or self._draining or self._idle_waiters
-        self._is_unrestricted = not is_restricted and self._rate is None
-
     def _wake_all(self) -> None:
         """Wakes workers and idle waiters after requests were removed."""
-        self._wake_waiters()
+        self._wake(self._clock())
         if self._idle_waiters:
             self._wake_idle_waiters()
 

@@ -12,9 +12,8 @@ when stale entries are in the majority.
 import heapq
 import math
 from collections import deque
-from collections.abc import Collection, Hashable
-from enum import Enum
-from itertools import count, repeat
+from collections.abc import Hashable, Iterable
+from itertools import count
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -23,14 +22,11 @@ __all__ = [
     "LOW",
     "MAX_DELAY",
     "NORMAL",
-    "NO_KEY",
     "DelayedEntry",
     "Due",
     "Entry",
-    "NoKey",
     "WorkQueue",
     "drop_stale",
-    "due_time",
     "is_stale",
 ]
 
@@ -47,15 +43,6 @@ MAX_DELAY: Final = 180 * 86400.0
 
 _MAX_LEVELS: Final = 16  # beyond that, empty priority levels are dropped
 _MIN_STALE: Final = 64  # fewer stale entries are never compacted
-
-
-class NoKey(Enum):
-    """The type of `NO_KEY`, a sentinel: None may be a key."""
-
-    NO_KEY = 0
-
-
-NO_KEY: Final = NoKey.NO_KEY
 
 
 class Due(msgspec.Struct, Generic[K, R], eq=False):
@@ -168,73 +155,42 @@ class WorkQueue(Generic[K, R]):
         return len(self._entries) - self.ready - self.delayed
 
     def add(self, key: K, *, at: float, now: float, priority: int = NORMAL, reason: R | None = None) -> bool:
-        """Enqueues a key at a time; a past one means now. Returns whether it is a new request, not merged into another.
+        """Enqueues a key at a time; returns whether it is a new request. See `add_all`."""
+        return self.add_all((key,), at, now, priority, reason) == 1
 
-        A merged request has the earliest time, the highest priority, and the reasons of both. Delays are cut to 180
-        days; ValueError if the time is not finite.
+    def add_all(self, keys: Iterable[K], at: float, now: float, priority: int = NORMAL, reason: R | None = None) -> int:
+        """Enqueues each of these keys, in order, at a time; a past one means now. Returns the number of new requests.
+
+        The others were merged into the queued request of their key, which then has the earliest time, the highest
+        priority and the reasons of both. Delays are cut to 180 days; ValueError if the time is not finite.
         """
-        at = due_time(at, now, self.debounce)
-        return (
-            self._enqueue_at(key, at, now, priority, reason) if at > now else self.enqueue(key, now, priority, reason)
-        )
-
-    def enqueue(self, key: K, now: float, priority: int, reason: R | None, /) -> bool:
-        """Enqueues a key now: `add` without its checks, for the hot path."""
-        if self.debounce:
-            return self._enqueue_at(key, now + self.debounce, now, priority, reason)
-        heap = self._delayed
-        if heap and heap[0][0] <= now:
+        since = now + self.debounce if at == now else self._due_time(at, now)
+        if self._delayed and self._delayed[0][0] <= now:
             self._promote_due(now)
-        reasons = self._last if reason is self._last_reason else self._single_reason(reason)
-        queue = self._queues.get(priority)
+        if reason is not self._last_reason:  # most requests have the same reason as the one before, and share it
+            self._last_reason, self._last = reason, () if reason is None else (reason,)
+        found, is_ready, queue = 0, since <= now, self._queues.get(priority)
         if queue is None:
             queue = self._open_level(priority)
-        new: Entry[K, R] = Entry(key, priority, reasons, now, now, queue)
-        # Creating an entry that is not used costs less than hashing the key twice.
-        due = self._entries.setdefault(key, new)
-        if due is not new:
-            return self._merge_or_hold(due, new, now)
-        queue.append(new)
-        self.ready += 1
+        for key in keys:
+            new: Entry[K, R] = Entry(key, priority, self._last, since, now, queue)
+            # Creating an entry that is not used costs less than hashing the key twice.
+            due = self._entries.setdefault(key, new)
+            if due is not new:
+                found += self._merge_or_hold(due, new, now)
+                continue
+            found += 1
+            if is_ready:
+                queue.append(new)
+                self.ready += 1
+            else:
+                self._insert(new, now)
         if queue is not self._only:
             self._only = None
-        return True
+        return found
 
-    def enqueue_all(self, keys: Collection[K], now: float, priority: int, reason: R | None, /) -> int:
-        """Enqueues each of these keys now, in order; returns the number of new requests.
-
-        Nearly always all are new: then no Python code runs per key, only C-level `map` and `extend`.
-        """
-        if self.debounce:
-            return sum([self.enqueue(key, now, priority, reason) for key in keys])
-        if self._delayed:
-            self._promote_due(now)
-        reasons = self._last if reason is self._last_reason else self._single_reason(reason)
-        queue, same = self._level(priority), repeat(now)
-        new: list[Entry[K, R]] = [*map(Entry, keys, repeat(priority), repeat(reasons), same, same, repeat(queue))]
-        entered: list[Entry[K, R]] = []
-        try:
-            entered += map(self._entries.setdefault, keys, new)
-        except BaseException:  # an unhashable key, for example; the keys before it are enqueued
-            self._merge_all(entered, new, now)
-            raise
-        if entered != new:
-            return self._merge_all(entered, new, now)
-        queue.extend(new)
-        self.ready += len(new)
-        if queue is not self._only:
-            self._only = None
-        return len(new)
-
-    def take(self, now: float, ended: K | NoKey = NO_KEY) -> Due[K, R] | None:
-        """Takes the next ready request, whose key then runs until `done`; None if none is ready.
-
-        The key `ended`, if given, is marked as done first.
-        """
-        if ended is not NO_KEY:
-            last = self._entries.pop(ended, None)
-            if last is None or last.location is not None or last.held is not None:
-                self._end(ended, last, now)
+    def take(self, now: float) -> Due[K, R] | None:
+        """Takes the next ready request, whose key then runs until `done`; None if none is ready."""
         heap = self._delayed
         if heap and heap[0][0] <= now:
             self._promote_due(now)
@@ -248,7 +204,20 @@ class WorkQueue(Generic[K, R]):
 
     def done(self, key: K, now: float) -> None:
         """Marks a key as done and queues the request that was held for it. ValueError if the key is not running."""
-        self._end(key, self._entries.pop(key, None), now)
+        due = self._entries.pop(key, None)
+        if due is None or due.location is not None:
+            if due is not None:
+                self._entries[key] = due
+            raise ValueError(f"{key} is not running; call done() once for each request that was taken")
+        waiting = due.held
+        if waiting is not None:
+            due.held = None
+            self.held -= 1
+            if self._delayed and self._delayed[0][0] <= now:
+                self._promote_due(now)
+            self._entries[key] = waiting
+            waiting.since = max(waiting.since, now)
+            self._insert(waiting, now)
 
     def next_at(self, now: float) -> float | None:
         """When a key can be taken: `now` if one is ready, None if none is ready or delayed."""
@@ -333,27 +302,11 @@ class WorkQueue(Generic[K, R]):
             self._only = chosen
         return chosen
 
-    def _enqueue_at(self, key: K, at: float, now: float, priority: int, reason: R | None) -> bool:
-        """Enqueues a key at a time in the future."""
-        if self._delayed:
-            self._promote_due(now)
-        new: Entry[K, R] = Entry(key, priority, () if reason is None else (reason,), at, now)
-        due = self._entries.setdefault(key, new)
-        if due is not new:
-            return self._merge_or_hold(due, new, now)
-        self._insert(new, now)
-        return True
-
-    def _merge_all(self, entered: list[Entry[K, R]], new: list[Entry[K, R]], now: float) -> int:
-        """Queues each request that was entered under its key, and merges the others into the existing ones."""
-        found = 0
-        for due, one in zip(entered, new, strict=False):
-            if due is one:
-                self._append_ready(one)  # looks its level up again: merging may have replaced an empty queue
-                found += 1
-            else:
-                found += self._merge_or_hold(due, one, now)
-        return found
+    def _due_time(self, at: float, now: float) -> float:
+        """When a request for this time is due; ValueError if the time is not finite."""
+        if not -math.inf < at < math.inf:
+            raise ValueError(f"cannot schedule at {at}; pass a finite time, such as now + 5")
+        return now + self.debounce if at <= now else min(at, now + MAX_DELAY)
 
     def _merge_or_hold(self, due: Entry[K, R], new: Entry[K, R], now: float) -> bool:
         """Merges a request into the queued one, or holds it if the key is running; returns whether it is new."""
@@ -370,36 +323,16 @@ class WorkQueue(Generic[K, R]):
                 due.reasons += (reason,)
         return False
 
-    def _end(self, key: K, due: Entry[K, R] | None, now: float) -> None:
-        """Marks a key as done whose entry was removed; restores the entry and raises if the key is not running."""
-        if due is None or due.location is not None:
-            if due is not None:
-                self._entries[key] = due
-            raise ValueError(f"{key} is not running; call done() once for each request that was taken")
-        if (waiting := due.held) is None:
-            return
-        due.held = None
-        self.held -= 1
-        if self._delayed and self._delayed[0][0] <= now:
-            self._promote_due(now)
-        self._entries[key] = waiting
-        waiting.since = max(waiting.since, now)
-        self._insert(waiting, now)
-
-    def _single_reason(self, reason: R | None) -> tuple[R, ...]:
-        """A tuple with this reason, stored for the next request, which mostly has the same reason and shares it."""
-        self._last_reason, self._last = reason, () if reason is None else (reason,)
-        return self._last
-
     def _insert(self, due: Entry[K, R], now: float) -> None:
+        """Puts a request where it belongs: with the delayed ones, or at the end of its priority."""
         if due.since > now:
             due.location = self._delayed
             heapq.heappush(self._delayed, (due.since, next(self._numbers), due))
-        else:
-            self._append_ready(due)
-
-    def _append_ready(self, due: Entry[K, R]) -> None:
-        due.location = queue = self._level(due.priority)
+            return
+        queue = self._queues.get(due.priority)
+        if queue is None:
+            queue = self._open_level(due.priority)
+        due.location = queue
         queue.append(due)
         self.ready += 1
         if queue is not self._only:
@@ -411,7 +344,7 @@ class WorkQueue(Generic[K, R]):
             if priority > due.priority:
                 self._remove(due)
                 due.priority = priority
-                self._append_ready(due)
+                self._insert(due, max(now, due.since))  # still ready, even if the clock went back
             return
         due.priority = max(due.priority, priority)
         if at >= due.since:
@@ -452,11 +385,7 @@ class WorkQueue(Generic[K, R]):
             if due.location is not heap or due.since != at:
                 self._stale_delayed -= 1
             else:
-                self._append_ready(due)
-
-    def _level(self, priority: int) -> "deque[Entry[K, R]]":
-        queue = self._queues.get(priority)
-        return self._open_level(priority) if queue is None else queue
+                self._insert(due, now)
 
     def _open_level(self, priority: int) -> "deque[Entry[K, R]]":
         if len(self._queues) >= _MAX_LEVELS:
@@ -464,13 +393,6 @@ class WorkQueue(Generic[K, R]):
         queue = self._queues[priority] = deque()
         self._levels = [self._queues[level] for level in sorted(self._queues, reverse=True)]
         return queue
-
-
-def due_time(at: float, now: float, debounce: float) -> float:
-    """When a request for time `at` is due; ValueError if the time is not finite."""
-    if not -math.inf < at < math.inf:
-        raise ValueError(f"cannot schedule at {at}; pass a finite time, such as now + 5")
-    return now + debounce if at <= now else min(at, now + MAX_DELAY)
 
 
 def is_stale(entry: DelayedEntry[K, R], heap: list[DelayedEntry[K, R]]) -> bool:

@@ -10,9 +10,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from levelset.client.object_types import Item
-from levelset.objects.cached_object import CachedObject
 
-__all__ = ["Apply", "CacheEvent", "Delete", "Event", "Init", "InitApply", "InitDone"]
+__all__ = ["Apply", "Delete", "Event", "Init", "InitApply", "InitDone"]
 
 K = TypeVar("K")
 K_co = TypeVar("K_co", covariant=True)
@@ -48,6 +47,3 @@ class Delete(msgspec.Struct, Generic[K_co], frozen=True, gc=False):
 
 Event = Init | InitApply[K] | InitDone | Apply[K] | Delete[K]
 """One event of a watch."""
-
-CacheEvent = Event[K] | CachedObject
-"""An event for a cache: a bare `CachedObject` stands for its `InitApply` during a list, otherwise for its `Apply`."""

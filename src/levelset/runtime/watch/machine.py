@@ -24,13 +24,13 @@ only be equal or not.
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from levelset.client.lists import ObjectPage
 from levelset.client.object_types import Item, View
-from levelset.client.watch_events import WatchEvent, WatchItem
+from levelset.client.watch_events import WatchEvent
 from levelset.errors import (
     ApiError,
     BadObject,
@@ -41,7 +41,6 @@ from levelset.errors import (
     Unauthorized,
     Unreachable,
 )
-from levelset.objects.cached_object import CachedObject
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply, InitDone
 
@@ -133,7 +132,6 @@ class FailureAction(Enum):
 # Used for every chunk that arrives; the lookup of an enum member is measurable there.
 _WATCHING: Final = Phase.WATCHING
 _READ: Final = ReadWatch()
-_OBJECTS: Final[frozenset[type]] = frozenset({CachedObject})
 
 
 class Machine(Generic[K]):
@@ -141,7 +139,6 @@ class Machine(Generic[K]):
 
     - `streaming`: use streaming lists (sendInitialEvents); None means until the server turns out not to support them.
     - `any_version`: lists may come from the server's watch cache, see the module's docstring.
-    - `as_cached`: added and modified objects come in, and are returned, as bare objects without an event.
     """
 
     def __init__(
@@ -151,7 +148,6 @@ class Machine(Generic[K]):
         page_size: int | None = 500,
         streaming: bool | None = None,
         any_version: bool = False,
-        as_cached: bool = False,
     ) -> None:
         self.resource_version: str | None = None
         """All events up to this version have been returned."""
@@ -166,7 +162,6 @@ class Machine(Generic[K]):
         self._page_size = page_size
         self._is_streaming, self._may_fall_back = streaming is not False, streaming is None
         self._any_version = any_version
-        self._as_cached = as_cached
         self._expirations = self._repeats = self._unfinished = 0
         self._was_brief = False
         self._recover: Recover | None = None
@@ -200,8 +195,8 @@ class Machine(Generic[K]):
             self._relist(BadObject("the list has no resourceVersion to watch from"))
             return []
         view = self._view
-        events: list[Any] = self._begin()
-        events.extend(page.items if self._as_cached else [InitApply(Item(cached, view)) for cached in page.items])
+        events = self._begin()
+        events.extend([InitApply(Item(cached, view)) for cached in page.items])
         self._page_version, self._token = version, page.continue_
         if page.continue_ is None:
             events.append(self._complete(version))
@@ -213,17 +208,9 @@ class Machine(Generic[K]):
         self.phase = Phase.SYNCING if self.phase is Phase.OPENING else Phase.WATCHING
         self._opened_at = self.resource_version or ""
 
-    def received(self, batch: Sequence[WatchItem]) -> list[Any]:
+    def received(self, batch: Sequence[WatchEvent]) -> list[Event[K]]:
         """Events were received on the open watch; returns the events for subscribers."""
-        is_list = self.phase is not _WATCHING and self.phase is Phase.SYNCING
-        if self._as_cached:
-            if is_list and not self._held and self._are_usual(batch):
-                return [*self._begin(), *batch]
-            if self.phase is _WATCHING and (top := self._usual_end(batch)) is not None:
-                self._move(top, len(batch))
-                return list(batch)
-        events = [WatchEvent("MODIFIED", one) if isinstance(one, CachedObject) else one for one in batch]
-        return self._sync(events) if is_list else self._follow(events)
+        return self._sync(batch) if self.phase is Phase.SYNCING else self._follow(batch)
 
     def ended(self, *, lasted: float) -> None:
         """The server ended the watch properly, `lasted` seconds after it was opened.
@@ -348,33 +335,6 @@ class Machine(Generic[K]):
             events.append(InitApply(item))
         return events
 
-    def _are_usual(self, batch: Sequence[WatchItem]) -> bool:
-        """Whether all are bare objects with the prefix of our kind."""
-        prefix = self._filter.prefix
-        for cached in batch:  # noqa: SIM110 -- all(...) takes longer
-            if not isinstance(cached, CachedObject) or not cached.raw.startswith(prefix):
-                return False
-        return True
-
-    def _usual_end(self, batch: Sequence[WatchItem]) -> str | None:
-        """The version of the last one, if all are bare objects of our kind, each newer than the one before.
-
-        `_follow` would return the same batch then, with a loop over its events.
-        """
-        if not set(map(type, batch)) <= _OBJECTS:
-            return None
-        objects: Sequence[Any] = batch
-        top, prefix = self.resource_version or "", self._filter.prefix
-        digits, front = len(top), slice(len(prefix))
-        for cached in objects:
-            if cached.raw[front] != prefix:  # faster than `startswith`
-                return None
-            version = cached.resource_version
-            if version <= top or len(version) != digits:
-                return None
-            top = version
-        return top
-
     def _synced(self, event: WatchEvent) -> list[Event[K]]:
         version = event.cached.resource_version if event.cached is not None else ""
         if not version:
@@ -391,26 +351,31 @@ class Machine(Generic[K]):
         events: list[Event[K]] = []
         if self.phase is not _WATCHING:
             return events
-        add, view, kind_filter = events.append, self._view, self._filter
+        add, view, prefix = events.append, self._view, self._filter.prefix
         top = self.resource_version or ""
         for event in batch:
-            cached, type_ = event.cached, event.type
-            if cached is None or type_ == "BOOKMARK":
+            cached = event.cached
+            if cached is None or event.type == "BOOKMARK":
                 self._move(top, len(events))
                 if not self._mark(event):
                     return events
                 top = self.resource_version or ""
                 continue
-            if not cached.raw.startswith(kind_filter.prefix) and not self._is_ours(event):
-                continue
+            if not cached.raw.startswith(prefix):
+                if not self._is_ours(event):
+                    continue
+                prefix = self._filter.prefix
             version = cached.resource_version
-            if not version:
+            # The usual case, without a call: a greater number of the same length.
+            if len(version) == len(top) and version > top:
+                top = version
+            elif version:
+                top = newer_version(top, version)
+            else:
                 self._move(top, len(events))
                 self._relist(BadObject(f"{cached.name} has no resourceVersion to resume from"))
                 return events
-            # The usual case, without a call: a greater number of the same length.
-            top = version if len(version) == len(top) and version > top else newer_version(top, version)
-            add(Delete(Item(cached, view)) if type_ == "DELETED" else Apply(Item(cached, view)))
+            add(Delete(Item(cached, view)) if event.type == "DELETED" else Apply(Item(cached, view)))
         self._move(top, len(events))
         return events
 

@@ -10,14 +10,12 @@ The default, `ErrorLogger`, logs it and does not repeat an error that lasts unti
 import asyncio
 import logging
 import random as stdlib_random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypedDict, TypeVar
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
-from levelset.aio.streams import Stream
-from levelset.aio.supervisor import Interruption
 from levelset.client.client import Client
 from levelset.client.internals import list_page
 from levelset.client.lists import ObjectPage, Transform
@@ -30,7 +28,7 @@ from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.watch.events import Event
-from levelset.runtime.watch.machine import ListPage, Machine, OpenWatch, Phase, ReadWatch, Recover
+from levelset.runtime.watch.machine import ListPage, Machine, OpenWatch, Phase, ReadWatch, Recover, Step
 from levelset.runtime.watch.transforms import guard_transform
 
 __all__ = [
@@ -40,9 +38,7 @@ __all__ = [
     "ListWatch",
     "OnError",
     "WatchError",
-    "WatchLoop",
     "WatchOptions",
-    "WatchTimings",
     "Watcher",
 ]
 
@@ -134,119 +130,6 @@ class WatchOptions(TypedDict, total=False):
     random: Callable[[], float]
 
 
-class Watcher(AsyncIterator[list[Event[K]]]):
-    """Batches of events about the objects of one kind, for one reader; no request is sent before the first read.
-
-    It never ends by itself, and recoverable errors are not raised: `on_error` is called with them (the default logs),
-    and `error` is the last of them until the watch is healthy again. A batch may be empty: then only
-    `resource_version` has advanced, or a watch that was refused has been opened again.
-
-    - `watch_timeout`: the timeoutSeconds of a watch request; up to a quarter less, so that many do not end together.
-    - `idle_timeout`: after so many seconds without an event or a bookmark (servers send one every minute) the
-      connection counts as dead and the watch is reopened.
-    - `streaming` and `any_version`: how to list, see `machine.py`.
-    - `as_cached`: the batches are of `CacheEvent`, which saves a cache the events around its objects.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        kind: Kind[K],
-        *,
-        namespace: str | None = None,
-        labels: Labels | None = None,
-        fields: Fields | None = None,
-        page_size: int | None = 500,
-        streaming: bool | None = None,
-        any_version: bool = False,
-        watch_timeout: float = 290.0,
-        idle_timeout: float = 75.0,
-        backoff: Backoff = _BACKOFF,
-        on_error: OnError | None = None,
-        managed_fields: bool = False,
-        transform: Transform | None = None,
-        random: Callable[[], float] = stdlib_random.random,
-        as_cached: bool = False,
-    ) -> None:
-        if watch_timeout < 2 or idle_timeout <= 0:
-            raise ConfigError("a watch needs a watch_timeout of at least 2 seconds and a positive idle_timeout")
-        self.view: View[K] = view_of(kind)
-        self.namespace = namespace
-        reporter = ErrorReporter(self.view.gvk, namespace, on_error)
-        list_watch = ListWatch(
-            client=client,
-            kind=kind,
-            namespace=namespace,
-            labels=read_labels(labels),
-            fields=read_fields(fields),
-            managed_fields=managed_fields,
-            transform=None if transform is None else guard_transform(transform, reporter.report_skipped),
-            as_cached=as_cached,
-        )
-        machine = Machine(
-            self.view, page_size=page_size, streaming=streaming, any_version=any_version, as_cached=as_cached
-        )
-        timings = WatchTimings(backoff=backoff, watch_timeout=watch_timeout, idle_timeout=idle_timeout, random=random)
-        self._run: WatchLoop[K] = WatchLoop(list_watch, machine, reporter, timings)
-        self._stream: Stream[list[Event[K]]] = Stream(self._run)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def __anext__(self) -> Awaitable[list[Event[K]]]:
-        return self._stream.__anext__()
-
-    async def aclose(self) -> None:
-        """Ends the watch and returns when its connection is closed; may be called again, and by any task."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    @property
-    def resource_version(self) -> str | None:
-        """The batches so far contain everything up to this version; None before the first list is complete."""
-        return self._run.delivered
-
-    @property
-    def error(self) -> WatchError | None:
-        """The current error; None if the watch is healthy."""
-        return self._run.error()
-
-    @property
-    def lists(self) -> int:
-        """The number of complete lists: one, and one for each time that the watch could not resume."""
-        return self._run.machine.lists
-
-    @property
-    def relists(self) -> int:
-        """The number of complete lists after the first."""
-        return max(0, self.lists - 1)
-
-    @property
-    def reconnects(self) -> int:
-        """The number of watch requests after the first."""
-        return max(0, self._run.opens - 1)
-
-    @property
-    def bookmarks(self) -> int:
-        """The number of bookmarks received."""
-        return self._run.machine.bookmarks
-
-    @property
-    def errors(self) -> int:
-        """The number of errors so far."""
-        return self._run.reporter.count
-
-    @property
-    def last_event_at(self) -> float | None:
-        """When the API server last sent something, on the loop's clock; None before the first time."""
-        return self._run.last_event_at
-
-
 _MAX_BATCH: Final = 1000
 _MAX_RETRY_AFTER: Final = 600.0
 _STABLE_AFTER: Final = 1.0
@@ -266,7 +149,6 @@ class ListWatch:
     fields: FieldSelector | None = None
     managed_fields: bool = False
     transform: Transform | None = None
-    as_cached: bool = False
 
     async def list(self, step: ListPage) -> ObjectPage:
         """One page of the list."""
@@ -296,19 +178,8 @@ class ListWatch:
             send_initial_events=step.is_initial,
             managed_fields=self.managed_fields,
             transform=self.transform,
-            as_cached=self.as_cached,
         )
         return await watch.__aenter__()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchTimings:
-    """The timeouts of a watch in seconds, and its backoff."""
-
-    backoff: Backoff
-    watch_timeout: float
-    idle_timeout: float
-    random: Callable[[], float]
 
 
 class ErrorReporter:
@@ -341,134 +212,243 @@ class ErrorReporter:
             log.exception("on_error failed")
 
 
-class WatchLoop(AsyncIterator[list[Event[K]]]):
-    """Carries out the steps of the state machine and yields batches of events."""
+class Watcher(AsyncIterator[list[Event[K]]]):
+    """Batches of events about the objects of one kind, for one reader; no request is sent before the first read.
+
+    It carries out the steps of the state machine. It never ends by itself, and recoverable errors are not raised:
+    `on_error` is called with them (the default logs), and `error` is the last of them until the watch is healthy again.
+    A batch may be empty: then only `resource_version` has advanced, or a watch that was refused has been opened again.
+
+    - `watch_timeout`: the timeoutSeconds of a watch request; up to a quarter less, so that many do not end together.
+    - `idle_timeout`: after so many seconds without an event or a bookmark (servers send one every minute) the
+      connection counts as dead and the watch is reopened.
+    - `streaming` and `any_version`: how to list, see `machine.py`.
+    """
 
     def __init__(
-        self, list_watch: ListWatch, machine: Machine[K], reporter: ErrorReporter, timings: WatchTimings
+        self,
+        client: Client,
+        kind: Kind[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        page_size: int | None = 500,
+        streaming: bool | None = None,
+        any_version: bool = False,
+        watch_timeout: float = 290.0,
+        idle_timeout: float = 75.0,
+        backoff: Backoff = _BACKOFF,
+        on_error: OnError | None = None,
+        managed_fields: bool = False,
+        transform: Transform | None = None,
+        random: Callable[[], float] = stdlib_random.random,
     ) -> None:
-        self.machine = machine
-        self.reporter = reporter
-        self.delivered: str | None = None
-        """The resourceVersion up to which all events were returned."""
-        self.opens = 0
+        if watch_timeout < 2 or idle_timeout <= 0:
+            raise ConfigError("a watch needs a watch_timeout of at least 2 seconds and a positive idle_timeout")
+        self.view: View[K] = view_of(kind)
+        self.namespace = namespace
+        self.resource_version: str | None = None
+        """The batches so far contain everything up to this version; None before the first list is complete."""
         self.last_event_at: float | None = None
-        self._list_watch = list_watch
-        self._timings = timings
-        self._delays = timings.backoff.delays(random=timings.random)
+        """When the API server last sent something, on the loop's clock; None before the first time."""
+        self._reporter = ErrorReporter(self.view.gvk, namespace, on_error)
+        self._list_watch = ListWatch(
+            client=client,
+            kind=kind,
+            namespace=namespace,
+            labels=read_labels(labels),
+            fields=read_fields(fields),
+            managed_fields=managed_fields,
+            transform=None if transform is None else guard_transform(transform, self._reporter.report_skipped),
+        )
+        self._machine: Machine[K] = Machine(
+            self.view, page_size=page_size, streaming=streaming, any_version=any_version
+        )
+        self._watch_timeout, self._idle_timeout, self._random = watch_timeout, idle_timeout, random
+        self._delays = backoff.delays(random=random)
         self._watch: WatchStream | None = None
         self._watchdog: IdleWatchdog | None = None
         self._opened = 0.0
+        self._opens = 0
         self._rest: list[Event[K]] = []
         self._has_recovered = False
+        self._is_closed = False
+        self._task: asyncio.Task[Any] | None = None  # the task that carries out a step
+        self._is_interrupted = False
 
     async def __anext__(self) -> list[Event[K]]:
-        while True:
+        machine = self._machine
+        while not self._is_closed:
             if self._rest:
                 await asyncio.sleep(0)  # a long list must not starve other tasks
                 return self._slice(self._rest)
-            match self.machine.step():
-                case ReadWatch():
-                    events = await self._read()
-                case OpenWatch() as step:
-                    events = await self._open(step)
-                case ListPage() as step:
-                    events = await self._list(step)
-                case Recover() as step:
-                    events = await self._recover(step)
-            if events or self.machine.resource_version != self.delivered or self._has_recovered:
+            events = await self._carry_out(machine.step())
+            if events or machine.resource_version != self.resource_version or self._has_recovered:
                 self._has_recovered = False
                 return self._slice(events)
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the connection."""
+        """Ends the watch and returns when its connection is closed; may be called again, and by any task."""
+        self._is_closed = True
+        self._interrupt()
         await self._close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @property
     def error(self) -> WatchError | None:
-        """The last error, unless there was progress since, or a watch that has stayed open."""
-        if not self.machine.failures or (self._watch is not None and self._lasted() >= _STABLE_AFTER):
+        """The last error, unless there was progress since, or a watch that has stayed open; None if it is healthy."""
+        if not self._machine.failures or (self._watch is not None and self._lasted() >= _STABLE_AFTER):
             return None
-        return None if self._is_allowed_again() else self.reporter.last
+        return None if self._is_allowed_again() else self._reporter.last
+
+    @property
+    def lists(self) -> int:
+        """The number of complete lists: one, and one for each time that the watch could not resume."""
+        return self._machine.lists
+
+    @property
+    def relists(self) -> int:
+        """The number of complete lists after the first."""
+        return max(0, self.lists - 1)
+
+    @property
+    def reconnects(self) -> int:
+        """The number of watch requests after the first."""
+        return max(0, self._opens - 1)
+
+    @property
+    def bookmarks(self) -> int:
+        """The number of bookmarks received."""
+        return self._machine.bookmarks
+
+    @property
+    def errors(self) -> int:
+        """The number of errors so far."""
+        return self._reporter.count
 
     def _slice(self, events: list[Event[K]]) -> list[Event[K]]:
         if len(events) <= _MAX_BATCH:
-            self.delivered, self._rest = self.machine.resource_version, []
+            self.resource_version, self._rest = self._machine.resource_version, []
             return events
         self._rest = events[_MAX_BATCH:]
         return events[:_MAX_BATCH]
+
+    async def _carry_out(self, step: Step) -> list[Event[K]]:
+        """The events that a step yields; none if it is interrupted, because the watch is idle or is closed."""
+        task = self._task = asyncio.current_task()
+        assert task is not None
+        cancels = task.cancelling()
+        try:
+            match step:
+                case ReadWatch():
+                    return await self._read()
+                case OpenWatch():
+                    return await self._open(step)
+                case ListPage():
+                    return await self._list(step)
+                case Recover():
+                    return await self._recover(step)
+        except asyncio.CancelledError:
+            was_interrupted, self._is_interrupted = self._is_interrupted, False
+            if not was_interrupted or task.uncancel() > cancels:
+                self._task = None
+                await self.aclose()
+                raise
+            self._machine.idled()
+            return []
+        finally:
+            self._task = None
+
+    def _interrupt(self) -> None:
+        """Ends the step that another task carries out."""
+        if self._task is not None and not self._is_interrupted and self._task is not asyncio.current_task():
+            self._is_interrupted = True
+            self._task.cancel()
 
     async def _list(self, step: ListPage) -> list[Event[K]]:
         try:
             page = await self._list_watch.list(step)
         except _RECOVERABLE as error:
-            self.machine.failed(error)
+            self._machine.failed(error)
             return []
         self.last_event_at = timing.now()
-        return self.machine.listed(page)
+        return self._machine.listed(page)
 
     async def _open(self, step: OpenWatch) -> list[Event[K]]:
         await self._close()
-        seconds = self._timings.watch_timeout * (1.0 - _JITTER * self._timings.random())
+        seconds = self._watch_timeout * (1.0 - _JITTER * self._random())
         try:
             self._watch = await self._list_watch.open(step, seconds)
         except _RECOVERABLE as error:
-            self.machine.failed(error)
+            self._machine.failed(error)
             return []
-        self.opens += 1
+        self._opens += 1
         self.last_event_at = self._opened = timing.now()
-        self._watchdog = IdleWatchdog(self._timings.idle_timeout)
-        self.machine.opened()
+        self._watchdog = IdleWatchdog(self._idle_timeout, self._interrupt)
+        self._machine.opened()
         self._has_recovered = self._is_allowed_again()
         return []
 
     def _is_allowed_again(self) -> bool:
         """Whether a watch was reopened after a persistent error: that clears it without waiting for an event."""
-        last = self.reporter.last
-        is_open = self._watch is not None and self.machine.phase is Phase.WATCHING
-        return is_open and self.machine.failures > 0 and last is not None and last.is_persistent
+        last = self._reporter.last
+        is_open = self._watch is not None and self._machine.phase is Phase.WATCHING
+        return is_open and self._machine.failures > 0 and last is not None and last.is_persistent
 
     async def _read(self) -> list[Event[K]]:
-        watch, watchdog = self._watch, self._watchdog
+        watch, watchdog, machine = self._watch, self._watchdog, self._machine
         assert watch is not None  # opened before it is read
         assert watchdog is not None
-        watchdog.enter()
+        watchdog.since = watchdog.clock()
         try:
-            batch = await watch.__anext__()
-        except StopAsyncIteration:
-            self.machine.ended(lasted=self._lasted())
-            return []
-        except asyncio.CancelledError:
-            if not watchdog.leave():
-                raise
-            self.machine.idled()
-            return []
-        except _RECOVERABLE as error:
-            self.machine.failed(error, lasted=self._lasted())
-            return []
+            batch = watch.reader.feed(await watch.chunks.__anext__())
+        except (StopAsyncIteration, *_RECOVERABLE) as error:
+            return self._ended(watch, error)
         finally:
-            watchdog.leave()
-        self.last_event_at = timing.now()
-        events = self.machine.received(batch)
-        if self.machine.skipped:
+            watchdog.since = None
+        self.last_event_at = watchdog.clock()
+        events = machine.received(batch)
+        if machine.skipped:
             self._report_skipped()
+        return events
+
+    def _ended(self, watch: WatchStream, error: Exception) -> list[Event[K]]:
+        """The watch has ended or broke; its last line may have had no line end."""
+        machine = self._machine
+        try:
+            rest = watch.reader.finish() if isinstance(error, StopAsyncIteration) else []
+        except _RECOVERABLE as broken:
+            rest, error = [], broken
+        events = machine.received(rest) if rest else []
+        if isinstance(error, StopAsyncIteration):
+            machine.ended(lasted=self._lasted())
+        else:
+            machine.failed(error, lasted=self._lasted())
         return events
 
     async def _recover(self, step: Recover) -> list[Event[K]]:
         await self._close()
-        failures, delay = self.machine.failures, 0.0
+        failures, delay = self._machine.failures, 0.0
         if step.waits:
             if failures <= 1:
                 self._delays.reset()
             requested = retry_after_of(step.error) or 0.0
             delay = max(self._delays.next_delay(timing.now()), min(requested, _MAX_RETRY_AFTER))
-        self.reporter.report(step.error, attempt=failures, retry_after=delay)
+        self._reporter.report(step.error, attempt=failures, retry_after=delay)
         await timing.sleep(delay)
         return []
 
     def _report_skipped(self) -> None:
-        skipped, self.machine.skipped = self.machine.skipped, []
+        skipped, self._machine.skipped = self._machine.skipped, []
         for error in skipped:
-            self.reporter.report_skipped(error)
+            self._reporter.report_skipped(error)
 
     def _lasted(self) -> float:
         return timing.now() - self._opened
@@ -483,44 +463,29 @@ class WatchLoop(AsyncIterator[list[Event[K]]]):
 
 
 class IdleWatchdog:
-    """Interrupts a read that waits longer than `limit` seconds: a connection can die without a word.
+    """Calls a function when a read waits longer than `limit` seconds: a connection can die without a word.
 
-    There is one timer per watch and not one per read: the reader waits once for every batch, so it only notes when it
-    began to wait.
+    There is one timer per watch and not one per read: the reader only notes `since` when it waits.
     """
 
-    __slots__ = ("_limit", "_loop", "_reading", "_since", "_timer")
+    __slots__ = ("_limit", "_loop", "_on_idle", "_timer", "clock", "since")
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, on_idle: Callable[[], None]) -> None:
         self._limit = limit
+        self._on_idle = on_idle
         self._loop = asyncio.get_running_loop()
-        self._reading = Interruption()
-        self._since = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def enter(self) -> None:
-        """The current task begins to wait; it must call `leave` afterwards in any case."""
-        self._reading.enter()
-        self._since = self._loop.time()
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._since + self._limit, self._check)
-
-    def leave(self) -> bool:
-        """Ends the wait; returns whether it was interrupted by this watchdog and by nothing else."""
-        return self._reading.leave()
+        self.clock = timing.clock_of(self._loop)
+        self.since: float | None = None
+        """When the read that waits now began to wait; None if none does."""
+        self._timer = self._loop.call_later(limit, self._check)
 
     def stop(self) -> None:
         """Cancels the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     def _check(self) -> None:
-        self._timer = None
-        if self._reading.task is None:
-            return  # the next `enter` sets the timer again
-        due = self._since + self._limit
-        if self._loop.time() >= due:
-            self._reading.interrupt()
-        else:
-            self._timer = self._loop.call_at(due, self._check)
+        now = self._loop.time()
+        due = (now if self.since is None else self.since) + self._limit
+        self._timer = self._loop.call_at(due if now < due else now + self._limit, self._check)
+        if now >= due:
+            self._on_idle()

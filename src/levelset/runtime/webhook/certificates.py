@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from levelset.client.client import Client
 from levelset.errors import AlreadyExists, ConfigError, Conflict
-from levelset.http import CertificateAuthority, Identity, der
+from levelset.http import CertificateAuthority, Identity, validity_of
 from levelset.objects.json_tree import is_map
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.objects.unstructured import Unstructured
@@ -32,8 +32,6 @@ __all__ = [
     "OwnCertificates",
     "SecretAuthorityStore",
     "StoredAuthority",
-    "Validity",
-    "validity_of",
 ]
 
 MakeAuthority = Callable[[], Awaitable[CertificateAuthority]]
@@ -44,8 +42,6 @@ _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _MANAGER: Final = "levelset-webhooks"
 _MAX_ATTEMPTS: Final = 5
-_VERSION_TAG: Final = 0xA0
-_UTC_TIME_TAG: Final = 0x17
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,35 +226,3 @@ def _renewed(former: StoredAuthority | None, authority: CertificateAuthority, no
     known = [] if former is None else [_BEGIN + one for one in former.trusted.split(_BEGIN)[1:]]
     valid = [one for one in known if validity_of(one).end > now]
     return StoredAuthority(authority, b"".join([authority.certificate, *valid]))
-
-
-class Validity(NamedTuple):
-    """The validity period of a certificate."""
-
-    begin: datetime
-    end: datetime
-
-    def is_due(self, now: datetime, *, last: float) -> bool:
-        """Whether the last part of the period, such as a third, has begun."""
-        return now >= self.end - (self.end - self.begin) * last
-
-
-def validity_of(pem: bytes) -> Validity:
-    """The validity of the first certificate in PEM; ConfigError if there is none that can be read."""
-    try:
-        certificate = der.from_pem("CERTIFICATE", pem)
-        if certificate is None:
-            raise ConfigError("There is no certificate: it must be PEM, with BEGIN CERTIFICATE.")
-        fields = der.parts(der.value_of(der.parts(der.value_of(certificate))[0]))
-        if fields[0][0] == _VERSION_TAG:  # absent in version 1 certificates
-            del fields[0]
-        begin, end = der.parts(der.value_of(fields[3]))
-        return Validity(_moment(begin), _moment(end))
-    except (ValueError, IndexError) as error:
-        raise ConfigError(f"The certificate cannot be read: {error}.") from error
-
-
-def _moment(value: bytes) -> datetime:
-    text = der.value_of(value).decode("ascii")
-    form = "%y%m%d%H%M%SZ" if value[0] == _UTC_TIME_TAG else "%Y%m%d%H%M%SZ"
-    return datetime.strptime(text, form).replace(tzinfo=UTC)

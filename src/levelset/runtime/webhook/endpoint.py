@@ -18,8 +18,8 @@ from typing import Final, Self
 from levelset.aio import timing
 from levelset.client.client import Client
 from levelset.errors import ConfigError, LevelsetError, NotReady
-from levelset.http import Handler, Identity, Limits, Server, load_identity, renew_identity
-from levelset.runtime.webhook.certificates import CertificateBundle, validity_of
+from levelset.http import Handler, Identity, Limits, Server, load_identity, renew_identity, validity_of
+from levelset.runtime.webhook.certificates import CertificateBundle
 from levelset.runtime.webhook.webhook_set import Webhooks
 
 __all__ = ["Endpoint"]

@@ -112,8 +112,7 @@ def _params_namespace(served: ServedResource, ref: ParamRef, namespace: str) -> 
 
 
 async def _named(state: ServerState, served: ServedResource, params_namespace: str | None, name: str) -> list[Tree]:
-    key = served.key(params_namespace, name)
-    item = await state.storage.get(key) if state.reader is None else state.reader.get_nowait(key)
+    item = state.reader.get_nowait(served.key(params_namespace, name))
     return [] if item is None else await _served_trees(served, [item])
 
 

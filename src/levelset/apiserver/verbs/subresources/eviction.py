@@ -24,7 +24,7 @@ from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind
 from levelset.apiserver.verbs import create_and_update, delete, write_admission
-from levelset.apiserver.verbs.create_and_update import get_item
+from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.verbs.response_format import JSON_HEADERS
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
@@ -66,10 +66,7 @@ class Evictions:
         delete_options = replace(delete_options, dry_run=delete_options.dry_run or options.dry_run)
         name, namespace = path.name, path.namespace
         async with self._lock:
-            item = await get_item(state, served.key(namespace, name))
-            if item is None:
-                raise status_errors.object_not_found(served, name)
-            pod = served_tree(served, item)
+            pod = served_tree(served, get_item(state, served, namespace, name))
             if not is_exempt(pod):
                 await _take_disruption(state, served, pod, dry_run=delete_options.dry_run)
             await delete.delete(state, served, namespace, name, delete_options)
@@ -172,14 +169,14 @@ async def _take_disruption(state: ServerState, served: ServedResource, pod: Obje
     kind = state.catalog.find(GROUP, "v1", "poddisruptionbudgets")
     assert kind is not None  # built in
     namespace = pod["metadata"]["namespace"]
-    page = await state.storage.list(kind.prefix_in(namespace))
+    page = state.reader.list_nowait(kind.prefix_in(namespace))
     found = [tree for tree in (served_tree(kind, item) for item in page.items) if selects(tree, pod)]
     if len(found) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise ServerFailed(text)
     if not found:
         return
-    pods = [served_tree(served, item) for item in (await state.storage.list(served.prefix_in(namespace))).items]
+    pods = [served_tree(served, item) for item in state.reader.list_nowait(served.prefix_in(namespace)).items]
 
     def change(tree: Object) -> Object | None:
         return _with_disruption(tree, [one for one in pods if selects(tree, one)], pod, format_timestamp(state.now()))

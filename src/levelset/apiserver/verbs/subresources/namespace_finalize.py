@@ -38,7 +38,7 @@ async def finalize(state: ServerState, served: ServedResource, path: RequestPath
 
     remaining = await create_and_update.mutate(state, served, None, name, change)
     if remaining is None and not updated:
-        raise status_errors.object_not_found(served, name)
+        raise status_errors.not_found(served, name)
     return Response(
         200, (("Content-Type", "application/json"),), encode_tree(updated[0] if remaining is None else remaining)
     )

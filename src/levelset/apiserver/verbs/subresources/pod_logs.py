@@ -20,8 +20,7 @@ from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.apiserver.verbs import create_and_update
-from levelset.apiserver.wire import status_errors
+from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.errors import BadRequest
 from levelset.http import Request, Response
 
@@ -50,9 +49,7 @@ def log_handler(
     async def handle(
         state: ServerState, served: ServedResource, namespace: str | None, name: str, request: Request
     ) -> Response:
-        item = await create_and_update.get_item(state, served.key(namespace, name))
-        if item is None:
-            raise status_errors.object_not_found(served, name)
+        item = get_item(state, served, namespace, name)
         query = {one: values[0] for one, values in request.parameters.items()}
         body = await source(LogRequest(name, namespace, served_tree(served, item), query))
         return Response(200, (("Content-Type", "text/plain"),), body)
@@ -64,9 +61,7 @@ async def reject_logs(
     state: ServerState, served: ServedResource, namespace: str | None, name: str, request: Request
 ) -> Response:
     """Raises NotFound if the pod does not exist, otherwise BadRequest, as Kubernetes does for an unscheduled pod."""
-    item = await create_and_update.get_item(state, served.key(namespace, name))
-    if item is None:
-        raise status_errors.object_not_found(served, name)
+    item = get_item(state, served, namespace, name)
     _check_container(served_tree(served, item), name, request.parameter("container"))
     raise BadRequest(f"pod {name} does not have a host assigned: this server runs no containers, so it has no logs")
 

@@ -13,7 +13,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind, field_errors
-from levelset.apiserver.verbs.create_and_update import get_item
+from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import write_options
@@ -53,11 +53,8 @@ class TokenRequests:
         if request.method != "POST" or path.name is None or path.namespace is None:
             raise method_not_allowed(request.method, request.path)
         tree, spec = _read(request, path.namespace, path.name)
-        item = await get_item(state, served.key(path.namespace, path.name))
-        if item is None:
-            raise status_errors.object_not_found(served, path.name)
-        account = served_tree(served, item)
-        bound = await _bound(state, account, map_member(spec, "boundObjectRef"))
+        account = served_tree(served, get_item(state, served, path.namespace, path.name))
+        bound = _bound(state, account, map_member(spec, "boundObjectRef"))
         expires = state.now() + timedelta(seconds=spec["expirationSeconds"])
         token = await self._tokens.sign(account, audiences=spec["audiences"], expires=expires, bound=bound)
         metadata = {
@@ -104,7 +101,7 @@ def _check_seconds(seconds: Any) -> list[Cause]:
     return []
 
 
-async def _bound(state: ServerState, account: Object, reference: Object) -> Object | None:
+def _bound(state: ServerState, account: Object, reference: Object) -> Object | None:
     """Returns the object that the token is bound to; None if the request names none."""
     if not reference:
         return None
@@ -113,10 +110,9 @@ async def _bound(state: ServerState, account: Object, reference: Object) -> Obje
     served = None if plural is None else state.catalog.find("", "v1", plural)
     if served is None:
         raise BadRequest(f"cannot bind token to a {reference.get('apiVersion')} {kind}: use a v1 Pod, Secret or Node")
-    item = await get_item(state, served.key(account["metadata"]["namespace"], name)) if name else None
-    if item is None:
-        raise status_errors.object_not_found(served, name)
-    found = served_tree(served, item)
+    if not name:
+        raise status_errors.not_found(served, name)
+    found = served_tree(served, get_item(state, served, account["metadata"]["namespace"], name))
     uid, given = found["metadata"].get("uid"), reference.get("uid")
     if given and given != uid:
         problem = f"the UID in the bound object reference ({given}) does not match the UID in record"

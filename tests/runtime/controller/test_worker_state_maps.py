@@ -1,4 +1,4 @@
-"""Reconciles on the fast path behave like all others."""
+"""Reconciles with and without a state map, which needs a step before the user's function, behave alike."""
 
 import asyncio
 from typing import Any
@@ -12,22 +12,21 @@ from levelset.runtime.state import StateMap
 from levelset.testing.virtual_time import virtual
 from tests.runtime.controller.controller_loop import ControllerLoop, Web, WebStatus, open_loop, web
 
-WAYS = pytest.mark.parametrize("is_fast", [True, False], ids=["the fast path", "the full path"])
+WAYS = pytest.mark.parametrize("has_states", [False, True], ids=["without a state map", "with a state map"])
 
 
-def relations(is_fast: bool) -> tuple[Any, ...]:
-    """A relation to a state is a reason to take the full path."""
+def relations(has_states: bool) -> tuple[Any, ...]:
     states: StateMap[Web, int, int] = StateMap()
-    return () if is_fast else (remembers(states),)
+    return (remembers(states),) if has_states else ()
 
 
-def webs(loop: ControllerLoop, step: Any, is_fast: bool, **options: Any) -> Any:
-    return loop.recording_controller(step, *relations(is_fast), **options)[1]
+def webs(loop: ControllerLoop, step: Any, has_states: bool, **options: Any) -> Any:
+    return loop.recording_controller(step, *relations(has_states), **options)[1]
 
 
 @WAYS
 @virtual
-async def test_gave_up_may_write_with_the_same_context_after_a_write(is_fast: bool) -> None:
+async def test_gave_up_may_write_with_the_same_context_after_a_write(has_states: bool) -> None:
     contexts: list[Context] = []
 
     async def step(site: Web, ctx: Context) -> None:
@@ -42,7 +41,7 @@ async def test_gave_up_may_write_with_the_same_context_after_a_write(is_fast: bo
 
     async with open_loop() as loop:
         site = await loop.other.create(web())
-        async with loop.run(webs(loop, step, is_fast, gave_up=gave_up)) as started:
+        async with loop.run(webs(loop, step, has_states, gave_up=gave_up)) as started:
             assert [one.result for one in started.history] == ["gave_up"]
             assert contexts[0] is contexts[1]
             assert (await loop.other.get(site.ref)).status == WebStatus(seen=2)
@@ -50,7 +49,7 @@ async def test_gave_up_may_write_with_the_same_context_after_a_write(is_fast: bo
 
 @WAYS
 @virtual
-async def test_an_error_raised_by_gave_up_counts_instead(is_fast: bool) -> None:
+async def test_an_error_raised_by_gave_up_counts_instead(has_states: bool) -> None:
     async def step(_: Web, __: Context) -> None:
         raise GiveUp("enough")
 
@@ -59,13 +58,13 @@ async def test_an_error_raised_by_gave_up_counts_instead(is_fast: bool) -> None:
 
     async with open_loop() as loop:
         await loop.other.create(web())
-        async with loop.run(webs(loop, step, is_fast, gave_up=gave_up)) as started:
+        async with loop.run(webs(loop, step, has_states, gave_up=gave_up)) as started:
             assert [(one.result, str(one.error)) for one in started.history] == [("retry", "not so fast")]
 
 
 @WAYS
 @virtual
-async def test_gave_up_that_exceeds_the_timeout_is_cancelled_and_the_worker_continues(is_fast: bool) -> None:
+async def test_gave_up_that_exceeds_the_timeout_is_cancelled_and_the_worker_continues(has_states: bool) -> None:
     async def step(_: Web, __: Context) -> None:
         raise GiveUp("enough")
 
@@ -80,14 +79,14 @@ async def test_gave_up_that_exceeds_the_timeout_is_cancelled_and_the_worker_cont
             "concurrency": 1,
             "backoff": Backoff(first=60.0, cap=60.0, jitter=0.0),
         }
-        async with loop.run(webs(loop, step, is_fast, **options)) as started:
+        async with loop.run(webs(loop, step, has_states, **options)) as started:
             await asyncio.sleep(70)
             assert [one.result for one in started.history] == ["timed_out", "timed_out"]
 
 
 @WAYS
 @virtual
-async def test_each_reconcile_runs_in_the_task_of_a_worker_and_may_use_timeouts(is_fast: bool) -> None:
+async def test_each_reconcile_runs_in_the_task_of_a_worker_and_may_use_timeouts(has_states: bool) -> None:
     names: list[str] = []
 
     async def step(_: Web, __: Context) -> None:
@@ -100,7 +99,7 @@ async def test_each_reconcile_runs_in_the_task_of_a_worker_and_may_use_timeouts(
 
     async with open_loop() as loop:
         await loop.other.create(web())
-        async with loop.run(webs(loop, step, is_fast, concurrency=1)) as started:
+        async with loop.run(webs(loop, step, has_states, concurrency=1)) as started:
             assert [one.result for one in started.history] == ["done"]
             assert [round(one.seconds) for one in started.history] == [1]
             assert len(names) == 1
