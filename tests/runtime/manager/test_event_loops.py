@@ -10,6 +10,7 @@ from levelset import Client, Config, Context, Controller, GroupVersionKind, Mana
 from levelset.apiserver import ApiServer
 from levelset.client import Token
 from levelset.kinds.core_v1 import ConfigMap
+from levelset.objects import Unstructured
 from levelset.runtime.controller import Action
 from tests.client.fixtures import open_client
 
@@ -57,13 +58,13 @@ def test_a_controller_sees_changes_and_writes_over_a_socket(new_loop: NewLoop) -
             return await follow(config)
 
     async def follow(config: Config) -> str:
-        seen = "nothing"
+        found: list[Unstructured] = []
         async with await Client.connect(config) as client, Manager(client, health=None) as manager:
             manager.add(Controller(ConfigMap, reconcile, namespace="default"))
             await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
-            found = await client.wait(Ref(GroupVersionKind("", "v1", "ConfigMap"), "b", "default"), lambda _: True)
-            seen = str(found.tree["data"]["seen"])
-        return seen
+            ref = Ref(GroupVersionKind("", "v1", "ConfigMap"), "b", "default")
+            found.append(await client.wait(ref, lambda _: True))
+        return str(found[0].tree["data"]["seen"])
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         assert runner.run(main()) == "yes"

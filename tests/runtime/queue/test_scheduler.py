@@ -194,6 +194,29 @@ async def test_a_cancelled_worker_takes_nothing(stage: str) -> None:
     assert (first.cancelled(), work.running, len(work)) == (True, 1, 0)
 
 
+async def test_a_worker_that_is_cancelled_while_it_waits_is_removed_even_if_a_request_comes_before_it_runs() -> None:
+    work = filled()
+    for comes in (False, True):
+        taking = asyncio.create_task(work.take())
+        await ticks()
+        taking.cancel()
+        if comes:
+            work.add("a")
+        await asyncio.wait([taking])
+        assert (taking.cancelled(), len(work._waiters), work.running) == (True, 0, 0)
+    assert (await work.take()).key == "a"
+
+
+async def test_a_request_made_while_its_key_ran_is_due_since_the_key_was_done() -> None:
+    work = filled("a")
+    due = await work.take()
+    await timing.sleep(5.0)
+    work.add("a")
+    await timing.sleep(5.0)
+    work.done(due.key)
+    assert (await work.take()).since == 10.0
+
+
 async def test_a_key_that_is_cancelled_before_the_worker_runs_is_not_taken() -> None:
     work = filled()
     first, second = asyncio.create_task(work.take()), asyncio.create_task(work.take())

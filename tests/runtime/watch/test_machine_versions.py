@@ -57,3 +57,12 @@ def test_an_object_of_another_kind_is_recognized_even_if_it_begins_like_one_of_t
     for beginning in (owned, b'{"data":{},"kind":', b'{"apiVersion":"v1", "kind" : '):
         assert kind_filter.holds(beginning + b'"ConfigMap"}')
         assert not kind_filter.holds(beginning + b'"Secret"}')
+
+
+def test_an_object_of_the_same_kind_in_another_group_is_recognized_after_one_of_our_own() -> None:
+    kind_filter = KindFilter(VIEW)
+    ours, theirs = (
+        f'{{"kind":"{VIEW.gvk.kind}","apiVersion":"{version}","metadata":{{}}}}'.encode()
+        for version in (VIEW.gvk.api_version, "other.dev/v1")
+    )
+    assert [kind_filter.holds(raw) for raw in (ours, theirs, ours)] == [True, False, True]

@@ -462,11 +462,13 @@ class KindFilter:
         """Whether this is an object of the kind; one without a kind counts as such."""
         if raw.startswith(self.prefix):
             return True
-        if not self._matches(raw):
+        named = _read(raw)
+        if not self._matches(named):
             return False
-        end = raw.find(self._mark, 0, _NEAR) + len(self._mark)
-        # The prefix must contain the object's own kind, not one nested deeper, such as the kind of an owner.
-        if end >= len(self._mark) and raw.count(b"{", 0, end) == 1:
+        # Kind and version are the object's own if no nested object, such as an owner, begins before them.
+        marks = self._mark, f'"apiVersion":"{named.api_version}"'.encode()
+        end = max(raw.find(mark, 0, _NEAR) + len(mark) for mark in marks)
+        if all(mark in raw[:end] for mark in marks) and raw.count(b"{", 0, end) == 1:
             self.prefix = raw[:end]
         return True
 
@@ -475,8 +477,7 @@ class KindFilter:
         named = _read(raw)
         return f"{named.kind} of {named.api_version}" if named.kind else "something without a kind"
 
-    def _matches(self, raw: bytes) -> bool:
-        named = _read(raw)
+    def _matches(self, named: "_Named") -> bool:
         group = (named.api_version or "").rpartition("/")[0]
         return not named.kind or (named.kind == self._gvk.kind and (group == self._gvk.group or not named.api_version))
 
