@@ -9,56 +9,95 @@ from levelset.http import Deferred, Response
 from levelset.storage import Change, PendingWrite
 
 
-async def respond(*waits: Any) -> Response:
+async def work(*waits: Any) -> int:
     for one in waits:
         await one
-    return Response(204)
+    return 204
 
 
-async def test_a_response_without_suspension_is_returned_directly() -> None:
-    response = run_eagerly(respond())
+async def fail(*waits: Any) -> int:
+    await work(*waits)
+    raise NotFound("gone")
+
+
+def refuse(status: int) -> Response:
+    raise NotFound(f"no response {status}")
+
+
+def start(*waits: Any) -> Deferred:
+    """Starts work that suspends."""
+    response = run_eagerly(work(*waits), Response)
+    assert isinstance(response, Deferred)
+    return response
+
+
+def test_a_coroutine_without_suspension_responds_directly() -> None:
+    response = run_eagerly(work(), Response)
     assert isinstance(response, Response)
     assert response.status == 204
 
 
+def test_an_exception_without_suspension_is_raised_directly() -> None:
+    with pytest.raises(NotFound, match="gone") as caught:
+        run_eagerly(fail(), Response)
+    assert caught.value.__context__ is None
+    with pytest.raises(NotFound, match="no response") as caught:
+        run_eagerly(work(), refuse)
+    assert caught.value.__context__ is None
+
+
 async def test_a_response_settles_when_its_write_is_committed() -> None:
     landing = PendingWrite()
-    response = run_eagerly(respond(landing))
-    assert isinstance(response, Deferred)
+    response = start(landing)
     landing.set_result(Change(1, "/a", None, None))
     assert response.result().status == 204
 
 
-async def test_it_may_await_any_future_and_sleep_zero() -> None:
+async def test_a_coroutine_may_await_any_future_and_sleep_zero() -> None:
     future = asyncio.get_running_loop().create_future()
-    response = run_eagerly(respond(asyncio.sleep(0), future, asyncio.to_thread(str)))
+    response = start(asyncio.sleep(0), future, asyncio.to_thread(str))
     asyncio.get_running_loop().call_later(0, future.set_result, None)
-    assert isinstance(response, Deferred)
     assert (await response).status == 204
+
+
+async def test_a_response_that_awaits_another_one_settles_with_it() -> None:
+    landing = PendingWrite()
+    outer = start(start(landing))
+    landing.set_result(Change(1, "/a", None, None))
+    assert outer.done()
 
 
 async def test_an_exception_after_a_suspension_is_raised_in_the_awaiter() -> None:
     landing = PendingWrite()
-    response = run_eagerly(respond(landing))
-    assert isinstance(response, Deferred)
+    response = start(landing)
     landing.set_exception(NotFound("gone"))
     with pytest.raises(NotFound, match="gone"):
         await response
 
 
-async def test_a_cancelled_future_cancels_the_response_quietly() -> None:
-    future = asyncio.get_running_loop().create_future()
-    response = run_eagerly(respond(future))
+async def test_a_result_after_a_suspension_that_has_no_response_fails_in_the_awaiter() -> None:
+    landing = PendingWrite()
+    response = run_eagerly(work(landing), refuse)
     assert isinstance(response, Deferred)
-    future.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    landing.set_result(Change(1, "/a", None, None))
+    with pytest.raises(NotFound, match="no response 204"):
         await response
 
 
-async def test_a_response_that_awaits_another_one_settles_with_it() -> None:
-    landing = PendingWrite()
-    inner = run_eagerly(respond(landing))
-    outer = run_eagerly(respond(inner))
-    assert isinstance(outer, Deferred)
-    landing.set_result(Change(1, "/a", None, None))
-    assert outer.done()
+async def test_cancelling_the_awaiter_does_not_cancel_the_work() -> None:
+    future = asyncio.get_running_loop().create_future()
+    response = start(future)
+    awaiter = asyncio.ensure_future(asyncio.wait([response]))
+    await asyncio.sleep(0)
+    awaiter.cancel()
+    await asyncio.sleep(0)
+    future.set_result(None)
+    assert (await response).status == 204
+
+
+async def test_a_cancelled_future_cancels_the_response_quietly() -> None:
+    future = asyncio.get_running_loop().create_future()
+    response = start(future)
+    future.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await response

@@ -108,7 +108,7 @@ class App:
         if isinstance(outcome, Response):
             result = _finish(request, outcome, audit_id)
         elif isinstance(outcome, Deferred) and "timeout" not in request.query:  # a timeout needs a task to cancel
-            result = run_eagerly(self._later(request, outcome, audit_id))
+            result = run_eagerly(self._later(request, outcome, audit_id), _same)
         else:
             result = self._later(request, outcome, audit_id)
         if audit_log is None or began is None:
@@ -203,6 +203,10 @@ class App:
         if self._state.catalog.resources(path.group, path.version):
             raise no_such_resource()
         return page_not_found()
+
+
+def _same(response: Response) -> Response:
+    return response
 
 
 def _is_self_review(path: RequestPath) -> bool:

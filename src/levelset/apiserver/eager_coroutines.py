@@ -6,36 +6,40 @@ loop iterations for that.
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from levelset.http import Deferred, Response
 from levelset.storage import PendingWrite
 
 __all__ = ["run_eagerly"]
 
+T = TypeVar("T")
 
-def run_eagerly(coroutine: Coroutine[Any, Any, Response]) -> Response | Deferred:
-    """Starts the coroutine now; returns its response if it does not suspend, otherwise a deferred response.
 
-    The coroutine may await futures and `sleep(0)`. Cancelling the awaiter of the result does not cancel it.
+def run_eagerly(coroutine: Coroutine[Any, Any, T], respond: Callable[[T], Response]) -> Response | Deferred:
+    """Starts the coroutine now; returns the response to its result, deferred if the coroutine suspends.
+
+    The coroutine may await futures and `sleep(0)`. Cancelling the awaiter of the response does not cancel it.
     """
     try:
         waited = coroutine.send(None)
     except StopIteration as end:
-        response: Response = end.value
-        return response
-    return _Running(coroutine, waited)
+        result: T = end.value
+    else:
+        return _Running(coroutine, waited, respond)
+    return respond(result)
 
 
 class _Running(Deferred):
-    """The response of a coroutine that has started and suspended."""
+    """The response to a coroutine that has started and suspended."""
 
-    __slots__ = ("_coroutine",)
+    __slots__ = ("_coroutine", "_respond")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Response], waited: Any) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], waited: Any, respond: Callable[[T], Response]) -> None:
         super().__init__()
         self._coroutine = coroutine
+        self._respond: Callable[[Any], Response] = respond
         self._wait_for(waited)
 
     def _wait_for(self, waited: Any) -> None:
@@ -52,8 +56,16 @@ class _Running(Deferred):
         try:
             waited = self._coroutine.send(None)
         except StopIteration as end:
-            self.settle(end.value)
+            self._finish(end.value)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - raised in the awaiter
             self.fail(error)
         else:
             self._wait_for(waited)
+
+    def _finish(self, result: object) -> None:
+        try:
+            response = self._respond(result)
+        except Exception as error:  # noqa: BLE001 - raised in the awaiter
+            self.fail(error)
+        else:
+            self.settle(response)

@@ -1,13 +1,14 @@
 """The routing table of resource requests: from method and path to the action of a verb, with a cache of routes.
 
-An action is a plain function. It returns the response itself if that needs no waiting, and otherwise an awaitable.
-Most verbs are coroutines, which `_without_task` makes into actions.
-`find_action` maps a request to its action; `RouteCache` remembers the result for a method and path, because clients
-request the same paths again, or paths that differ only in the name of the object.
+An action is a plain function. It returns the response itself if that needs no waiting, and otherwise an awaitable:
+`_respond` runs the coroutine of a verb, without a task if possible. `find_action` maps a request to its action;
+`RouteCache` remembers the result for a method and path, because clients request the same paths again, or paths that
+differ only in the name of the object.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -19,14 +20,15 @@ from levelset.apiserver.authz import access_reviews
 from levelset.apiserver.authz.escalation import WriteAuthorizer
 from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.eager_coroutines import run_eagerly
-from levelset.apiserver.registry import conversion_webhook, strategy
+from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.selectors import parse_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
-from levelset.apiserver.verbs import create_and_update, delete, get_and_list, patch, response_format, watch
+from levelset.apiserver.verbs import create_and_update, delete, patch, response_format, watch
 from levelset.apiserver.verbs.create_and_update import WriteResult
-from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, parse_revision, wait_revision
+from levelset.apiserver.verbs.delete import DeleteResult
+from levelset.apiserver.verbs.get_and_list import ListResult, get_item, parse_list_options, read_item, read_list
 from levelset.apiserver.verbs.response_format import render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
@@ -42,10 +44,12 @@ from levelset.apiserver.wire.status_errors import (
 )
 from levelset.http import Request, Response
 from levelset.objects.field_selectors import escape_field_value
+from levelset.storage import Item
 
 __all__ = ["Action", "Call", "HandlerResult", "Route", "RouteCache", "find_action", "verb_of", "warning_text"]
 
 HandlerResult = Response | Awaitable[Response]
+T = TypeVar("T")
 
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -99,21 +103,23 @@ def find_action(call: Call) -> Action:
             return lambda call: handler(call.state, call.served, call.path, call.request)
     if path.subresource:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
-        return _VERBS["patch"] if verb == "patch" and path.subresource == "status" and served.status else _subresource
+        return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
         raise method_not_allowed(request.method, request.path)
     return _review if verb == "create" and access_reviews.is_review(served) else _VERBS[verb]
 
 
-def _without_task(verb: Callable[[Call], Coroutine[Any, Any, Response]], *, is_admitted: bool) -> Action:
-    """Runs a verb without a task, unless a webhook may have to be awaited."""
+def _respond(
+    call: Call, verb: Coroutine[Any, Any, T], respond: Callable[[T], Response], *, is_admitted: bool = True
+) -> HandlerResult:
+    """Returns the response to the result of a verb; without a task, unless a webhook may have to be awaited."""
+    if call.served.converts_by_webhook or (is_admitted and call.state.admission is not None):
+        return _respond_later(verb, respond)
+    return run_eagerly(verb, respond)
 
-    def action(call: Call) -> HandlerResult:
-        if call.served.converts_by_webhook or (is_admitted and call.state.admission is not None):
-            return verb(call)
-        return run_eagerly(verb(call))
 
-    return action
+async def _respond_later(verb: Coroutine[Any, Any, T], respond: Callable[[T], Response]) -> Response:
+    return respond(await verb)
 
 
 def verb_of(path: RequestPath, request: Request) -> str | None:
@@ -153,35 +159,30 @@ def _wrong_scope(_call: Call) -> HandlerResult:
 
 
 def _get(call: Call) -> HandlerResult:
-    if call.request.query or call.served.converts_by_webhook:
-        return _get_when_ready(call)
-    return _get_now(call)
-
-
-async def _get_later(call: Call) -> Response:
-    """Awaits what the response to a GET needs: its `resourceVersion`, and the conversion of the object."""
-    await wait_revision(call.state, parse_revision(call.request.parameter("resourceVersion") or ""))
-    if call.served.converts_by_webhook:
-        item = get_item(call.state, call.served, call.namespace, call.name)
-        await conversion_webhook.convert_items(call.served, [item])
-    return _get_now(call)
-
-
-def _get_now(call: Call) -> Response:
     # The most frequent request: the properties of `call` are inlined, which saves five function calls.
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     assert path.name is not None
-    item = get_item(state, served, path.namespace, path.name)
-    return render_item(state, served, request, chosen=chosen, item=item)
+    if request.query or served.converts_by_webhook:
+        version = request.parameter("resourceVersion") or ""
+        item = read_item(state, served, path.namespace, path.name, resource_version=version)
+        return _respond(call, item, partial(_item_response, call, chosen), is_admitted=False)
+    return _item_response(call, chosen, get_item(state, served, path.namespace, path.name))
 
 
-async def _list(call: Call) -> Response:
-    request = call.request
-    chosen = negotiate(request.headers.find("accept"), "list")
-    query = parse_list_options(call.served, request.parameters)
-    listing = await get_and_list.read_list(call.state, call.served, call.namespace, query)
-    return render_listing(call.state, call.served, request, chosen=chosen, listing=listing)
+def _item_response(call: Call, chosen: ResponseFormat, item: Item) -> Response:
+    return render_item(call.state, call.served, call.request, chosen=chosen, item=item)
+
+
+def _list(call: Call) -> HandlerResult:
+    chosen = negotiate(call.request.headers.find("accept"), "list")
+    query = parse_list_options(call.served, call.request.parameters)
+    listing = read_list(call.state, call.served, call.namespace, query)
+    return _respond(call, listing, partial(_list_response, call, chosen), is_admitted=False)
+
+
+def _list_response(call: Call, chosen: ResponseFormat, listing: ListResult) -> Response:
+    return render_listing(call.state, call.served, call.request, chosen=chosen, listing=listing)
 
 
 def _watch(call: Call) -> HandlerResult:
@@ -194,15 +195,15 @@ def _watch(call: Call) -> HandlerResult:
     return watch.watch(call.state, call.served, call.namespace, call.request, form=form)
 
 
-async def _create(call: Call) -> Response:
+def _create(call: Call) -> HandlerResult:
     state, served, request = call.state, call.served, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     body = read_object(request, custom=served.custom)
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
-    written = await create_and_update.create(state, served, call.path.namespace, body.tree, options)
-    return _write_response(call, chosen, options, written)
+    written = create_and_update.create(state, served, call.path.namespace, body.tree, options)
+    return _respond(call, written, partial(_write_response, call, chosen, options))
 
 
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
@@ -258,18 +259,18 @@ def _review(call: Call) -> Response:
     return _with_warnings(response, options.warnings) if options.warnings else response
 
 
-async def _update(call: Call) -> Response:
+def _update(call: Call) -> HandlerResult:
     chosen = call.chosen
     part = call.path.subresource
     body = read_object(call.request, custom=call.served.custom and part != "scale")
     options = write_options(call.request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
     options = _with_admission(call, options)
     change = scale.update_scale if part == "scale" else create_and_update.update
-    written = await change(call.state, call.served, call.namespace, call.name, body.tree, options=options)
-    return _write_response(call, chosen, options, written)
+    written = change(call.state, call.served, call.namespace, call.name, body.tree, options=options)
+    return _respond(call, written, partial(_write_response, call, chosen, options))
 
 
-async def _patch(call: Call) -> Response:
+def _patch(call: Call) -> HandlerResult:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     options = write_options(request, "PatchOptions", subresource=path.subresource)
@@ -277,14 +278,17 @@ async def _patch(call: Call) -> Response:
         options = _with_admission(call, options)
     media = media_type(request) or JSON
     location = (path.namespace, path.name or "")
-    written = await patch.patch(state, served, *location, media=media, body=request.body, options=options)
-    return _write_response(call, chosen, options, written)
+    written = patch.patch(state, served, *location, media=media, body=request.body, options=options)
+    return _respond(call, written, partial(_write_response, call, chosen, options))
 
 
-async def _delete(call: Call) -> Response:
-    chosen = call.chosen
-    options = _delete_options_of(call)
-    deleted = await delete.delete(call.state, call.served, call.namespace, call.name, options)
+def _delete(call: Call) -> HandlerResult:
+    chosen, options = call.chosen, _delete_options_of(call)
+    deleted = delete.delete(call.state, call.served, call.namespace, call.name, options)
+    return _respond(call, deleted, partial(_delete_response, call, chosen, options))
+
+
+def _delete_response(call: Call, chosen: ResponseFormat, options: DeleteOptions, deleted: DeleteResult) -> Response:
     tree = delete.response_body(call.served, deleted)
     # 202 only for the deprecated `orphanDependents: false`, while the deletion is pending.
     status = 202 if not deleted.gone and options.orphan_dependents is False else 200
@@ -340,11 +344,13 @@ def _subresource(call: Call) -> HandlerResult:
     return _VERBS["update" if method == "PUT" else "patch"](call)
 
 
-async def _get_scale(call: Call) -> Response:
+def _get_scale(call: Call) -> HandlerResult:
     chosen = call.chosen
-    item = get_item(call.state, call.served, call.namespace, call.name)
-    if call.served.converts_by_webhook:
-        await conversion_webhook.convert_items(call.served, [item])
+    item = read_item(call.state, call.served, call.namespace, call.name)
+    return _respond(call, item, partial(_scale_response, call, chosen), is_admitted=False)
+
+
+def _scale_response(call: Call, chosen: ResponseFormat, item: Item) -> Response:
     tree = scale.get_scale(call.served, served_tree(call.served, item))
     return render_tree(call.state, call.served, call.request, chosen=chosen, tree=tree)
 
@@ -374,15 +380,14 @@ def _is_true(text: str | None) -> bool:
     return text is not None and text.lower() not in ("false", "0")
 
 
-_get_when_ready: Final = _without_task(_get_later, is_admitted=False)
 _VERBS: Final[dict[str, Action]] = {
     "get": _get,
-    "list": _without_task(_list, is_admitted=False),
+    "list": _list,
     "watch": _watch,
-    "create": _without_task(_create, is_admitted=True),
-    "update": _without_task(_update, is_admitted=True),
-    "patch": _without_task(_patch, is_admitted=True),
-    "delete": _without_task(_delete, is_admitted=True),
+    "create": _create,
+    "update": _update,
+    "patch": _patch,
+    "delete": _delete,
     "deletecollection": _delete_collection,  # many writes: a task can be cancelled between them
 }
 

@@ -10,7 +10,8 @@ import pytest
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import commit
-from levelset.storage import Item, Mismatch, SqliteStorage
+from levelset.apiserver.verbs.commit import WriteResult
+from levelset.storage import Mismatch, SqliteStorage
 from tests.apiserver.support.server_state import HeldStorage, make_state, widget
 
 
@@ -25,12 +26,12 @@ class Writes:
         self.complaints: list[Any] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: self.complaints.append(context))
 
-    def put(self, name: str) -> "asyncio.Task[Item]":
+    def put(self, name: str) -> "asyncio.Task[WriteResult]":
         return asyncio.ensure_future(put(self.state, self.served, name))
 
 
-async def put(state: ServerState, served: ServedResource, name: str) -> Item:
-    return await commit.put(state, served, served.key("x", name), b"{}", old=None, tree=widget(name))
+async def put(state: ServerState, served: ServedResource, name: str) -> WriteResult:
+    return await commit.write(state, served, served.key("x", name), widget(name))
 
 
 @pytest.fixture
@@ -40,8 +41,10 @@ async def writes(tmp_path: Path) -> AsyncIterator[Writes]:
 
 
 async def test_writes_of_disconnected_clients_still_notify_listeners(writes: Writes) -> None:
-    item = await writes.put("a")
-    remove = commit.remove(writes.state, writes.served, item, old=widget())
+    item = (await writes.put("a")).item
+    assert item is not None
+    ending = widget(deletionTimestamp="2026-01-01T00:00:00Z")
+    remove = commit.write(writes.state, writes.served, item.key, ending, item=item, old=widget())
     tasks: list[asyncio.Future[Any]] = [writes.put("b"), asyncio.ensure_future(remove)]
     await asyncio.sleep(0)
     for task in tasks:
@@ -108,5 +111,5 @@ async def test_unique_values_are_reserved_until_the_write_ends(outcome: str) -> 
         write.cancel()
     held.set()
     [end] = await asyncio.gather(write, return_exceptions=True)
-    assert type(end) is {"committed": Item, "refused": Mismatch, "cancelled": asyncio.CancelledError}[outcome]
+    assert type(end) is {"committed": WriteResult, "refused": Mismatch, "cancelled": asyncio.CancelledError}[outcome]
     assert log == ["reserved", *(["notified"] if outcome == "committed" else []), "released"]

@@ -13,7 +13,7 @@ from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.storage_codec import served_bytes
 from levelset.apiserver.resources.served_resource import Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
-from levelset.apiserver.verbs import create_and_update
+from levelset.apiserver.verbs import commit, create_and_update
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.errors import AlreadyExists, ApiError, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
 from levelset.http import Deferred, Headers, Request, Response
@@ -297,9 +297,7 @@ async def test_the_object_size_is_limited() -> None:
     await make(state, served)
 
     def change(old: Tree, _: Item) -> strategy.PreparedUpdate:
-        return strategy.PreparedUpdate(
-            {**old, "spec": {"color": "r" * create_and_update.MAX_OBJECT_BYTES}}, changed=True
-        )
+        return strategy.PreparedUpdate({**old, "spec": {"color": "r" * commit.MAX_OBJECT_BYTES}}, changed=True)
 
     with pytest.raises(ApiError, match="too large"):
         await create_and_update.guaranteed_update(state, served, "x", "a", change, options=WriteOptions())

@@ -16,6 +16,7 @@ from levelset.apiserver.verbs.get_and_list import (
     list_items,
     parse_list_options,
     parse_revision,
+    read_item,
     read_list,
     wait_revision,
 )
@@ -109,19 +110,26 @@ def test_a_revision_that_is_not_reached_in_three_seconds_is_too_large() -> None:
 def test_a_revision_is_awaited_without_a_task() -> None:
     async def work() -> Response:
         state = await filled(MemoryStorage(), "a")
-        waiting = run_eagerly(respond(wait_revision(state, 2)))
+        waiting = run_eagerly(wait_revision(state, 2), lambda _: Response(204))
         assert isinstance(waiting, Deferred)
         write = state.storage.put("/b", b"", expected=0)
         asyncio.get_running_loop().call_later(1, asyncio.ensure_future, write)
         return await waiting
 
-    async def respond(ready: Any) -> Response:
-        await ready
-        return Response(204)
-
     response, seconds = run(work())
     assert response.status == 204
     assert 1 <= seconds < 1.5
+
+
+async def test_an_object_is_read_after_its_revision_is_reached() -> None:
+    state = await filled(MemoryStorage(), "a")
+    reading = asyncio.ensure_future(read_item(state, CONFIGMAPS, "x", "b", resource_version="2"))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    made = await state.storage.put(CONFIGMAPS.key("x", "b"), b'{"metadata":{}}', expected=0)
+    assert await reading is made
+    with pytest.raises(BadRequest):
+        await read_item(state, CONFIGMAPS, "x", "b", resource_version="two")
 
 
 async def test_an_exact_future_revision_fails_at_once() -> None:

@@ -1,8 +1,9 @@
 """Server-side apply: creates an object, or merges the applied configuration of a manager into the existing one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, cast
+
+import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
@@ -60,8 +61,7 @@ async def apply(
                 raise
 
 
-@dataclass(slots=True, eq=False)
-class _ApplyRequest:
+class _ApplyRequest(msgspec.Struct, eq=False):
     """One apply: the configuration in its body, and what it is applied to.
 
     Each attempt modifies the configuration in place. Decoding the body again is cheaper than copying it every time, and
@@ -148,34 +148,30 @@ class _ApplyRequest:
 
     def _read(self) -> Tree:
         """Returns the applied configuration; raises BadRequest if it is not an object of this path."""
-        served, config = self.served, _parse(self.body)
+        served, body = self.served, self.body
+        config: Any = None
+        if body[:1] == b"{":
+            try:
+                config = decode_tree(body)
+            except BadObject:
+                config = None  # either YAML, or `read_text` raises the precise error
+        if config is None:
+            config = read_text(body, JSON if body[:1] == b"{" and is_json_body(body) else YAML)
+        if config.__class__ is not dict:
+            raise BadRequest("an applied object must be an object")
         if self.options.subresource == "scale":
             config = scale.object_from_scale(served, self.name, config)
-        if (config.get("apiVersion"), config.get("kind")) != (served.api_version, served.kind):
+        if config.get("apiVersion") != served.api_version or config.get("kind") != served.kind:
             found = f"{config.get('apiVersion')} {config.get('kind')}"
             raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
         meta.read_metadata(config)
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)
-        return config
+        return cast("Tree", config)
 
 
 def _bad_request(error: BadPatch) -> BadRequest:
     return BadRequest(f"the object cannot be applied: {error}")
-
-
-def _parse(body: bytes) -> Tree:
-    tree: Any = None
-    if body[:1] == b"{":
-        try:
-            tree = decode_tree(body)
-        except BadObject:
-            tree = None  # either YAML, or `read_text` raises the precise error
-    if tree is None:
-        tree = read_text(body, JSON if body[:1] == b"{" and is_json_body(body) else YAML)
-    if not isinstance(tree, dict):
-        raise BadRequest("an applied object must be an object")
-    return cast("Tree", tree)
 
 
 def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> None:

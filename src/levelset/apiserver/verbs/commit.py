@@ -5,43 +5,82 @@ must still be notified: a cancelled handler ends only after the commit and the n
 """
 
 import asyncio
+from typing import Final
 
+import msgspec
+
+from levelset.apiserver.registry import conversion_webhook, strategy
+from levelset.apiserver.registry.metadata import is_deleting
+from levelset.apiserver.registry.storage_codec import encode_for_storage, set_resource_version
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.wire.status_errors import too_large
 from levelset.storage import CancelledWrite, Item
 
-__all__ = ["put", "remove"]
+__all__ = ["WriteResult", "can_be_removed", "write"]
+
+MAX_OBJECT_BYTES: Final = 4 * 1024 * 1024
+"""The size limit of a stored object: more than the largest body, with room for the fields of the server."""
 
 
-async def put(
-    state: ServerState, served: ServedResource, key: str, value: bytes, *, old: Tree | None, tree: Tree
-) -> Item:
-    """Stores the bytes of `tree` in place of `old` (None: create) and sets its resourceVersion.
+class WriteResult(msgspec.Struct, frozen=True, gc=False):
+    """The result of a write: the object in the served version, with its resourceVersion.
 
-    Raises Mismatch if the object is no longer at the version of `old`.
+    `item` is the stored object; None if nothing was stored (a dry run) or the write removed it.
     """
-    expected = 0 if old is None else int(old["metadata"]["resourceVersion"])
-    reserver = state.reservers.get(served.prefix)
-    release = None if reserver is None else reserver(tree)
+
+    tree: Tree
+    item: Item | None
+    created: bool = False
+
+
+async def write(
+    state: ServerState,
+    served: ServedResource,
+    key: str,
+    tree: Tree,
+    *,
+    item: Item | None = None,
+    old: Tree | None = None,
+) -> WriteResult:
+    """Stores the tree as a new object, or in place of an item, which is `old` in the served version.
+
+    An object that can be removed is removed instead, and bytes that stay the same are not written. Sets the
+    resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item (None: if it exists).
+    """
+    expected, stored, release = 0 if item is None else item.revision, None, None
+    is_removal = item is not None and can_be_removed(served, tree)
     try:
-        item = await state.storage.put(key, value, expected=expected)
-        tree["metadata"]["resourceVersion"] = str(item.revision)
-        state.notify_listeners(served, old, tree)
+        if is_removal:
+            await state.storage.delete(key, expected=expected)
+        else:
+            value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
+            # A series of small patches could grow an object without bound; one that is too large may shrink.
+            if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):
+                raise too_large(MAX_OBJECT_BYTES)
+            if item is not None and value == item.value:  # the storage version does not have the changed fields
+                return WriteResult(set_resource_version(tree, item.revision), item)
+            reserver = state.reservers.get(served.prefix)
+            release = None if reserver is None else reserver(tree)
+            stored = await state.storage.put(key, value, expected=expected)
+            tree["metadata"]["resourceVersion"] = str(stored.revision)
+        state.notify_listeners(served, old, None if is_removal else tree)
     except CancelledWrite as cancelled:
-        tree["metadata"]["resourceVersion"] = str(cancelled.change.revision)
-        state.notify_listeners(served, old, tree)
+        set_resource_version(tree, cancelled.change.revision)
+        state.notify_listeners(served, old, None if is_removal else tree)
         raise asyncio.CancelledError from None
     finally:
         if release is not None:
             release()
-    return item
+    if stored is not None and served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, [stored])  # for the response, which shows the served version
+    return WriteResult(tree, stored, created=item is None)
 
 
-async def remove(state: ServerState, served: ServedResource, item: Item, *, old: Tree) -> None:
-    """Removes the object; raises Mismatch if it is no longer the one in `item`."""
-    try:
-        await state.storage.delete(item.key, expected=item.revision)
-    except CancelledWrite:
-        state.notify_listeners(served, old, None)
-        raise asyncio.CancelledError from None
-    state.notify_listeners(served, old, None)
+async def _converted(served: ServedResource, tree: Tree) -> bytes:
+    return await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
+
+
+def can_be_removed(served: ServedResource, tree: Tree) -> bool:
+    """Whether the object is terminating, and nothing holds it."""
+    return is_deleting(tree) and not strategy.must_stay(served, tree)

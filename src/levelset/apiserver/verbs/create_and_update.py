@@ -13,15 +13,15 @@ from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import is_deleting
 from levelset.apiserver.registry.object_decoder import DecodedObject, check_name_and_namespace
-from levelset.apiserver.registry.storage_codec import encode_for_storage, served_tree, set_resource_version
+from levelset.apiserver.registry.storage_codec import served_tree, set_resource_version
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import commit, write_admission
+from levelset.apiserver.verbs.commit import WriteResult, can_be_removed
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
-from levelset.apiserver.wire.status_errors import too_large
 from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
 from levelset.storage import Item, Mismatch
@@ -29,23 +29,10 @@ from levelset.storage import Item, Mismatch
 __all__ = ["Change", "WriteResult", "create", "create_decoded", "guaranteed_update", "mutate", "update"]
 
 GENERATE_NAME_ATTEMPTS: Final = 8
-MAX_OBJECT_BYTES: Final = 4 * 1024 * 1024
-"""The size limit of a stored object: more than the largest body, with room for the fields of the server."""
 NAMESPACE_PREFIX: Final = "/registry/core/namespaces/"
 
 Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
-
-
-class WriteResult(msgspec.Struct, frozen=True, gc=False):
-    """The result of a write: the object in the served version, with its resourceVersion.
-
-    `item` is the stored object; None if nothing was stored (a dry run) or the write removed it.
-    """
-
-    tree: Tree
-    item: Item | None
-    created: bool = False
 
 
 def create(
@@ -91,22 +78,12 @@ async def create_decoded(
         if options.dry_run:
             _raise_if_exists(served, name, state.reader.get_nowait(key))
             return WriteResult(tree, None, created=True)
-        value = (
-            await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
-            if served.converts_by_webhook
-            else encode_for_storage(served, tree)
-        )
-        if len(value) > MAX_OBJECT_BYTES:
-            raise too_large(MAX_OBJECT_BYTES)
-        item = await commit.put(state, served, key, value, old=None, tree=tree)
+        return await commit.write(state, served, key, tree)
     except Mismatch as error:
         _raise_if_exists(served, metadata["name"], error.current)
         raise
     finally:
         in_flight.end(served.prefix, namespace)
-    if served.converts_by_webhook:
-        await conversion_webhook.convert_items(served, [item])  # for the response, which shows the served version
-    return WriteResult(tree, item, created=True)
 
 
 async def update(
@@ -170,7 +147,7 @@ async def guaranteed_update(
         if options.dry_run:
             return WriteResult(set_resource_version(prepared.tree, item.revision), None)
         try:
-            return await _commit(state, served, item, old, prepared.tree)
+            return await commit.write(state, served, item.key, prepared.tree, item=item, old=old)
         except Mismatch:
             continue
 
@@ -192,45 +169,13 @@ async def mutate(
             await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
         new = change(served_tree(served, item))
-        if new is None or (same_object(old, new) and not _can_be_removed(served, new)):
+        if new is None or (same_object(old, new) and not can_be_removed(served, new)):
             return old
         try:
-            written = await _commit(state, served, item, old, new)
+            written = await commit.write(state, served, key, new, item=item, old=old)
         except Mismatch:
             continue
         return None if written.item is None else written.tree
-
-
-async def _commit(state: ServerState, served: ServedResource, item: Item, old: Tree, tree: Tree) -> WriteResult:
-    if _can_be_removed(served, tree):
-        await commit.remove(state, served, item, old=old)
-        return WriteResult(tree, None)
-    if served.converts_by_webhook:
-        value = await conversion_webhook.run_with_conversions(lambda: _changed_value(served, tree, item))
-    else:
-        value = _changed_value(served, tree, item)
-    if value is None:
-        return WriteResult(set_resource_version(tree, item.revision), item)
-    stored = await commit.put(state, served, item.key, value, old=old, tree=tree)
-    if served.converts_by_webhook:
-        await conversion_webhook.convert_items(served, [stored])  # for the response, which shows the served version
-    return WriteResult(tree, stored)
-
-
-def _changed_value(served: ServedResource, tree: Tree, item: Item) -> bytes | None:
-    """Returns the bytes to store in place of an item; None if they are the same.
-
-    They are the same, for example, if only a field changed that the storage version does not have.
-    """
-    value = encode_for_storage(served, tree)
-    # A series of small patches could grow an object without bound; one that is too large already may shrink.
-    if len(value) > MAX_OBJECT_BYTES and len(value) > len(item.value):
-        raise too_large(MAX_OBJECT_BYTES)
-    return None if value == item.value else value
-
-
-def _can_be_removed(served: ServedResource, tree: Tree) -> bool:
-    return is_deleting(tree) and not strategy.must_stay(served, tree)
 
 
 def _check_active(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> None:

@@ -5,13 +5,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from levelset.apiserver.registry import conversion_webhook, strategy
+from levelset.apiserver.registry import conversion_webhook
 from levelset.apiserver.registry.metadata import format_timestamp, is_deleting
 from levelset.apiserver.registry.selectors import Selectors
-from levelset.apiserver.registry.storage_codec import encode_for_storage, served_tree
+from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import commit, write_admission
+from levelset.apiserver.verbs.commit import can_be_removed
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
@@ -115,21 +116,10 @@ async def _delete_item(
     if _is_already_marked(tree, options):
         return DeleteResult(old, gone=False)
     _mark(state, served, tree, options)
-    if not strategy.must_stay(served, tree):
-        if not options.dry_run:
-            await commit.remove(state, served, item, old=old)
-        return DeleteResult(old, gone=True)
-    if options.dry_run:
-        return DeleteResult(tree, gone=False)
-    value = (
-        await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
-        if served.converts_by_webhook
-        else encode_for_storage(served, tree)
-    )
-    if value == item.value:
-        return DeleteResult(old, gone=False)
-    await commit.put(state, served, item.key, value, old=old, tree=tree)
-    return DeleteResult(tree, gone=False)
+    gone = can_be_removed(served, tree)
+    if not options.dry_run:
+        tree = (await commit.write(state, served, item.key, tree, item=item, old=old)).tree
+    return DeleteResult(old if gone else tree, gone=gone)
 
 
 def _metadata(item: Item) -> Tree:

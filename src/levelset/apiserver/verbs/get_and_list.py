@@ -1,7 +1,7 @@
 """Gets objects and lists them, with `resourceVersion`, `resourceVersionMatch`, `limit` and `continue`.
 
-Reads return at once. What a request may have to wait for comes before: a revision that the storage has not reached yet
-(`wait_revision`), and for a list (`read_list`) the conversion of its objects by a webhook.
+Reads return at once (`get_item`, `list_items`). What a request may have to wait for is a revision that the storage has
+not reached yet, and the conversion of objects by a webhook (`read_item`, `read_list`).
 """
 
 import asyncio
@@ -29,6 +29,7 @@ __all__ = [
     "list_items",
     "parse_list_options",
     "parse_revision",
+    "read_item",
     "read_list",
     "wait_revision",
 ]
@@ -79,6 +80,17 @@ def get_item(state: ServerState, served: ServedResource, namespace: str | None, 
     item = state.reader.get_nowait(served.key(namespace, name))
     if item is None:
         raise not_found(served, name)
+    return item
+
+
+async def read_item(
+    state: ServerState, served: ServedResource, namespace: str | None, name: str, *, resource_version: str = ""
+) -> Item:
+    """As `get_item`, after the resourceVersion is reached; the object is converted."""
+    await wait_revision(state, parse_revision(resource_version))
+    item = get_item(state, served, namespace, name)
+    if served.converts_by_webhook:
+        await conversion_webhook.convert_items(served, [item])
     return item
 
 
