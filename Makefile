@@ -1,6 +1,6 @@
 # What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs clean
+.PHONY: help run tour test test-uvloop test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -19,6 +19,9 @@ tour: .venv/pyproject.installed ## a short tour of the library
 
 test: .venv/pyproject.installed ## the whole default test suite
 	@scripts/test
+
+test-uvloop: .venv/pyproject.installed ## the default test suite on uvloop's event loop
+	@LEVELSET_TEST_LOOP=uvloop scripts/test
 
 test-clients: .venv/pyproject.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients

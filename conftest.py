@@ -6,12 +6,18 @@ import os
 from collections.abc import Iterator
 
 import pytest
+import uvloop
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-__all__ = ["blocking_guard", "pytest_collection_finish", "pytest_configure", "pytest_plugins"]
+__all__ = ["blocking_guard", "pytest_collection_finish", "pytest_configure"]
 
-pytest_plugins = ["tests.watchdog"]
+
+class _UvloopPolicy(asyncio.DefaultEventLoopPolicy):
+    """Runs tests on uvloop. Child processes of the other loops, which tests make themselves, are asyncio's as usual."""
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return uvloop.new_event_loop()
 
 
 def pytest_configure() -> None:
@@ -20,6 +26,10 @@ def pytest_configure() -> None:
     Without it, asyncio creates a loop on the first `get_event_loop`, which is never closed: a ResourceWarning in
     whichever test runs when it is garbage collected.
     """
+    if (
+        os.environ.get("LEVELSET_TEST_LOOP") == "uvloop"
+    ):  # `make test-uvloop`; tests in virtual time have their own loop
+        asyncio.set_event_loop_policy(_UvloopPolicy())
     asyncio.set_event_loop(None)
     # No deadline per example: each test has its own timeout. The examples are the same in every run unless
     # LEVELSET_FUZZ_EXAMPLES is set.

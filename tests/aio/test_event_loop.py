@@ -41,6 +41,7 @@ def test_the_installed_loop_is_found_by_its_name(monkeypatch, faster):
 
 def test_without_uvloop_the_asyncio_loop_is_used(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvloop", None)  # which makes its import fail
+    monkeypatch.setattr(asyncio.events, "_event_loop_policy", asyncio.DefaultEventLoopPolicy())
     assert loop_factory() is None
     assert type(run(running_loop())).__module__.startswith("asyncio.")
 

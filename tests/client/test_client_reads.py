@@ -22,7 +22,7 @@ from tests.client.fixtures import (
 )
 
 UNLABEL = MergePatch({"metadata": {"labels": None}})
-COMPACT = Call(method="POST", path="/levelset/compact", words="compact")
+COMPACT = Call(method="POST", path="/levelset/compact", about="compact")
 
 
 class StrictSpec(Spec):

@@ -12,7 +12,7 @@ from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import WEBSITE, Namespace, Website, failing, fake_response, open_client, recording, website
 
 BLOG = Ref(Website, "blog", "default")
-COMPACT = Call(method="POST", path="/levelset/compact", words="compact")
+COMPACT = Call(method="POST", path="/levelset/compact", about="compact")
 
 
 def is_big(site: Website) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset.client import requests
+from levelset.client.client import ClientSettings
 from levelset.client.requests import Target, read_fields, read_labels
 from levelset.errors import BadName, BadSelector
 from levelset.objects import FieldSelector, LabelSelector, definition_of
@@ -71,15 +72,15 @@ def test_a_watch_requests_bookmarks_and_is_streamed() -> None:
 
 
 def test_writes_send_field_manager_field_validation_and_dry_run() -> None:
-    call = requests.update(TARGET, b"{}", manager="me & you", validation="Strict", dry_run=True, timeout=1)
+    call = requests.update(TARGET, b"{}", ClientSettings(manager="me & you", validation="Strict", dry_run=True))
     assert call.query == "fieldManager=me%20%26%20you&fieldValidation=Strict&dryRun=All"
     assert (call.method, call.body, call.headers["content-type"]) == ("PUT", b"{}", "application/json")
 
 
 def test_an_apply_is_a_patch_that_is_described_as_an_apply() -> None:
-    call = requests.patch(TARGET, b"{}", "application/apply-patch+yaml", force=False, verb="apply", timeout=1)
+    call = requests.patch(TARGET, b"{}", "application/apply-patch+yaml", ClientSettings(), force=False)
     assert (call.method, call.verb, call.words) == ("PATCH", "patch", "apply Website/default/blog")
-    assert call.query == "force=false"
+    assert call.query == "fieldManager=levelset&force=false"
 
 
 @pytest.mark.parametrize("name", [5, b"a", "\ud800", ["a"]], ids=ascii)
@@ -99,7 +100,7 @@ def test_a_name_is_percent_encoded_in_a_path(name: str) -> None:
 def test_forced_and_unforced_applies_have_their_own_query() -> None:
     target = Target(definition_of(Website), "default", "blog")
     said = [
-        requests.patch(target, b"{}", "application/json", force=force, manager="m", timeout=1.0).query
+        requests.patch(target, b"{}", "application/json", ClientSettings(manager="m"), force=force).query
         for force in (True, False, None, True)
     ]
     assert said == ["fieldManager=m&force=true", "fieldManager=m&force=false", "fieldManager=m", said[0]]

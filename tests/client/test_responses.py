@@ -25,7 +25,7 @@ from levelset.http import Headers
 from levelset.objects import encode_tree
 from tests.client.fixtures import fake_response
 
-CALL = Call(method="GET", path="/x", words="get Website/default/blog")
+CALL = Call(method="GET", path="/x", about="get Website/default/blog")
 CLASSES = {
     400: BadRequest,
     401: Unauthorized,
@@ -127,7 +127,7 @@ def test_arbitrary_bodies_give_an_api_error(tree: Any, code: int) -> None:
 
 
 def test_a_path_that_is_not_served_suggests_a_missing_crd() -> None:
-    call = Call(method="GET", path="/apis/x/v1/sites", words="list Site")
+    call = Call(method="GET", path="/apis/x/v1/sites", about="list Site")
     error = read_error(call, Response(status=404, body=b"404 page not found\n"))
     assert isinstance(error, NotFound)
     assert str(error).startswith("list Site: the server responded 404: 404 page not found; ")

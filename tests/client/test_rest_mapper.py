@@ -42,7 +42,7 @@ class Way:
             return said
         headers = {"accept": "application/json"} if self.is_plain else call.headers
         return await self._transport.send(
-            Call(method=call.method, path=call.path, headers=headers, body=call.body, words=call.words)
+            Call(method=call.method, path=call.path, headers=headers, body=call.body, about=call.words)
         )
 
     async def post(self, path: str, tree: Any) -> None:

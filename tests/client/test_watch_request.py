@@ -16,7 +16,7 @@ from levelset.objects import encode_tree
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import WEBSITE, Website, failing, fake_response, open_client, recording, website
 
-COMPACT = Call(method="POST", path="/levelset/compact", words="compact")
+COMPACT = Call(method="POST", path="/levelset/compact", about="compact")
 
 
 def line(type_: str, tree: Any) -> bytes:

@@ -7,7 +7,7 @@ from levelset.testing.call_info import CallInfo, call_info, is_write
 
 
 def call(method: str, path: str, verb: str, words: str) -> Call:
-    return Call(method=method, path=path, verb=verb, words=words)
+    return Call(method=method, path=path, verb=verb, about=words)
 
 
 @pytest.mark.parametrize(

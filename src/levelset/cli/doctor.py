@@ -181,7 +181,7 @@ async def _is_allowed(client: Client, permission: Permission, verb: str) -> bool
 
 
 async def _get(client: Client, path: str) -> Response:
-    return await client.send(Call(method="GET", path=path, words=f"get {path}", timeout=10.0))
+    return await client.send(Call(method="GET", path=path, about=f"get {path}", timeout=10.0))
 
 
 def _conditions(tree: Any) -> list[Any]:

@@ -81,7 +81,7 @@ async def fetch_models(client: Client, api: str, *, descriptions: bool = True) -
 
 async def _get(client: Client, path: str) -> Any:
     headers = {"accept": "application/json"}
-    response = await client.send(Call(method="GET", path=path, headers=headers, words=f"get {path}"))
+    response = await client.send(Call(method="GET", path=path, headers=headers, about=f"get {path}"))
     try:
         document: Any = json.loads(response.body)
     except ValueError:

@@ -524,16 +524,14 @@ class Client:
         With `on` and `subresource` it is posted to a subresource of another object, such as an Eviction of a Pod.
         """
         body = request_body_of(obj)
-        if on is not None or subresource is not None:
+        of_other = on is not None or subresource is not None
+        if of_other:
             target = await self._subresource_target(body, on, subresource)
-            whole = target
         else:
             target = self._body_target(await self._resource(body.view), body, namespace)
-            whole = Target(target.served, target.namespace)
-        chosen = self._write_options(options)
-        words = target.describe("create")
-        call = requests.create(whole, body.encode(), words=words, timeout=self._settings.timeout, **chosen)
-        return self._read_written(await self._pipeline.send(call), body.view, target, is_dry=chosen["dry_run"])
+        settings = self._write_settings(options) if options else self._settings
+        call = requests.create(target, body.encode(), settings, subresource=of_other)
+        return self._read_written(await self._pipeline.send(call), body.view, target, is_dry=settings.dry_run)
 
     @overload
     async def update(self, obj: O, /, **options: Unpack[ObjectWriteOptions]) -> O: ...
@@ -560,9 +558,9 @@ class Client:
             target = await self._subresource_target(body, on, subresource)
         else:
             target = self._body_target(await self._resource(body.view), body, namespace, subresource)
-        chosen = self._write_options(options)
-        call = requests.update(target, body.encode(), timeout=self._settings.timeout, **chosen)
-        return self._read_written(await self._pipeline.send(call), body.view, target, is_dry=chosen["dry_run"])
+        settings = self._write_settings(options) if options else self._settings
+        call = requests.update(target, body.encode(), settings)
+        return self._read_written(await self._pipeline.send(call), body.view, target, is_dry=settings.dry_run)
 
     async def update_status(self, obj: O, /, *, manager: str | None = None, dry_run: bool = False) -> O:
         """Replaces the status of an object and returns the object; all other fields are ignored."""
@@ -609,16 +607,9 @@ class Client:
         view: View[Any] = view_of(OnlyMetadata(kind) if only_metadata else kind)
         served = self._resource_nowait(view) or await self._resource(view)
         target = self._target(served, what.name, what.namespace, subresource)
-        chosen = self._write_options(options)
-        call = requests.patch(
-            target,
-            patch.body(),
-            patch.content_type,
-            is_metadata=view.is_metadata,
-            timeout=self._settings.timeout,
-            **chosen,
-        )
-        return self._read_written(await self._pipeline.send(call), view, target, is_dry=chosen["dry_run"])
+        settings = self._write_settings(options) if options else self._settings
+        call = requests.patch(target, patch.body(), patch.content_type, settings, is_metadata=view.is_metadata)
+        return self._read_written(await self._pipeline.send(call), view, target, is_dry=settings.dry_run)
 
     @overload
     async def apply(self, obj: O, /, **options: Unpack[ApplyOptions]) -> O: ...
@@ -763,10 +754,10 @@ class Client:
         view: View[Any] = view_of(ref.class_ or ref.gvk)
         target = await self._object_target(view, ref.name, ref.namespace, "scale")
         patch = MergePatch({"spec": {"replicas": replicas}})
-        chosen = self._write_options({"manager": manager, "dry_run": dry_run})
-        call = requests.patch(target, patch.body(), patch.content_type, timeout=self._settings.timeout, **chosen)
+        settings = self._write_settings({"manager": manager, "dry_run": dry_run})
+        call = requests.patch(target, patch.body(), patch.content_type, settings)
         made: ObjectScale = self._read_written(
-            await self._pipeline.send(call), view_of(ObjectScale), target, is_dry=chosen["dry_run"]
+            await self._pipeline.send(call), view_of(ObjectScale), target, is_dry=settings.dry_run
         )
         return made
 
@@ -904,11 +895,9 @@ class Client:
         view = body.view
         served = self._resource_nowait(view) or await self._resource(view)
         target = self._body_target(served, body, namespace, subresource)
-        chosen = self._write_options(options)
-        call = requests.patch(
-            target, encoded, APPLY, force=force, verb="apply", timeout=self._settings.timeout, **chosen
-        )
-        return self._read_written(await self._pipeline.send(call), view, target, is_dry=chosen["dry_run"])
+        settings = self._write_settings(options) if options else self._settings
+        call = requests.patch(target, encoded, APPLY, settings, force=force)
+        return self._read_written(await self._pipeline.send(call), view, target, is_dry=settings.dry_run)
 
     def _observe_writes(self, observer: WriteObserver) -> Callable[[], None]:
         """Calls `observer` after each write that succeeds, also of derived clients; returns how to detach it."""
@@ -983,19 +972,19 @@ class Client:
             )
         return namespace
 
-    def _write_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _write_settings(self, given: Mapping[str, Any]) -> ClientSettings:
+        """The settings of this client, with the options that are given."""
         settings = self._settings
-        if not given:  # how controllers write
-            return {"manager": settings.manager, "dry_run": settings.dry_run, "validation": settings.validation}
         unknown = sorted(given.keys() - _WRITE_OPTIONS)
         if unknown:
             # Ignored, a misspelt `dryrun=True` would write.
             raise TypeError(f"unknown option {', '.join(unknown)}; the options are {', '.join(sorted(_WRITE_OPTIONS))}")
-        return {
-            "manager": given.get("manager") or settings.manager,
-            "dry_run": bool(given.get("dry_run")) or settings.dry_run,
-            "validation": given.get("validation") or settings.validation,
-        }
+        return msgspec.structs.replace(
+            settings,
+            manager=given.get("manager") or settings.manager,
+            dry_run=bool(given.get("dry_run")) or settings.dry_run,
+            validation=given.get("validation") or settings.validation,
+        )
 
     def _read_written(self, response: Response, view: View[Any], target: Target, *, is_dry: bool) -> Any:
         """Reads the object in the response to a write, after notifying the write observers."""

@@ -28,6 +28,7 @@ __all__ = [
     "ResourceInfo",
     "Target",
     "Validation",
+    "WriteSettings",
     "create",
     "delete",
     "delete_collection",
@@ -126,13 +127,14 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """The path of the URL, percent-encoded; BadName if the name is not allowed in one."""
-        name, subresource, served = self.name, self.subresource, self.served
-        if served.__class__ is Definition and self.namespace.__class__ is str:
-            made = _class_collection(served, self.namespace)
+        name, namespace, subresource, served = self.name, self.namespace, self.subresource, self.served
+        if served.__class__ is Definition and namespace.__class__ is str:
+            made = _class_collection(served, namespace)
         else:
             made = self.collection
         if name is not None:
-            made = f"{made}/{self.segment('name', name)}"
+            is_safe = name.__class__ is str and _URL_SAFE.fullmatch(name)  # nearly always: nothing to quote
+            made = f"{made}/{name if is_safe else self.segment('name', name)}"
         if subresource is None:
             return made
         if subresource in _COMMON_SUBRESOURCES:
@@ -162,8 +164,6 @@ class Target(msgspec.Struct, frozen=True):
 
     def segment(self, field: str, text: str) -> str:
         """One segment of the path, percent-encoded; BadName if it is not allowed there."""
-        if text.__class__ is str and _URL_SAFE.fullmatch(text):
-            return text  # nearly always: nothing to quote
         try:
             if text and text not in {".", ".."} and "/" not in text and "%" not in text:
                 return quote(text, safe=":")
@@ -247,30 +247,54 @@ def watch(
     return _call("GET", target, "watch", query, accept=accept, timeout=timeout, is_stream=True)
 
 
-def create(target: Target, body: bytes, **options: Any) -> Call:
+class WriteSettings(Protocol):
+    """The settings of a write, such as those of a client."""
+
+    @property
+    def manager(self) -> str | None:
+        """The field manager."""
+        ...
+
+    @property
+    def timeout(self) -> float:
+        """The timeout in seconds."""
+        ...
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is stored."""
+        ...
+
+    @property
+    def validation(self) -> Validation | None:
+        """What the server does with unknown fields; None for its default."""
+        ...
+
+
+def create(target: Target, body: bytes, settings: WriteSettings, *, subresource: bool = False) -> Call:
     """Creates an object, or posts to a subresource."""
-    return _write("POST", target, "create", body, JSON, **options)
+    place = target if subresource else Target(target.served, target.namespace)
+    return _write("POST", place.path, "create", body, JSON, settings, _Words("create", target))
 
 
-def update(target: Target, body: bytes, **options: Any) -> Call:
+def update(target: Target, body: bytes, settings: WriteSettings) -> Call:
     """Replaces an object, or a subresource, as a whole."""
-    return _write("PUT", target, "update", body, JSON, **options)
+    return _write("PUT", target.path, "update", body, JSON, settings, _Words("update", target))
 
 
 def patch(
     target: Target,
     body: bytes,
     content_type: str,
+    settings: WriteSettings,
     *,
     force: bool | None = None,
-    verb: str = "patch",
     is_metadata: bool = False,
-    **options: Any,
 ) -> Call:
     """Patches an object; `force` is for a server-side apply."""
-    words = target.describe(verb)  # to the server an apply is a patch; only these words differ
+    words = _Words("apply" if content_type == APPLY else "patch", target)  # to the server an apply is a patch
     accept = _METADATA if is_metadata else JSON
-    return _write("PATCH", target, "patch", body, content_type, words=words, accept=accept, force=force, **options)
+    return _write("PATCH", target.path, "patch", body, content_type, settings, words, accept, force)
 
 
 def delete(target: Target, options: bytes, *, is_metadata: bool = False, timeout: float) -> Call:
@@ -295,30 +319,36 @@ def logs(target: Target, options: Pairs, *, timeout: float) -> Call:
     return msgspec.structs.replace(made, verb="get")
 
 
-def _write(
+class _Words(msgspec.Struct, frozen=True, gc=False):
+    """A request in words."""
+
+    verb: str
+    target: Target
+
+    def __str__(self) -> str:
+        return self.target.describe(self.verb)
+
+
+def _write(  # noqa: PLR0917 -- by position: with names, a call takes twice as long
     method: str,
-    target: Target,
+    path: str,
     verb: str,
     body: bytes,
     content_type: str,
-    *,
-    words: str | None = None,
+    settings: WriteSettings,
+    words: _Words,
     accept: str = JSON,
     force: bool | None = None,
-    manager: str | None = None,
-    validation: Validation | None = None,
-    dry_run: bool = False,
-    timeout: float,
 ) -> Call:
     return Call(
         method=method,
-        path=target.path,
-        query=_write_query(manager, validation, bool(dry_run), force),
+        path=path,
+        query=_write_query(settings.manager, settings.validation, bool(settings.dry_run), force),
         headers={"accept": accept, "content-type": content_type},
         body=body,
-        timeout=timeout,
+        timeout=settings.timeout,
         verb=verb,
-        words=target.describe(verb) if words is None else words,
+        about=words,
     )
 
 
@@ -346,7 +376,7 @@ def _call(
         is_stream=is_stream,
         timeout=timeout,
         verb=verb,
-        words=target.describe(verb),
+        about=_Words(verb, target),
     )
 
 

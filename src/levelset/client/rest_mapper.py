@@ -227,7 +227,7 @@ class RestMapper:
     async def _get(self, path: str, *, accept: str = "application/json") -> Any:
         words = f"discover {path}"
         headers = {"accept": accept}
-        call = Call(method="GET", path=path, headers=headers, timeout=self._timeout, verb="get", words=words)
+        call = Call(method="GET", path=path, headers=headers, timeout=self._timeout, verb="get", about=words)
         response = await self._send(call)
         if response.status >= 300:
             raise read_error(call, response)

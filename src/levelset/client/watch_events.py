@@ -27,13 +27,19 @@ _TYPES: Final[dict[str, EventType]] = {
     "DELETED": "DELETED",
     "MODIFIED": "MODIFIED",
 }
-# How a line begins, by the first letter of its type.
-_BEGINNINGS: Final[dict[bytes, tuple[EventType, bytes]]] = {
-    one[:1].encode(): (one, b'{"type":"%b","object":' % one.encode()) for one in _TYPES.values()
-}
-_UNKNOWN: Final[tuple[EventType, bytes]] = "ERROR", b"no line begins like this"
 _LETTER: Final = slice(len(b'{"type":"'), len(b'{"type":"') + 1)
-_END: Final = b"}\n"
+_BRACE: Final = ord("}")
+
+
+def _form(type_: EventType) -> tuple[EventType, slice, bytes, slice]:
+    """The usual line with an event of this type: where and how it begins, and where its object is."""
+    beginning = b'{"type":"%b","object":' % type_.encode()
+    return type_, slice(len(beginning)), beginning, slice(len(beginning), -len(b"}\n"))
+
+
+# By the first letter of the type.
+_FORMS: Final = {type_[:1].encode(): _form(type_) for type_ in _TYPES.values()}
+_NO_FORM: Final[tuple[EventType, slice, bytes, slice]] = "ERROR", slice(0), b"no line begins like this", slice(0)
 
 
 class WatchEvent(Struct, frozen=True, gc=False):
@@ -83,24 +89,25 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> list[WatchEvent]:
         """The events whose last byte is in this chunk; BadObject for a line that is not an event, or is too long."""
-        end = chunk.rfind(b"\n") + 1
-        lines = b"".join((*self._rest, chunk[:end])) if end else b""
-        if end:
+        whole = chunk.rfind(b"\n") + 1
+        lines = b"".join((*self._rest, chunk[:whole])) if whole else b""
+        if whole:
             self._rest, self._size = [], 0
-        if end < len(chunk):
-            self._rest.append(chunk[end:])
-            self._size += len(chunk) - end
-        events, decode = list[WatchEvent](), self._decode
+        if whole < len(chunk):
+            self._rest.append(chunk[whole:])
+            self._size += len(chunk) - whole
+        events: list[WatchEvent] = []
+        add, decode, form_of = events.append, self._decode, _FORMS.get
         for line in BytesIO(lines):
-            type_, beginning = _BEGINNINGS.get(line[_LETTER], _UNKNOWN)
-            if line.startswith(beginning) and line.endswith(_END):
-                raw = line[len(beginning) : -len(_END)]
+            type_, start, beginning, body = form_of(line[_LETTER], _NO_FORM)
+            if line[start] == beginning and line[-2] == _BRACE:
+                raw = line[body]
                 try:
-                    events.append(_bookmark(raw) if type_ == "BOOKMARK" else WatchEvent(type_, decode(raw)))
+                    add(WatchEvent(type_, decode(raw)) if type_ != "BOOKMARK" else _bookmark(raw))
                 except BadObject:  # other members, or another order
-                    events.append(self._read_in_full(line))
+                    add(self._read_in_full(line))
             elif line.strip():
-                events.append(self._read_in_full(line))
+                add(self._read_in_full(line))
         if self._size > self._limit:
             raise self._broken(self._size, f"is longer than the limit of {self._limit} bytes")
         return events

@@ -138,7 +138,7 @@ class _Managed(Struct, gc=False):
 
 
 _envelopes: Final = msgspec.json.Decoder(_Envelope)
-_cached_envelopes: Final = msgspec.json.Decoder(_CachedEnvelope)
+_decode_envelope: Final = msgspec.json.Decoder(_CachedEnvelope).decode
 _managed: Final = msgspec.json.Decoder(_Managed)
 _texts: Final = msgspec.json.Decoder(dict[str, str])
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -178,7 +178,7 @@ class CachedObjectDecoder:
             whole, raw = raw, _cut_managed_fields(raw) or raw
             self._is_cutting = raw is not whole
         try:
-            cached = _cached_envelopes.decode(raw).metadata
+            cached = _decode_envelope(raw).metadata
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise _no_object(error) from error
         if cached.managed_json is not _NONE and not self._managed_fields:

@@ -123,7 +123,7 @@ async def test_a_broken_response_is_reported_with_the_call_and_the_server(name: 
     data, words = BROKEN[name]
     async with listen(saying(data)) as transport:
         with pytest.raises(Unreachable, match=words) as caught:
-            await send_call(transport, words="get Website/default/blog")
+            await send_call(transport, about="get Website/default/blog")
         assert str(caught.value).startswith(f"get Website/default/blog: {transport.server} ")
         assert caught.value.is_sent
         await loop_until(lambda: transport._pool.size == 0)
@@ -209,7 +209,7 @@ async def test_chunks_are_delivered_as_soon_as_they_arrive():
 
 async def test_no_repr_of_a_stream_shows_its_content():
     async with listen(staying(CHUNKED, b"3\r\nfoo\r\n")) as transport:
-        response = await post(transport, b"s3cret", is_stream=True, words="watch pods", headers={"X": "s3cret"})
+        response = await post(transport, b"s3cret", is_stream=True, about="watch pods", headers={"X": "s3cret"})
         assert repr(response.stream) == "<Exchange of 'watch pods'>"
         assert "s3cret" not in repr(response)
         await response.stream.aclose()
@@ -233,7 +233,7 @@ async def test_an_error_response_to_a_stream_has_a_complete_body():
 @pytest.mark.parametrize("end", [b"", b"zz\r\n"])
 async def test_a_broken_stream_delivers_what_arrived_and_then_raises(end: bytes):
     async with listen(saying(CHUNKED, b"5\r\nhello\r\n", end)) as transport:
-        response = await send_call(transport, is_stream=True, words="watch websites")
+        response = await send_call(transport, is_stream=True, about="watch websites")
         assert response.stream is not None
         chunks = aiter(response.stream)
         assert await anext(chunks) == b"hello"
@@ -306,7 +306,7 @@ async def test_a_server_that_never_responds_times_out():
     async with listen(silent) as transport:
         start = asyncio.get_running_loop().time()
         with pytest.raises(TimedOut, match=r"list pods: http://127\S+ did not respond within 7 seconds") as caught:
-            await send_call(transport, timeout=7, words="list pods")
+            await send_call(transport, timeout=7, about="list pods")
         assert asyncio.get_running_loop().time() - start == pytest.approx(7)
         assert caught.value.is_sent
         await loop_until(lambda: transport._pool.size == 0)

@@ -30,7 +30,7 @@ class Endless:
             self.closed += 1
 
 
-STREAM = Call(method="GET", path="/a%20b", query="x=%26", is_stream=True, words="stream")
+STREAM = Call(method="GET", path="/a%20b", query="x=%26", is_stream=True, about="stream")
 
 
 async def test_a_call_reaches_the_server_as_it_was_written() -> None:

@@ -171,7 +171,8 @@ async def test_no_event_is_written_once_the_fence_raises() -> None:
     def fence() -> None:
         raise RuntimeError("the lease is lost")
 
-    async with open_environment() as env, EventRecorder(env.client, "fenced", fence=fence) as recorder:
+    async with open_environment(fence=fence) as env:
+        recorder = env.dependencies.recorder
         recorder.record(site(), "Failed", "x")
         await recorder.wait_idle()
         assert (recorder.written, recorder.dropped) == (0, 1)

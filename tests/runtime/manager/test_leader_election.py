@@ -10,7 +10,8 @@ from levelset.apiserver import ApiServer
 from levelset.client import Call, Client
 from levelset.errors import Fenced, LeaseLost, Unreachable
 from levelset.objects import ObjectMeta, Ref
-from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease, fence_hook
+from levelset.runtime.manager import fence_hook
+from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import ConfigMap, open_client
 from tests.runtime.manager.network import Network

@@ -575,6 +575,7 @@ _FRAMING_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
 )
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TARGET: Final = re.compile(r"/[!-~]*")
 _VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 _MAX_CACHED: Final = 256
 
@@ -598,18 +599,18 @@ class RequestWriter:
 
     def write(self, call: Call, credentials: Mapping[str, str]) -> bytes:
         """The bytes of a request; ConfigError for a path or header that would break the message."""
-        target = f"{self._path}{call.path}?{call.query}" if call.query else self._path + call.path
-        is_clean = target.isascii() and target.isprintable() and " " not in target
-        if call.method not in _METHODS or not is_clean or target[:1] != "/":
-            raise ConfigError(f"{call.method} {target[:200]!r} cannot be sent: the path is not percent-encoded.")
+        method, query, body = call.method, call.query, call.body
+        target = f"{self._path}{call.path}?{query}" if query else self._path + call.path
+        if method not in _METHODS or _TARGET.fullmatch(target) is None:
+            raise ConfigError(f"{method} {target[:200]!r} cannot be sent: the path is not percent-encoded.")
         key = tuple(credentials.items()), tuple(call.headers.items())
         lines = self._cached_lines.get(key)
         if lines is None:
             lines = self._add_lines(key)
-        if not call.body and call.method not in _WITH_BODY:
-            return f"{call.method} {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
-        head = f"{call.method} {target} HTTP/1.1\r\n{lines}Content-Length: {len(call.body)}\r\n\r\n"
-        return head.encode("latin-1") + call.body
+        if not body and method not in _WITH_BODY:
+            return f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+        head = f"{method} {target} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
+        return head.encode("latin-1") + body
 
     def _add_lines(self, key: tuple[_Items, _Items]) -> str:
         lines = _write_lines(self._host, self._fixed, *key)

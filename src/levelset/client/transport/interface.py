@@ -19,7 +19,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One request: `path` and `query` are percent-encoded, `words` describes it in messages (`get Pod/default/web`).
 
     `timeout` is in seconds, for the whole response; with `is_stream` only for its head, and the body then arrives in
-    chunks for as long as the server sends. `verb` is the Kubernetes verb (`list`, `watch`).
+    chunks for as long as the server sends. `verb` is the Kubernetes verb (`list`, `watch`). `about` is the text of
+    `words`, or an object that has it as its `str()`: few requests are ever described.
     """
 
     method: str
@@ -30,7 +31,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     is_stream: bool = False
     timeout: float = 30.0
     verb: str = ""
-    words: str = ""
+    about: object = ""
+
+    @property
+    def words(self) -> str:
+        """The request in words."""
+        return str(self.about)
 
 
 class BodyStream(Protocol):

@@ -131,7 +131,7 @@ class Table:
         if self.fresh is None:
             self.start()
         assert self.fresh is not None, "started above"
-        fresh, known, nameless = self.fresh, self.cached, 0
+        fresh, known, has_indexes, size, nameless = self.fresh, self.cached, self.has_indexes, 0, 0
         for cached in objects:
             name, namespace = cached.name, cached.namespace
             if not name:
@@ -140,13 +140,14 @@ class Table:
             key = f"{namespace}/{name}" if namespace else name
             if known and (present := known.get(key)) is not None and _is_same(present, cached):
                 cached = present  # noqa: PLW2901 -- the stored instance replaces it from here on
-            twice = fresh.get(key)
-            if twice is not None:  # an object may be on two pages of a list; the later page has the newer version
-                self._fresh_size -= len(twice.raw)
+            if key in fresh:  # an object may be on two pages of a list; the later page has the newer version
+                size -= len(fresh[key].raw)
             fresh[key] = cached
-            self._fresh_size += len(cached.raw)
-            for indexed in self._indexes.values():
-                indexed.put_fresh(key, cached)
+            size += len(cached.raw)
+            if has_indexes:
+                for indexed in self._indexes.values():
+                    indexed.put_fresh(key, cached)
+        self._fresh_size += size
         return nameless
 
     def swap(self) -> tuple[dict[str, CachedObject], list[Buckets]]:
@@ -489,7 +490,7 @@ class Store(Generic[K]):
     which the objects were added.
     """
 
-    __slots__ = ("_decoded", "_gvk", "_readiness", "_report", "_share", "_table", "view")
+    __slots__ = ("_decoded", "_readiness", "_report", "_share", "_table", "view")
 
     def __init__(
         self,
@@ -501,7 +502,6 @@ class Store(Generic[K]):
         max_decoded: int = MAX_DECODED,
     ) -> None:
         self.view = view
-        self._gvk = view.gvk
         self._table = table
         self._readiness = readiness
         self._report = report

@@ -28,7 +28,7 @@ from levelset.runtime.controller.expectations import Expectations
 from levelset.runtime.controller.hot_loops import HotLoop, HotLoopDetector
 from levelset.runtime.state import BackgroundWork, StateMap
 
-__all__ = ["BoundLogger", "ContextDependencies", "open_dependencies", "wall_clock"]
+__all__ = ["BoundLogger", "ContextDependencies", "fence_hook", "open_dependencies", "wall_clock"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -114,11 +114,11 @@ async def open_dependencies(
     """
     writing = with_settings(client or cluster.client, manager=controller_name)
     if fence is not None:
-        writing = with_hook(writing, _fence_hook(fence))
+        writing = with_hook(writing, fence_hook(fence))
     options.setdefault("clock", timing.clock_of(asyncio.get_running_loop()))
     async with AsyncExitStack() as stack:
         if recorder is None:
-            made = EventRecorder(writing, controller_name, now=options.get("now", wall_clock), fence=fence)
+            made = EventRecorder(writing, controller_name, now=options.get("now", wall_clock))
             recorder = await stack.enter_async_context(made)
         if work is None:
             work = await stack.enter_async_context(BackgroundWork(name=f"{controller_name} work"))
@@ -134,7 +134,8 @@ async def open_dependencies(
         )
 
 
-def _fence_hook(fence: Callable[[], object]) -> Hook:
+def fence_hook(fence: Callable[[], object]) -> Hook:
+    """A client hook that calls `fence` before every write."""
     return Guard(lambda call: call.method in _READS or fence())
 
 

@@ -106,7 +106,6 @@ class EventRecorder:
     """Writes events in the background for the length of an `async with`; at its end it has `grace` seconds left.
 
     At most `most` different events wait to be written; a repetition of one that waits only increments its count.
-    `fence`, if given, raises when writes are no longer allowed.
     """
 
     def __init__(
@@ -118,7 +117,6 @@ class EventRecorder:
         most: int = 1000,
         grace: float = 2.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        fence: Callable[[], object] | None = None,
     ) -> None:
         self.written = 0
         """How many events and series updates were written."""
@@ -129,7 +127,6 @@ class EventRecorder:
         self._instance = instance or socket.gethostname() or self._reporter
         self._most = most
         self._now = now
-        self._fence = fence
         self._waiting: dict[EventKey, _Waiting] = {}
         self._series: dict[EventKey, _Series] = {}
         self._numbers = count()
@@ -203,8 +200,6 @@ class EventRecorder:
 
     async def _write(self, key: EventKey, waiting: _Waiting) -> None:
         try:
-            if self._fence is not None:
-                self._fence()
             await self._send(key, waiting)
         except Exception as error:  # noqa: BLE001 -- an event that cannot be written must not stop the next key
             self._drop(key, str(error))

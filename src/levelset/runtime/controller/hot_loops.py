@@ -133,7 +133,7 @@ class HotLoopDetector:
 
     def lacks_managers(self, ref: Ref[Any]) -> bool:
         """Whether the next write may be reported as a fight, with a writer whose name is not known."""
-        return ref not in self._reported and any(self._unnamed(ref))
+        return bool(self._unnamed(ref)) and ref not in self._reported
 
     def name_managers(self, ref: Ref[Any], managers: Iterable[str]) -> None:
         """Names the other managers of the fields for which `lacks_managers`."""
@@ -147,8 +147,9 @@ class HotLoopDetector:
 
     def _unnamed(self, ref: Ref[Any]) -> "list[_Change]":
         seen = self._seen.get(ref)
-        changes = None if seen is None else seen.changes
-        return [one for one in (changes or {}).values() if one.flips >= self._fights - 1 and not one.managers]
+        if seen is None or seen.changes is None:
+            return []
+        return [one for one in seen.changes.values() if one.flips >= self._fights - 1 and not one.managers]
 
     def _report(self, found: HotLoop) -> HotLoop:
         if len(self._reported) >= self._most:

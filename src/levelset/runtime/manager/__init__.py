@@ -1,7 +1,8 @@
 """The manager: many controllers in one process, started and stopped in order; leader election, health, metrics."""
 
+from levelset.runtime.controller.context_dependencies import fence_hook
 from levelset.runtime.manager.health import Check, CheckResult, Checks, Health
-from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease, fence_hook
+from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease
 from levelset.runtime.manager.local_server import LocalSystem, open_local
 from levelset.runtime.manager.logs import JsonFormatter, PlainFormatter, set_up_logs
 from levelset.runtime.manager.manager import Manager

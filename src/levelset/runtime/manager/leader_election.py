@@ -19,7 +19,6 @@ from typing import Final
 from levelset.aio import timing
 from levelset.client.client import Client
 from levelset.client.internals import with_settings
-from levelset.client.transport.interface import Guard, Hook
 from levelset.errors import ApiError, ConfigError, Conflict, Deadline, Fenced, LeaseLost, Unreachable
 from levelset.objects.meta import ObjectMeta
 from levelset.objects.model import Spec, replace
@@ -34,7 +33,6 @@ __all__ = [
     "LeaderElector",
     "Lease",
     "LeaseSpec",
-    "fence_hook",
     "lease_time",
     "lease_time_now",
     "new_lease",
@@ -43,7 +41,6 @@ __all__ = [
 ]
 
 _JITTER: Final = 1.2
-_READ_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,11 +314,6 @@ class ElectionState:
         """The record to write in order to release the Lease: no holder, so that any candidate may acquire it."""
         record = self._record or LeaderElectionRecord()
         return dataclasses.replace(record, holder="", duration=1, acquired=stamp, renewed=stamp)
-
-
-def fence_hook(fence: Callable[[], object]) -> Hook:
-    """A client hook that calls `fence` before every write."""
-    return Guard(lambda call: call.method in _READ_METHODS or fence())
 
 
 def read_record(lease: Lease) -> LeaderElectionRecord:

@@ -33,7 +33,7 @@ from levelset.runtime.controller.running_controller import RunningController, ru
 from levelset.runtime.manager.admin import AdminServer, ManagerView
 from levelset.runtime.manager.health import Check, CheckResult, Health, watch_check_results
 from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
-from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, fence_hook, lease_time
+from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, lease_time
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.webhook_hosting import WebhookHosting
@@ -506,14 +506,12 @@ class HostedController(Runnable):
     async def _host(self) -> None:
         managed = self._managed_cluster()
         await managed.wait_open()
-        client = managed.cluster.client
         made = running(
             self.controller,
             managed.cluster,
             observer=self._observer,
             fence=self.fence,
             held=self.held,
-            client=client if self.fence is None else with_hook(client, fence_hook(self.fence)),
             count=self._count(),
             on_hot_loop=self._on_hot_loop,
             now=self._now,

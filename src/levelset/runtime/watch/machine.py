@@ -41,6 +41,7 @@ from levelset.errors import (
     Unauthorized,
     Unreachable,
 )
+from levelset.objects.cached_object import CachedObject
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply, InitDone
 
@@ -167,7 +168,7 @@ class Machine(Generic[K]):
         self._recover: Recover | None = None
         self._token: str | None = None
         self._page_version = self._opened_at = ""
-        self._held: dict[tuple[str | None, str], Item[K]] = {}
+        self._held: dict[tuple[str | None, str], CachedObject] = {}
         self._start_over()
 
     def step(self) -> Step:
@@ -316,23 +317,28 @@ class Machine(Generic[K]):
     def _sync(self, batch: Sequence[WatchEvent]) -> list[Event[K]]:
         """The events of a streaming list; they are not ordered, so they do not advance the version."""
         events = self._begin()
-        view, held = self._view, self._held
-        for place, event in enumerate(batch, 1):
+        add, view, held = events.append, self._view, self._held
+        prefix, beginning = self._filter.prefix, self._filter.beginning
+        pending = iter(batch)
+        for event in pending:
             cached = event.cached
-            if event.is_initial_end:
-                return [*events, *self._synced(event), *self._follow(batch[place:])]
-            if event.type == "ERROR" or cached is None:
-                self.failed(event.status or BadObject("an event of the list has no object"))
-                return []
-            if event.type == "BOOKMARK" or not self._is_ours(event):
+            if cached is None or event.type == "BOOKMARK":
+                if event.is_initial_end:
+                    return [*events, *self._synced(event), *self._follow(list(pending))]
+                if cached is None:
+                    self.failed(event.status or BadObject("an event of the list has no object"))
+                    return []
                 continue
-            item = Item(cached, view)
+            if cached.raw[beginning] != prefix:
+                if not self._is_ours(event):
+                    continue
+                prefix, beginning = self._filter.prefix, self._filter.beginning
             if event.type == "DELETED":
-                held[cached.namespace, cached.name] = item
+                held[cached.namespace, cached.name] = cached
                 continue
             if held:
                 held.pop((cached.namespace, cached.name), None)
-            events.append(InitApply(item))
+            add(InitApply(Item(cached, view)))
         return events
 
     def _synced(self, event: WatchEvent) -> list[Event[K]]:
@@ -342,7 +348,7 @@ class Machine(Generic[K]):
             return []
         self.phase = Phase.WATCHING
         # Deletions that arrived during the list are returned after it: without them a cache would never drop these.
-        gone = [Delete(item) for item in self._held.values()]
+        gone = [Delete(Item(cached, self._view)) for cached in self._held.values()]
         self._held.clear()
         return [self._complete(version), *gone]
 
@@ -351,8 +357,8 @@ class Machine(Generic[K]):
         events: list[Event[K]] = []
         if self.phase is not _WATCHING:
             return events
-        add, view, prefix = events.append, self._view, self._filter.prefix
-        top = self.resource_version or ""
+        add, view, top = events.append, self._view, self.resource_version or ""
+        prefix, beginning = self._filter.prefix, self._filter.beginning
         for event in batch:
             cached = event.cached
             if cached is None or event.type == "BOOKMARK":
@@ -361,10 +367,10 @@ class Machine(Generic[K]):
                     return events
                 top = self.resource_version or ""
                 continue
-            if not cached.raw.startswith(prefix):
+            if cached.raw[beginning] != prefix:
                 if not self._is_ours(event):
                     continue
-                prefix = self._filter.prefix
+                prefix, beginning = self._filter.prefix, self._filter.beginning
             version = cached.resource_version
             # The usual case, without a call: a greater number of the same length.
             if len(version) == len(top) and version > top:
@@ -375,7 +381,8 @@ class Machine(Generic[K]):
                 self._move(top, len(events))
                 self._relist(BadObject(f"{cached.name} has no resourceVersion to resume from"))
                 return events
-            add(Delete(Item(cached, view)) if event.type == "DELETED" else Apply(Item(cached, view)))
+            item = Item(cached, view)
+            add(Delete(item) if event.type == "DELETED" else Apply(item))
         self._move(top, len(events))
         return events
 
@@ -450,17 +457,19 @@ def _is_number(version: str) -> bool:
 class KindFilter:
     """Recognizes the objects of one kind, usually without decoding them."""
 
-    __slots__ = ("_gvk", "_mark", "prefix")
+    __slots__ = ("_gvk", "_mark", "beginning", "prefix")
 
     def __init__(self, view: View[object]) -> None:
         self._gvk = _METADATA if view.is_metadata else view.gvk
         self._mark = f'"kind":"{self._gvk.kind}"'.encode()
         self.prefix = b"none yet"
         """The prefix of the last object of the kind: a server encodes all of them alike, so the next one has it too."""
+        self.beginning = slice(len(self.prefix))
+        """Where an object has the prefix: comparing it there takes half as long as `startswith`."""
 
     def holds(self, raw: bytes) -> bool:
         """Whether this is an object of the kind; one without a kind counts as such."""
-        if raw.startswith(self.prefix):
+        if raw[self.beginning] == self.prefix:
             return True
         named = _read(raw)
         if not self._matches(named):
@@ -469,7 +478,7 @@ class KindFilter:
         marks = self._mark, f'"apiVersion":"{named.api_version}"'.encode()
         end = max(raw.find(mark, 0, _NEAR) + len(mark) for mark in marks)
         if all(mark in raw[:end] for mark in marks) and raw.count(b"{", 0, end) == 1:
-            self.prefix = raw[:end]
+            self.prefix, self.beginning = raw[:end], slice(end)
         return True
 
     def describe(self, raw: bytes) -> str:

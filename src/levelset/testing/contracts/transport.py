@@ -287,7 +287,7 @@ async def closing_ends_streams_and_refuses_calls(transport: Transport, target: T
 
 
 def _call(path: str, *, method: str = "GET", timeout: float = _PATIENCE, **more: Any) -> Call:
-    return Call(method=method, path=path, timeout=timeout, words=f"{method} {path}", **more)
+    return Call(method=method, path=path, timeout=timeout, about=f"{method} {path}", **more)
 
 
 async def _stream(transport: Transport, path: str, target: Target | None = None, **more: Any) -> BodyStream:

@@ -7,7 +7,7 @@ from typing import Final
 
 from levelset.errors import LevelsetError
 
-__all__ = ["CannotListen", "Choose", "Endpoint", "EndpointPicker", "ProxyStats"]
+__all__ = ["CannotListen", "Choose", "Endpoint", "EndpointPicker", "ProxyStats", "check_port"]
 
 Endpoint = tuple[str, int]
 """A host and a port."""
@@ -77,6 +77,12 @@ class EndpointPicker:
         self._used[client] = endpoint, now
         if len(self._used) > _MAX_CLIENTS:
             del self._used[next(iter(self._used))]
+
+
+def check_port(address: str, port: int) -> None:
+    """CannotListen for a number that is not a port: uvloop would take the remainder, and listen elsewhere."""
+    if not 0 <= port <= 65535:
+        raise CannotListen(address, port, "the port is not between 0 and 65535")
 
 
 def _reason(error: Exception) -> str:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from levelset.aio import Backoff, timing
-from levelset_machine.proxy.endpoints import CannotListen, Choose, Endpoint, EndpointPicker, ProxyStats
+from levelset_machine.proxy.endpoints import CannotListen, Choose, Endpoint, EndpointPicker, ProxyStats, check_port
 
 __all__ = ["TcpProxy"]
 
@@ -69,9 +69,10 @@ class TcpProxy:
     async def listen(self, address: str, port: int = 0) -> int:
         """Listens on one more address, and returns the port, which the system chooses for 0; raises CannotListen."""
         loop = asyncio.get_running_loop()
+        check_port(address, port)
         try:
             server = await loop.create_server(self._accept, address, port, backlog=_BACKLOG)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             raise CannotListen.of(address, port, error) from error
         self._servers.append(server)
         found: int = server.sockets[0].getsockname()[1]

@@ -2,13 +2,14 @@
 
 import asyncio
 import random
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, cast
 
 from levelset.aio import timing
-from levelset_machine.proxy.endpoints import CannotListen, Choose, Endpoint, EndpointPicker, ProxyStats
+from levelset_machine.proxy.endpoints import CannotListen, Choose, Endpoint, EndpointPicker, ProxyStats, check_port
 
 __all__ = ["UdpProxy"]
 
@@ -38,12 +39,12 @@ class UdpProxy:
     async def listen(self, address: str, port: int = 0) -> int:
         """Listens on one more address, and returns the port, which the system chooses for 0; raises CannotListen."""
         loop = asyncio.get_running_loop()
+        check_port(address, port)
         try:
-            transport, listener = await loop.create_datagram_endpoint(
-                partial(_Listener, self._received), local_addr=(address, port)
-            )
-        except (OSError, OverflowError) as error:
+            bound = await _bind(loop, address, port)
+        except OSError as error:
             raise CannotListen.of(address, port, error) from error
+        transport, listener = await loop.create_datagram_endpoint(partial(_Listener, self._received), sock=bound)
         self._listeners.append(listener)
         found: int = transport.get_extra_info("sockname")[1]
         return found
@@ -235,3 +236,17 @@ class _Session(asyncio.DatagramProtocol):
 
     def resume_writing(self) -> None:
         self._is_full = False
+
+
+async def _bind(loop: asyncio.AbstractEventLoop, address: str, port: int) -> socket.socket:
+    """A bound socket. The event loops bind too, but uvloop's does not say why it could not."""
+    found = await loop.getaddrinfo(address, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, where = found[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        made.bind(where)
+    except OSError:
+        made.close()
+        raise
+    return made

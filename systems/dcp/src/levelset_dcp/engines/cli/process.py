@@ -49,7 +49,7 @@ class Child:
             start_new_session=True,
             bufsize=0,
         )
-        self._pipes: list[asyncio.ReadTransport] = []
+        self._pipes: list[_PipeReader] = []
         self.out: asyncio.StreamReader | None = None
         self.err: asyncio.StreamReader | None = None
 
@@ -58,10 +58,10 @@ class Child:
         """Whether all its output was read, or it has exited."""
         return self._process.poll() is not None or all(one is None or one.at_eof() for one in (self.out, self.err))
 
-    async def listen(self) -> None:
+    def listen(self) -> None:
         """Opens `out` and `err` for reading, if they are pipes."""
-        self.out = await self._open(self._process.stdout)
-        self.err = await self._open(self._process.stderr)
+        self.out = self._open(self._process.stdout)
+        self.err = self._open(self._process.stderr)
 
     async def wait(self) -> int:
         """Waits for the exit code; 128+N if signal N has terminated it."""
@@ -88,13 +88,11 @@ class Child:
                     file.close()
             await self.wait()
 
-    async def _open(self, file: IO[bytes] | None) -> asyncio.StreamReader | None:
+    def _open(self, file: IO[bytes] | None) -> asyncio.StreamReader | None:
         if file is None:
             return None
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=_LINE, loop=loop)
-        pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), file)
-        self._pipes.append(pipe)
+        reader = asyncio.StreamReader(limit=_LINE)
+        self._pipes.append(_PipeReader(file, reader))
         return reader
 
     async def _wait_grace(self) -> None:
@@ -106,6 +104,55 @@ class Child:
         """Sends a signal to the process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+class _PipeReader(asyncio.ReadTransport):
+    """Reads a pipe into a stream, and closes it at its end.
+
+    uvloop's own transport closes the descriptor twice, the second time perhaps under another thread's file.
+    """
+
+    def __init__(self, file: IO[bytes], reader: asyncio.StreamReader) -> None:
+        super().__init__()
+        os.set_blocking(file.fileno(), False)
+        self._file = file
+        self._reader = reader
+        self._loop = asyncio.get_running_loop()
+        reader.set_transport(self)
+        self.resume_reading()
+
+    def pause_reading(self) -> None:
+        """Stops reading."""
+        if not self._file.closed:
+            self._loop.remove_reader(self._file.fileno())
+
+    def resume_reading(self) -> None:
+        """Reads on."""
+        if not self._file.closed:
+            self._loop.add_reader(self._file.fileno(), self._read)
+
+    def is_closing(self) -> bool:
+        """Whether the pipe is closed."""
+        return self._file.closed
+
+    def close(self) -> None:
+        """Closes the pipe, which ends the stream."""
+        if not self._file.closed:
+            self.pause_reading()
+            self._file.close()
+            self._reader.feed_eof()
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._file.fileno(), _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._reader.feed_data(data)
+        else:
+            self.close()
 
 
 def exit_code(code: int) -> int:
@@ -213,7 +260,7 @@ class Tool:
         """Starts it, and terminates it at the end of the block; raises RuntimeNotHealthy if it cannot be run."""
         child = await self._spawn(lambda: self._start(invocation, stdin, out, err))
         try:
-            await child.listen()
+            child.listen()
             yield child
         finally:
             await child.end()
