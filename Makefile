@@ -1,6 +1,7 @@
-# What people type. Every target sets up .venv by itself; it is rebuilt when pyproject.toml changes.
+# What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
+# `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs clean
+.PHONY: help run tour test test-uvloop test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs docs-site images lock clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -8,67 +9,89 @@ PY := .venv/bin/python
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.venv/pyproject.installed: pyproject.toml scripts/venv $(wildcard systems/*/pyproject.toml)
-	@scripts/venv
+.venv/run.installed: requirements/run.txt pyproject.toml scripts/venv scripts/environment.py $(wildcard systems/*/pyproject.toml)
+	@scripts/venv run
 
-run: .venv/pyproject.installed ## a local API server with the sample controllers, until you stop it
+.venv/dev.installed: .venv/run.installed requirements/dev.txt
+	@scripts/venv dev
+
+run: .venv/run.installed ## a local API server with the sample controllers, until you stop it
 	@.venv/bin/levelset up
 
-tour: .venv/pyproject.installed ## a short tour of the library
+tour: .venv/run.installed ## a short tour of the library
 	@.venv/bin/levelset tour
 
-test: .venv/pyproject.installed ## the whole default test suite
+test: .venv/dev.installed ## the whole default test suite
 	@scripts/test
 
-test-uvloop: .venv/pyproject.installed ## the default test suite on uvloop's event loop
+test-uvloop: .venv/dev.installed ## the default test suite on uvloop's event loop
 	@LEVELSET_TEST_LOOP=uvloop scripts/test
 
-test-clients: .venv/pyproject.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
+test-clients: .venv/dev.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients
 
-test-cluster: .venv/pyproject.installed ## client, watch and cache against the cluster of LEVELSET_TEST_KUBECONFIG
+test-cluster: .venv/dev.installed ## client, watch and cache against the cluster of LEVELSET_TEST_KUBECONFIG
 	@scripts/test-cluster
 
-test-podman: .venv/pyproject.installed ## container engines of DCP on a real Podman, unpacked and not installed (Debian, root)
+test-podman: .venv/dev.installed ## container engines of DCP on a real Podman, unpacked and not installed (Debian, root)
 	@scripts/test-podman
 
-lint: .venv/pyproject.installed ## format, lint, types, import contracts
+lint: .venv/dev.installed ## format, lint, types, import contracts
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 	@.venv/bin/pyright
 	@.venv/bin/lint-imports --no-cache
 
-format: .venv/pyproject.installed ## write the format and the fixes that are safe
+format: .venv/dev.installed ## write the format and the fixes that are safe
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-bench: .venv/pyproject.installed ## measure, with the peers beside us
+bench: .venv/dev.installed ## measure, with the peers beside us
 	@scripts/bench
 
-bench-apiserver: .venv/pyproject.installed ## measure the API server
+bench-apiserver: .venv/dev.installed ## measure the API server
 	@$(PY) benchmarks/apiserver.py
 
-bench-cache: .venv/pyproject.installed ## measure the cache, with the peers beside us (installs them)
+bench-cache: .venv/dev.installed ## measure the cache, with the peers beside us (installs them)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/cache.py
 
-bench-loop: .venv/pyproject.installed ## measure the loop, with kopf beside us (installs it)
+bench-loop: .venv/dev.installed ## measure the loop, with kopf beside us (installs it)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/loop.py
 
-bench-omnia: .venv/pyproject.installed ## measure Omnia with 200 agents, each a real process
+bench-omnia: .venv/dev.installed ## measure Omnia with 200 agents, each a real process
 	@$(PY) benchmarks/omnia.py
 
-bench-dcp: .venv/pyproject.installed ## measure DCP with 1,000 programs
+bench-dcp: .venv/dev.installed ## measure DCP with 1,000 programs
 	@$(PY) benchmarks/dcp.py
 
-bench-testing: .venv/pyproject.installed ## measure what a test costs, and the explorer
+bench-testing: .venv/dev.installed ## measure what a test costs, and the explorer
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/testing.py
 
-kinds: .venv/pyproject.installed ## regenerate the classes of the built-in kinds
+kinds: .venv/dev.installed ## regenerate the classes of the built-in kinds
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.generate_kinds
 
-docs: .venv/pyproject.installed ## run every snippet of README and docs, and check their links
+docs: .venv/dev.installed ## run every snippet of README and docs, and check their links
 	@$(PY) -m pytest tests/project/test_snippets.py tests/project/test_links.py
+
+images: .venv/dev.installed ## record the pictures of the README again
+	@$(PY) scripts/record_terminal.py
+	@$(PY) scripts/record_dashboard.py
+
+docs-site: .venv-docs/installed ## build the documentation with the API reference into build/site/
+	@.venv-docs/bin/python scripts/docs_site.py
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet --config-file build/mkdocs.yml
+	@echo "built; to read it: python3 -m http.server --bind 127.0.0.1 --directory build/site 8000"
+
+.venv-docs/installed: requirements/docs.txt pyproject.toml
+	@echo "installing what builds the documentation ..."
+	@python3 -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch .venv-docs/installed
+
+lock: ## choose the newest versions of all dependencies, and write the lock files (needs uv)
+	@scripts/lock
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .venv-bench .venv-clients .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from levelset.runtime.watch import all_of, any_of, by, not_, watch
     from levelset.runtime.webhook import Review, converts, defaults, validates
 
+    __version__: str
+
 __all__ = [
     "Action",
     "ApiError",
@@ -140,6 +142,9 @@ _LATE: Final = {name: module for module, names in _MODULES.items() for name in n
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        # Read on first use: the reader of metadata takes longer to load than this package.
+        return globals().setdefault(name, import_module("importlib.metadata").version("levelset"))
     module = _LATE.get(name)
     if module is None:
         raise AttributeError(f"module 'levelset' has no attribute {name!r}")

@@ -229,6 +229,7 @@ async def test_merge_of_nothing_ends_at_once() -> None:
     [
         pytest.param(merge, id="merge"),
         pytest.param(lambda stream: stream.debounce(Leading(1.0)), id="debounce"),
+        pytest.param(lambda stream: stream.batch(1, within=1.0).map(lambda batch: batch[0]), id="batch"),
         pytest.param(lambda stream: stream.take_until(asyncio.Event()), id="take_until"),
     ],
 )

@@ -121,3 +121,56 @@ def test_a_release_without_crds_is_refused(tmp_path: Path) -> None:
     result = check(MODULE, "--released", str(tmp_path))
     assert result.exit_code == 2
     assert "contains no CustomResourceDefinition to compare with" in result.stderr
+
+
+METHODS = """
+from levelset import Context, Controller, Resource, Spec, Status
+from levelset.codegen import permit
+
+class DatabaseSpec(Spec):
+    size: int = 1
+
+class DatabaseStatus(Status):
+    ready: int = 0
+
+class Database(Resource[DatabaseSpec, DatabaseStatus], api="data.dev/v1"):
+    pass
+
+class Databases:
+    def __init__(self, plugins):
+        self.plugins = plugins
+
+    async def reconcile(self, database, ctx):
+        await self.helper(database, ctx)
+
+    async def helper(self, database, ctx):
+        await ctx.set_status(database, DatabaseStatus(ready=1))
+        for one in self.plugins():
+            await one.run(ctx)
+
+databases = Controller(Database, Databases(input).reconcile)
+"""
+
+
+def test_permissions_of_methods_are_inferred_and_a_call_that_cannot_be_followed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "method_operator.py").write_text(METHODS)
+    monkeypatch.chdir(tmp_path)
+    generate("rbac", "method_operator.py", "--name", "databases", "-d", str(tmp_path))
+    assert "databases/status" in (tmp_path / "rbac.yaml").read_text()
+    result = check("method_operator.py")
+    assert result.exit_code == 1
+    line = METHODS.splitlines().index("            await one.run(ctx)") + 1
+    assert f"method_operator.py:{line}: error: could not follow one.run() to infer permissions" in result.output
+    assert "permit(...)" in result.output
+
+
+def test_a_call_whose_permissions_are_declared_is_ignored_by_a_comment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = METHODS.replace("one.run(ctx)", "one.run(ctx)  # levelset: ignore")
+    (tmp_path / "declared_operator.py").write_text(f"{code}\nplugins = permit(Database, 'delete')\n")
+    monkeypatch.chdir(tmp_path)
+    result = check("declared_operator.py")
+    assert (result.exit_code, result.output) == (0, "no problems found\n")

@@ -1,5 +1,7 @@
 """`levelset up` runs the modules of pyproject.toml on a local API server."""
 
+import asyncio
+import importlib.util
 import json
 import os
 import signal
@@ -12,7 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli.commands import levelset
-from levelset.cli.up import project_targets
+from levelset.cli.up import Project, disabled_features, read_project
+from levelset.client import Client
+from levelset.kinds.core_v1 import Namespace
 
 PROJECT = '[tool.levelset]\nup = ["tests.cli.fixtures.operator:stranger"]\n'
 COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()", "up", "--data", "shop.db"]
@@ -24,8 +28,7 @@ def up(*words: str) -> Result:
 
 def test_it_runs_the_modules_of_the_project_and_prints_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
-    paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
-    environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
+    environment = environment_of(tmp_path)
     for _ in range(2):  # the second time on the data of the first
         with subprocess.Popen(
             COMMAND, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -34,6 +37,7 @@ def test_it_runs_the_modules_of_the_project_and_prints_the_next_step(tmp_path: P
             lines: list[str] = []
             while not lines or "kubectl" not in lines[-1]:
                 lines.append(process.stdout.readline())
+                assert lines[-1], process.communicate()
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=15)
             assert process.returncode == 0, errors
@@ -41,6 +45,70 @@ def test_it_runs_the_modules_of_the_project_and_prints_the_next_step(tmp_path: P
         assert any(line.startswith("dashboard   http://127.0.0.1:") and "/?token=" in line for line in lines)
         assert lines[-1].strip() == "kubectl --kubeconfig levelset.kubeconfig get strangers"
     assert (tmp_path / "shop.db").is_file()
+
+
+def environment_of(folder: Path) -> dict[str, str]:
+    """The environment of a process in the folder, with a kubectl on its path."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin/kubectl").write_text("#!/bin/sh\n")
+    (folder / "bin/kubectl").chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one),
+        "LEVELSET_RUNTIME_DIR": str(folder / "runtime"),
+    }
+
+
+def test_an_empty_folder_gets_a_control_plane_and_three_first_steps(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        COMMAND[:4],
+        cwd=tmp_path,
+        env=environment_of(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        while not lines or "init" not in lines[-1]:
+            lines.append(process.stdout.readline())
+            assert lines[-1], process.communicate()
+        try:
+            there = asyncio.run(namespaces(tmp_path / "levelset.kubeconfig"))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=15)
+        assert process.returncode == 0, errors
+    assert "default" in there
+    assert lines[0].startswith("dashboard   http://127.0.0.1:")
+    assert lines[1] == "kubeconfig  levelset.kubeconfig\n"
+    assert not any(line.startswith("watches") for line in lines)
+    assert [line.split()[-1] for line in lines[-3:]] == ["namespaces", "tour", "shop.example.dev/v1"]
+
+
+async def namespaces(kubeconfig: Path) -> list[str]:
+    async with await Client.connect(str(kubeconfig)) as client:
+        return [one.name for one in await client.list(Namespace)]
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    monkeypatch.setattr(
+        "levelset.cli.up.find_spec", lambda name: None if name == "uvloop" else importlib.util.find_spec(name)
+    )
+    ((feature, command),) = disabled_features().items()
+    assert feature == "uvloop (a faster event loop)"
+    assert command.endswith(" uvloop")
+
+
+def test_a_sample_system_that_is_missing_is_named_with_its_package() -> None:
+    result = up("levelset_local.nothing:system")
+    assert result.exit_code == 2
+    expected = (
+        "it is in the package levelset-local: in a clone of levelset, pip install ./systems/machine ./systems/local"
+    )
+    assert expected in result.stderr
 
 
 def test_json_output(tmp_path: Path) -> None:
@@ -60,10 +128,8 @@ def test_the_dashboard_can_be_disabled(tmp_path: Path) -> None:
 def ready_line(tmp_path: Path, *more: str) -> dict[str, Any]:
     """The line of JSON that it prints when it is ready; then it is stopped."""
     words = [*COMMAND[:4], "tests.cli.fixtures.operator:stranger", "--output", "json", *more]
-    paths = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
-    environment = {**os.environ, "PYTHONPATH": paths, "LEVELSET_RUNTIME_DIR": str(tmp_path / "runtime")}
     with subprocess.Popen(
-        words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words, cwd=tmp_path, env=environment_of(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         result: dict[str, Any] = json.loads(process.stdout.readline())
@@ -76,26 +142,33 @@ def ready_line(tmp_path: Path, *more: str) -> dict[str, Any]:
 def test_the_targets_are_read_from_pyproject(tmp_path: Path) -> None:
     path = tmp_path / "pyproject.toml"
     path.write_text(PROJECT)
-    assert project_targets(path) == ["tests.cli.fixtures.operator:stranger"]
+    assert read_project(path) == Project(["tests.cli.fixtures.operator:stranger"])
+    path.write_text(f'{PROJECT}hints = ["kubectl get strangers"]\n')
+    assert read_project(path).hints == ["kubectl get strangers"]
+
+
+def test_a_project_that_names_no_targets_has_none(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    assert read_project(tmp_path / "pyproject.toml") == read_project(tmp_path / "none.toml")
+    assert read_project(tmp_path / "none.toml").targets == ()
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "there is no pyproject.toml in this directory; pass modules, or write into pyproject.toml:"),
-        ("[project]\n", "pyproject.toml does not name modules to run; pass modules"),
-        ("[tool.levelset]\nup = []\n", "pyproject.toml does not name modules to run"),
+        ("[tool.levelset]\n", "pyproject.toml has a table [tool.levelset] that does not name modules to run"),
+        ("[tool.levelset]\nup = []\n", "pyproject.toml has a table [tool.levelset] that does not name modules to run"),
+        ('[tool.levelset]\nup = ["shop"]\nhints = "shop"\n', "hints in [tool.levelset] must be a list of commands"),
         ("[tool.levelset\n", "pyproject.toml cannot be read: "),
         ('[tool.levelset]\nup = ["no_such_module_here"]\n', "there is no module no_such_module_here"),
         ('[tool.levelset]\nup = ["tests.cli.fixtures.operator:Site"]\n', "there are no Controllers to run"),
     ],
 )
-def test_a_project_without_targets_is_refused_with_what_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, message: str
+def test_a_wrong_table_is_refused_with_what_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if text is not None:
-        (tmp_path / "pyproject.toml").write_text(text)
+    (tmp_path / "pyproject.toml").write_text(text)
     result = up()
     assert result.exit_code == 2
     assert message in result.stderr

@@ -199,3 +199,17 @@ def test_a_permission_as_text_and_its_validation():
         Permission("", "pods", "get")
     with pytest.raises(ConfigError, match="resource and verbs must not be empty"):
         Permission("", "pods", [])
+
+
+def test_a_controller_of_several_namespaces_gets_a_role_in_each_of_them_and_no_cluster_role():
+    controller = Controller(Shop, reconcile, owns(ConfigMap), namespace=["team-a", "team-b"])
+    roles = roles_of(infer_permissions([controller]), name="shop", account="shop", namespace="shop-system")
+    assert [(one["kind"], one["metadata"].get("namespace")) for one in roles] == [
+        ("Role", "team-a"),
+        ("RoleBinding", "team-a"),
+        ("Role", "team-b"),
+        ("RoleBinding", "team-b"),
+    ]
+    assert roles[0]["rules"] == roles[2]["rules"]
+    resources = {name for rule in roles[0]["rules"] for name in rule["resources"]}
+    assert {"configmaps", "events", "shops", "shops/status"} <= resources

@@ -1,5 +1,6 @@
 import copy
 import pickle
+from typing import Generic, TypeVar
 
 import msgspec
 import pytest
@@ -8,7 +9,7 @@ from levelset.errors import ConfigError
 from levelset.objects.codec import decode, encode
 from levelset.objects.model import replace
 from levelset.objects.ref import Ref
-from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, origin_of
+from levelset.objects.resource import ApiStatus, Object, PartialObjectMetadata, Resource, origin_of
 from tests.objects.samples import Region, Settings, Website, WebsiteSpec, WebsiteStatus, blog
 
 
@@ -44,6 +45,46 @@ def test_a_change_is_a_new_object():
     assert (changed.spec.replicas, changed.status.ready, changed.metadata.labels) == (3, 1, {"a": "b"})
     assert changed.with_status(ready=2).status == WebsiteStatus(ready=2)
     assert (site.spec.replicas, site.status) == (1, None)
+
+
+def test_a_spec_can_be_replaced_as_a_whole_which_type_checkers_check():
+    spec = WebsiteSpec(image="blog:2", replicas=3)
+    assert blog().with_spec(spec).spec == spec
+    assert blog().with_spec(spec, replicas=4).spec == replace(spec, replicas=4)
+
+
+def test_a_resource_without_an_api_is_refused_where_it_is_defined():
+    with pytest.raises(ConfigError, match=r'write class Site\(Resource\[WebsiteSpec, None\], api="example.dev/v1"\)'):
+
+        class Site(Resource[WebsiteSpec, None]):
+            pass
+
+
+def test_a_spec_or_status_that_is_no_model_is_refused_where_it_is_defined():
+    class Plain:
+        pass
+
+    with pytest.raises(ConfigError, match=r"Plain is no Spec: write class Plain\(Spec\)"):
+
+        class Site(Resource[Plain, None], api="example.dev/v1"):
+            pass
+
+    with pytest.raises(ConfigError, match=r"Plain is no Status: write class Plain\(Status\)"):
+
+        class Other(Resource[WebsiteSpec, Plain], api="example.dev/v1"):
+            pass
+
+
+def test_a_generic_base_of_several_kinds_needs_no_api():
+    part = TypeVar("part")
+
+    class Base(Resource[part, None], Generic[part]):
+        pass
+
+    class Site(Base[WebsiteSpec], api="example.dev/v1"):
+        pass
+
+    assert Site.new("blog", WebsiteSpec(image="a")).kind == "Site"
 
 
 def test_a_missing_status_cannot_be_changed_in_part():

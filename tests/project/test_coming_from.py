@@ -51,6 +51,11 @@ AddReadyzCheck LeaderElectionID LeaseDuration RenewDeadline RetryPeriod LeaderEl
 LeaderElectionNamespace LeaderElectionRunnable SetControllerReference SetOwnerReference CreateOrUpdate CreateOrPatch
 AddFinalizer RemoveFinalizer ContainsFinalizer RetryOnConflict IgnoreNotFound IsNotFound MatchingLabels
 ReconcileIDFromContext log.FromContext
+on.create on.update on.resume on.delete on.field on.event on.validate on.mutate on.startup on.cleanup on.login on.probe
+kopf.timer kopf.daemon kopf.index kopf.subhandler kopf.register kopf.execute kopf.adopt kopf.append_owner_reference
+kopf.label kopf.harmonize_naming kopf.adjust_namespace kopf.event kopf.info kopf.warn kopf.exception
+kopf.TemporaryError kopf.PermanentError kopf.PRESENT kopf.ABSENT kopf.all_ kopf.any_ kopf.not_ kopf.none_ memo logger
+peering settings.persistence.finalizer KopfRunner
 """
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import levelset
 from tests.project.files import PACKAGE, ROOT, relative, tracked
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -28,7 +29,10 @@ FORBIDDEN = {
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    assert importlib.metadata.version("levelset") == PROJECT["project"]["version"]
+    assert importlib.metadata.version("levelset") == PROJECT["project"]["version"] == levelset.__version__
+    for path in sorted(ROOT.glob("systems/*/pyproject.toml")):
+        system = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        assert system["version"] == PROJECT["project"]["version"], relative(path)
 
 
 def test_the_changelog_has_an_unreleased_section_and_released_ones() -> None:
@@ -44,11 +48,11 @@ def test_the_changelog_uses_the_six_section_names() -> None:
     assert words <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
-def test_the_extra_for_everything_names_extras_that_exist() -> None:
+def test_the_extra_for_everything_names_all_others() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     named = re.fullmatch(r"levelset\[([a-z,]+)\]", extras["all"][0])
     assert named
-    assert set(named[1].split(",")) <= set(extras) - {"all"}
+    assert set(named[1].split(",")) == set(extras) - {"all"}
 
 
 def test_the_entry_point_of_the_command_exists() -> None:

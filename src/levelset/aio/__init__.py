@@ -1,12 +1,14 @@
 """Asyncio tools for all other packages: time, backoff, channels, streams and supervised tasks.
 
 `timing` is the clock and its waits, `Backoff` the delays between attempts. `Channel` passes items between tasks,
-`Broadcast` to many subscribers; `Stream` transforms and merges them; `Debouncer` turns bursts of triggers into one.
+`Broadcast` to many subscribers; `Stream` transforms and merges them; `Debouncer` turns bursts of triggers into one,
+`Batcher` collects items into lists.
 `Supervisor` owns the tasks. Nothing here knows Kubernetes.
 """
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff, Delays
+from levelset.aio.batch import Batcher
 from levelset.aio.broadcast import Broadcast, Lagged, Slow, Subscription
 from levelset.aio.channel import Channel, Closed, WouldBlock
 from levelset.aio.debounce import Debouncer, Leading, Trailing
@@ -15,6 +17,7 @@ from levelset.aio.supervisor import Crash, Crashed, Restart, Supervisor, Unstopp
 
 __all__ = [
     "Backoff",
+    "Batcher",
     "Broadcast",
     "Channel",
     "Closed",

@@ -29,11 +29,13 @@ from functools import partial
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
 
 from levelset.aio import timing
+from levelset.aio.batch import Batcher
 from levelset.aio.channel import Channel, Closed, WouldBlock
 from levelset.aio.debounce import Debouncer, Leading, Trailing
 from levelset.aio.supervisor import Interruption
 
 __all__ = [
+    "Batched",
     "Debounced",
     "Filtered",
     "Flattened",
@@ -399,19 +401,81 @@ class _Bursts(Generic[T]):
 
     async def wait_change(self) -> None:
         """Returns when a burst is due or has begun, or the source has ended."""
-        self._changed.clear()
-        due = self.debouncer.next_due()
-        # Not asyncio.timeout: its exception would keep alive the frames that it passed through.
-        timer = None if due is None else asyncio.get_running_loop().call_at(due, self._changed.set)
-        try:
-            await self._changed.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
+        await _wait_change(self._changed, self.debouncer.next_due())
+
+
+async def _wait_change(changed: asyncio.Event, due: float | None) -> None:
+    """Returns when the event is set, or when it is due."""
+    changed.clear()
+    # Not asyncio.timeout: its exception would keep alive the frames that it passed through.
+    timer = None if due is None else asyncio.get_running_loop().call_at(due, changed.set)
+    try:
+        await changed.wait()
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 def _same_key(_: object) -> Hashable:
     return None
+
+
+class Batched(AsyncIterator[list[T]]):
+    """Lists of consecutive items, by size and by time."""
+
+    def __init__(self, source: AsyncIterator[T], *, size: int, within: float) -> None:
+        self._pending: _PendingBatch[T] = _PendingBatch(size, within)
+        self._pump = Pump([source], deliver=self._pending.add, ended=self._pending.end, name="batch")
+
+    async def __anext__(self) -> list[T]:
+        self._pump.start()
+        while not self._pending.is_over:
+            if self._pending.is_due():
+                return self._pending.take()
+            await self._pending.wait_change()
+        await self._pump.aclose()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Ends the task, which closes the source."""
+        await self._pump.aclose()
+
+
+class _PendingBatch(Generic[T]):
+    """The state that the pump task and the reader of a batched stream share."""
+
+    def __init__(self, size: int, within: float) -> None:
+        self._batcher: Batcher[T] = Batcher(size=size, within=within)
+        self._changed = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._ended = False
+
+    @property
+    def is_over(self) -> bool:
+        return self._ended and not len(self._batcher)
+
+    async def add(self, item: T) -> None:
+        while self._batcher.is_full:
+            self._taken.clear()
+            await self._taken.wait()
+        self._batcher.add(item, now=timing.now())
+        if len(self._batcher) == 1 or self._batcher.is_full:
+            self._changed.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._changed.set()
+
+    def is_due(self) -> bool:
+        return self._batcher.is_due(timing.now()) or (self._ended and len(self._batcher) > 0)
+
+    def take(self) -> list[T]:
+        self._taken.set()
+        return self._batcher.take()
+
+    async def wait_change(self) -> None:
+        """Returns when the batch is due, has begun or is full, or the source has ended."""
+        await _wait_change(self._changed, self._batcher.next_due())
 
 
 class Until(AsyncIterator[T]):
@@ -559,6 +623,15 @@ class Stream(AsyncIterator[T]):
         source ends, pending items are still emitted at their time.
         """
         return Stream(Debounced(self, rule, key))
+
+    def batch(self, size: int, *, within: float) -> "Stream[list[T]]":
+        """Lists of consecutive items: of `size` items, or fewer `within` so many seconds of the first one.
+
+        The source is read in a task, also while the reader is busy; while a full batch waits for the reader, the source
+        waits. No item is dropped: when the source ends or fails, what is pending is emitted at once, then the end or
+        the error.
+        """
+        return Stream(Batched(self, size=size, within=within))
 
     async def to_list(self) -> list[T]:
         """All items, once the stream has ended."""

@@ -1,7 +1,7 @@
 """`levelset check`: static checks of a project's code, CRDs and manifests.
 
 - CRDs: an in-memory API server must accept them, and they must not break objects stored under the released ones.
-- Roles in the manifests must allow everything that the controllers do.
+- Roles in the manifests must allow everything that the controllers do, and what they do must be found in their code.
 - Code: calls that block the event loop, and children without an owner. Only the source is read, nothing is run; a line
   that ends with `# levelset: ignore` is skipped.
 """
@@ -9,6 +9,7 @@
 import ast
 import asyncio
 import inspect
+import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from levelset.cli.targets import LoadedTargets, load_targets
 from levelset.client import Client
 from levelset.codegen.breaking_changes import compare_releases
 from levelset.codegen.crd import crds_of
-from levelset.codegen.rbac import Permission, infer_permissions, read_permissions
+from levelset.codegen.rbac import Permission, infer_permissions, read_permissions, unfollowed_calls
 from levelset.errors import ApiError, ConfigError, LevelsetError
 from levelset.objects import Object
 from levelset.objects.kind_definition import definition_of
@@ -37,6 +38,7 @@ __all__ = [
     "check",
     "check_code",
     "check_definitions",
+    "check_followed",
     "check_permissions",
     "check_released",
     "definitions_of",
@@ -242,6 +244,19 @@ def check_permissions(found: LoadedTargets, manifests: Path) -> list[Diagnostic]
     ]
 
 
+def check_followed(found: LoadedTargets) -> list[Diagnostic]:
+    """Calls that get the Context and whose code is not known, so that no permissions can be inferred from them."""
+    calls = {one for controller in found.controllers for one in unfollowed_calls(controller)}
+    advice = f'declare its permissions with permit(...) in the module, and end the line with "{_IGNORE}"'
+    return [
+        Diagnostic(
+            _shown_path(one.file), one.line, "error", f"could not follow {one.what} to infer permissions", advice
+        )
+        for one in sorted(calls)
+        if _IGNORE not in linecache.getline(one.file, one.line)
+    ]
+
+
 def check_code(found: LoadedTargets) -> Iterator[Diagnostic]:
     """Problems in the modules of the controllers and webhooks."""
     without = {
@@ -285,7 +300,11 @@ def _line_of(kind: type[Any]) -> int:
 
 
 def _shown_file(module: ModuleType) -> str:
-    path = Path(module.__file__ or module.__name__)
+    return _shown_path(module.__file__ or module.__name__)
+
+
+def _shown_path(file: str) -> str:
+    path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
@@ -328,6 +347,7 @@ def _check(targets: tuple[str, ...], released: Path | None, manifests: Path | No
     definitions, found = definitions_of(project)
     found += asyncio.run(check_definitions(definitions))
     found += check_code(project)
+    found += check_followed(project)
     if released is not None:
         found += check_released(definitions, released)
     if manifests is not None:

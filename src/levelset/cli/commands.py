@@ -5,12 +5,12 @@ from typing import Final
 
 import click
 
-from levelset.cli.output import heading, output_option, show_json
-from levelset.cli.tour import STOPS
+from levelset.cli.output import output_option, show_json
 
-__all__ = ["COMMANDS", "LazyGroup", "levelset", "tour", "version"]
+__all__ = ["COMMANDS", "LazyGroup", "levelset", "version"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "tour": ("levelset.cli.tour:tour", "Shows the main features in seconds, by running them."),
     "init": ("levelset.cli.scaffold.create:init", "Creates a project with one kind, its controller and its tests."),
     "create": ("levelset.cli.scaffold.create:create", "Adds a kind or webhooks to a project."),
     "serve": ("levelset.cli.serve:serve", "Runs a Kubernetes API server on this machine."),
@@ -98,18 +98,3 @@ def version(output: str) -> None:
         show_json({"version": installed("levelset")})
     else:
         click.echo(f"levelset {installed('levelset')}")
-
-
-@levelset.command()
-@output_option
-def tour(output: str) -> None:
-    """Shows the main features in a minute, by running them."""
-    if output == "json":
-        show_json([{"title": stop.title, "lines": list(stop.lines())} for stop in STOPS])
-        return
-    for number, stop in enumerate(STOPS, 1):
-        click.echo(heading(f"{number}. {stop.title}"))
-        for line in stop.lines():
-            click.echo(f"   {line}")
-        click.echo()
-    click.echo("This was src/levelset/cli/tour.py. Next: read README.md, and type `make test`.")

@@ -42,6 +42,13 @@ __all__ = [
 T = TypeVar("T")
 
 _SUFFIX: Final = ".py"
+_SAMPLE_SYSTEMS: Final = {
+    "levelset_machine": ("machine",),
+    "levelset_local": ("machine", "local"),
+    "levelset_omnia": ("omnia",),
+    "levelset_dcp": ("machine", "dcp"),
+}
+"""The folders of a clone that have the package of a sample system, and those that it needs."""
 
 
 def split_target(text: str) -> tuple[str, str | None]:
@@ -64,7 +71,7 @@ def load_module(text: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         if error.name is not None and (text == error.name or text.startswith(f"{error.name}.")):
-            raise ConfigError(f"there is no module {text} in {here}, its src or the installed packages") from error
+            raise ConfigError(_no_module(text, here)) from error
         raise ConfigError(f"{text} cannot be imported: {_where(error)}") from error
     except SystemExit as error:
         hint = 'put that below `if __name__ == "__main__":`'
@@ -72,6 +79,16 @@ def load_module(text: str) -> ModuleType:
     except Exception as error:
         # Any exception of the user's module becomes a message with its file and line.
         raise ConfigError(f"{text} cannot be imported: {_where(error)}") from error
+
+
+def _no_module(text: str, here: Path) -> str:
+    """The message for a missing module; for one of the sample systems, with the package that has it."""
+    said = f"there is no module {text} in {here}, its src or the installed packages"
+    name = text.partition(".")[0]
+    if name not in _SAMPLE_SYSTEMS:
+        return said
+    needed = " ".join(f"./systems/{one}" for one in _SAMPLE_SYSTEMS[name])
+    return f"{said}; it is in the package {name.replace('_', '-')}: in a clone of levelset, pip install {needed}"
 
 
 def load(text: str, wanted: type[T], *, what: str) -> Sequence[T]:

@@ -1,7 +1,10 @@
 """`levelset up`: runs a whole project on this machine: an API server, its controllers and its webhooks."""
 
 import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,11 +13,25 @@ import click
 from levelset.cli.output import UsageError, output_option, progress, reporting_errors
 from levelset.cli.run import open_dashboard, read_dashboard
 from levelset.cli.targets import load_targets
+from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
+from levelset.runtime.manager.ready_message import install_command
 
-__all__ = ["project_targets", "up"]
+__all__ = ["Project", "disabled_features", "read_project", "up"]
 
 _TABLE: Final = "[tool.levelset]"
+_OPTIONAL: Final = {
+    "uvloop": ("uvloop", "a faster event loop"),
+    "cryptography": ("cryptography", "HTTPS"),
+    "opentelemetry": ("opentelemetry-api", "traces"),
+}
+"""Optional modules: the package that has each, and what it is for."""
+_FIRST_STEPS: Final = (
+    "kubectl get namespaces",
+    "levelset tour",
+    "levelset init shop --kind Order --api shop.example.dev/v1",
+)
+"""The hints of a control plane without controllers."""
 
 
 @click.command()
@@ -50,6 +67,8 @@ def up(
 
     up = ["shop.operator"]
 
+    Where that names none, it runs the API server and the dashboard alone.
+
     It serves the dashboard, which shows objects, controllers and events live, and prints its URL. With --output json it
     prints its URLs and controllers as a line of JSON when it is ready.
 
@@ -57,28 +76,58 @@ def up(
     """
     shown = "json" if log_json else output
     with reporting_errors():
+        project = Project(targets) if targets else read_project(Path("pyproject.toml"))
         with progress("importing the controllers", output=shown):
-            found = load_targets(targets or project_targets(Path("pyproject.toml")))
-        if not found.parts:
+            found = load_targets(project.targets)
+        if project.targets and not found.parts:
             raise UsageError(f"{', '.join(targets) or 'pyproject.toml'}: there are no Controllers to run")
     words = ["--local", "--port", str(port), "--output", output, *(["--log-json"] if log_json else [])]
     for name, value in {**options, "data": None if data == "memory" else data}.items():
         words += [f"--{name}", value] if value else []
     waiting = partial(progress, output=shown)
     pages = [] if dashboard is None else [open_dashboard(dashboard)]
-    run_all(*found.parts, *pages, webhooks=found.loose_webhooks, arguments=words, waiting=waiting)
+    whole = System(name="levelset", disabled=disabled_features())
+    own: dict[str, Any] = {"webhooks": found.loose_webhooks, "waiting": waiting, "hints": project.hints}
+    run_all(*found.parts, whole, *pages, arguments=words, **own)
 
 
-def project_targets(path: Path) -> list[str]:
-    """The modules that pyproject.toml names; UsageError, with what to write, if it names none."""
-    hint = f'pass modules, or write into pyproject.toml:\n\n{_TABLE}\nup = ["module"]'
+def disabled_features() -> dict[str, str]:
+    """The optional packages that are not installed, each with the command that installs it."""
+    return {
+        f"{module} ({purpose})": install_command(package)
+        for module, (package, purpose) in _OPTIONAL.items()
+        if find_spec(module) is None
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the table [tool.levelset] says: the modules to run, and the commands to type next, if it names some."""
+
+    targets: Sequence[str] = ()
+    hints: Sequence[str] | None = None
+
+
+def read_project(path: Path) -> Project:
+    """Reads pyproject.toml; without a table [tool.levelset] there is nothing to run. UsageError if it is wrong."""
     try:
-        table: Any = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("levelset", {})
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("levelset")
     except FileNotFoundError:
-        raise UsageError(f"there is no {path} in this directory; {hint}") from None
+        return Project(hints=_FIRST_STEPS)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    named: list[Any] | None = table.get("up")
-    if not isinstance(named, list) or not named:
-        raise UsageError(f"{path} does not name modules to run; {hint}")
-    return [str(one) for one in named]
+    if table is None:
+        return Project(hints=_FIRST_STEPS)
+    named: Any = table.get("up")
+    if not _is_list_of_texts(named) or not named:
+        raise UsageError(
+            f'{path} has a table {_TABLE} that does not name modules to run; write into it:\n\nup = ["module"]'
+        )
+    hints: Any = table.get("hints")
+    if hints is not None and not _is_list_of_texts(hints):
+        raise UsageError(f'{path}: hints in {_TABLE} must be a list of commands, such as ["kubectl get websites"]')
+    return Project(named, hints)
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)  # pyright: ignore[reportUnknownVariableType]

@@ -1,30 +1,27 @@
 """Infers the permissions of controllers, and generates Roles, ClusterRoles and their bindings.
 
 Watched and owned kinds and the leader election Lease are known from the Controllers. Writes are inferred from the
-source of the reconcilers: calls such as `ctx.apply`, `ctx.set_status` and `ctx.record` on a parameter named `ctx` or
-annotated as Context, in the function itself and in the functions of its module that it names. Everything else is
-declared with `permit`; a test that records the real calls (`call_records.py`) finds missing and unused permissions.
+source of the reconcilers: calls such as `ctx.apply`, `ctx.set_status` and `ctx.record`, in the function itself and in
+all that it calls (`call_tracer.py`). What cannot be followed is listed by `unfollowed_calls`, and declared with
+`permit`; a test that records the real calls (`call_records.py`) finds missing and unused permissions.
 """
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from types import FunctionType, MethodType
 from typing import Any, Final
 
 from levelset.client.object_types import Kind, view_of
+from levelset.codegen.call_tracer import ContextCall, Trace, Unfollowed, trace_calls
 from levelset.errors import ConfigError
 from levelset.objects.kind_definition import plural_of
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.controller.controller import Controller
-from levelset.runtime.controller.relations import Owns, References, Watches
+from levelset.runtime.controller.relations import Namespaces, Owns, References, Watches, namespaces_of
 
 __all__ = [
     "ContextCall",
     "Permission",
+    "Unfollowed",
     "context_calls",
     "infer_permissions",
     "merge_rules",
@@ -32,102 +29,29 @@ __all__ = [
     "read_permissions",
     "resource_of",
     "roles_of",
+    "unfollowed_calls",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextCall:
-    """One call on a Context: its name, and whether it targets the reconciled object."""
-
-    name: str
-    is_own: bool
-
-
 def context_calls(*functions: Callable[..., Any] | None) -> frozenset[ContextCall] | None:
-    """The Context calls of these functions and those they name; None if the source of one is not available."""
-    found: set[ContextCall] = set()
-    seen: set[FunctionType] = set()
-    waiting = [one for one in map(_plain, functions) if one is not None]
-    while waiting:
-        function = waiting.pop()
-        if not isinstance(function, FunctionType):
-            return None
-        if function in seen:
-            continue
-        seen.add(function)
-        tree = _parse(function)
-        if tree is None:
-            return None
-        found.update(_context_calls_in(tree))
-        waiting += [one for one in _named(tree, function) if one not in seen]
-    return frozenset(found)
+    """The Context calls of these functions and those they call; None if the source of one is not available."""
+    found = trace_calls(*functions)
+    return found.calls if found.is_complete else None
 
 
-def _plain(function: Any) -> Any:
-    """The function behind partials, methods and callable objects."""
-    if isinstance(function, partial):
-        return _plain(function.func)  # pyright: ignore[reportUnknownMemberType] - partial of any type
-    if isinstance(function, MethodType):
-        return _plain(function.__func__)
-    if hasattr(function, "__wrapped__"):
-        return _plain(function.__wrapped__)
-    if isinstance(function, FunctionType | type):
-        return function
-    members: Any = {name: value for one in type(function).__mro__ for name, value in vars(one).items()}
-    called = members.get("__call__")
-    return called if isinstance(called, FunctionType) else function
+def unfollowed_calls(controller: Controller[Any]) -> Sequence[Unfollowed]:
+    """The calls of a controller's functions whose permissions could not be inferred: declare them with `permit`.
+
+    A write to an object of unknown kind counts if the controller owns no kinds, all of which it may write otherwise.
+    """
+    found = _trace(controller)
+    owns_any = any(isinstance(one, Owns) for one in controller.relations)
+    return found.unfollowed if owns_any else (*found.unfollowed, *found.untyped)
 
 
-def _parse(function: FunctionType) -> ast.AST | None:
-    try:
-        return ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return None
-
-
-def _context_calls_in(tree: ast.AST) -> Iterator[ContextCall]:
-    contexts, own = _parameters(tree)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        base = node.func.value
-        if isinstance(base, ast.Attribute) and base.attr == "client":
-            base = base.value
-        if isinstance(base, ast.Name) and base.id in contexts:
-            yield ContextCall(node.func.attr, bool(node.args) and _root(node.args[0]) in own)
-
-
-def _parameters(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """The Context parameters, and the parameters before them: the reconciled objects."""
-    contexts: set[str] = set()
-    own: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            for before, one in zip((None, *node.args.args), node.args.args, strict=False):
-                if one.arg in ("ctx", "context") or _ends_with_context(one.annotation):
-                    contexts.add(one.arg)
-                    own |= {before.arg} if before is not None and before.arg != "self" else set()
-    return contexts, own
-
-
-def _ends_with_context(annotation: ast.expr | None) -> bool:
-    return annotation is not None and ast.unparse(annotation).strip("'\"").split(".")[-1].startswith("Context")
-
-
-def _root(node: ast.expr) -> str:
-    """The first name of an expression: `site` of `site.ref`."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _named(tree: ast.AST, function: FunctionType) -> Iterator[FunctionType]:
-    """The functions of the same module that the code names."""
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    for name in sorted(names):
-        found = _plain(function.__globals__.get(name))
-        if isinstance(found, FunctionType) and found.__module__ == function.__module__:
-            yield found
+def _trace(controller: Controller[Any]) -> Trace:
+    functions = (controller.reconcile, controller.cleanup, controller.gone, controller.gave_up)
+    return trace_calls(*functions, kind=controller.kind)
 
 
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -268,16 +192,29 @@ def read_permissions(roles: Iterable[Any]) -> Sequence[Permission]:
     return found
 
 
-_STATUS: Final = {"set_condition", "set_status", "save", "update_status"}
 # The verbs that each call needs on the kind of its object: an apply creates a missing object.
-_CHILD: Final[Mapping[str, tuple[str, ...]]] = {
+_WRITE_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "apply": ("create", "patch"),
     "create": ("create",),
     "delete": ("delete",),
+    "delete_collection": ("deletecollection",),
+    "ensure": ("create", "patch", "update"),
     "patch": ("patch",),
+    "save": ("patch",),
     "update": ("update",),
 }
-_OWN: Final[Mapping[str, tuple[str, ...]]] = {**_CHILD, "save": ("patch",)}
+_READ_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("ensure", "find", "get", "live"), ("get",)),
+    **dict.fromkeys(("each", "first", "list"), ("list",)),
+    **dict.fromkeys(("declare", "wait", "wait_gone", "watch"), ("get", "list", "watch")),
+}
+_SUBRESOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(("save", "set_condition", "set_status"), ("status", "patch")),
+    "get_scale": ("scale", "get"),
+    "logs": ("log", "get"),
+    "scale": ("scale", "patch"),
+    "update_status": ("status", "update"),
+}
 _ASSUMED_CALLS: Final = frozenset(
     {ContextCall("apply", is_own=False), ContextCall("record", is_own=True), ContextCall("set_status", is_own=True)}
 )
@@ -296,7 +233,7 @@ def infer_permissions(
     `namespace` is that of the program and of its `lease`, if it uses leader election. `extras` are added, and verbs in
     `without` are removed, for code that seems to do more than it does.
     """
-    found = [one for controller in controllers for one in _of_controller(controller)]
+    found = [one for controller in controllers for part in _by_namespace(controller) for one in _of_controller(part)]
     if lease is not None:
         why = "leader election"
         found.append(Permission("coordination.k8s.io", "leases", ["create"], namespace=namespace, why=why))
@@ -305,22 +242,26 @@ def infer_permissions(
     return tuple(_without([*found, *extras], tuple(without)))
 
 
+def _by_namespace(controller: Controller[Any]) -> Iterator[Controller[Any]]:
+    """The controller once for each of its namespaces, so that each gets its own permissions."""
+    return (controller.with_options(namespace=namespace) for namespace in controller.namespaces)
+
+
 def _of_controller(controller: Controller[Any]) -> Iterator[Permission]:
     name = controller.name
-    calls = context_calls(controller.reconcile, controller.cleanup, controller.gone, controller.gave_up)
-    calls = _ASSUMED_CALLS if calls is None else calls
+    found = _trace(controller)
+    calls = found.calls if found.is_complete else found.calls | _ASSUMED_CALLS
     yield from _watch_permissions(
         controller.kind, _namespace_of(controller.kind, controller.namespace), f"{name} reconciles them"
     )
     yield from _own_permissions(controller, calls)
     for relation in controller.relations:
         if isinstance(relation, Owns | Watches | References):
-            yield from _watch_permissions(
-                relation.kind, _namespace_of(relation.kind, relation.namespace), f"{name} watches them"
-            )
-        if isinstance(relation, Owns):
-            child_namespace = _namespace_of(relation.kind, relation.namespace or controller.namespace)
-            yield from _child_permissions(relation.kind, child_namespace, calls, f"{name} owns them")
+            for namespace in controller.watched_namespaces(relation):
+                yield from _watch_permissions(relation.kind, namespace, f"{name} watches them")
+                if isinstance(relation, Owns):
+                    yield from _child_permissions(relation.kind, namespace, calls, f"{name} owns them")
+    yield from _other_permissions(controller, calls)
     yield from _event_permissions(controller, calls)
 
 
@@ -337,13 +278,8 @@ def _own_permissions(controller: Controller[Any], calls: frozenset[ContextCall])
     where: dict[str, Any] = {"namespace": _namespace_of(controller.kind, controller.namespace)}
     if controller.finalizer is not None:
         yield Permission(group, resource, ["patch"], why=f"{controller.name} has a finalizer", **where)
-    definition = view_of(controller.kind).definition
-    has_status = definition is None or definition.status
-    if has_status and any(one.name in _STATUS for one in calls):
-        yield Permission(group, f"{resource}/status", ["patch"], why=f"{controller.name} writes the status", **where)
-    verbs = {verb for one in calls if one.is_own for verb in _OWN.get(one.name, ())}
-    if verbs:
-        yield Permission(group, resource, sorted(verbs), why=f"{controller.name} writes its own objects", **where)
+    why = f"{controller.name} writes its own objects"
+    yield from _call_permissions(controller.kind, [one for one in calls if one.is_own], why=why, **where)
     if any(isinstance(one, Owns) for one in controller.relations):
         why = "required to set blockOwnerDeletion on children"
         yield Permission(group, f"{resource}/finalizers", ["update"], why=why, rarely=True, **where)
@@ -352,10 +288,48 @@ def _own_permissions(controller: Controller[Any], calls: frozenset[ContextCall])
 def _child_permissions(
     kind: Kind[Any], namespace: str | None, calls: frozenset[ContextCall], why: str
 ) -> Iterator[Permission]:
+    """What is written to an owned kind: by calls for that kind, and by those whose kind is not known."""
+    gvk = view_of(kind).gvk
+    concerned = [one for one in calls if not one.is_own and (one.kind is None or view_of(one.kind).gvk == gvk)]
+    yield from _call_permissions(kind, concerned, namespace=namespace, why=why)
+
+
+def _other_permissions(controller: Controller[Any], calls: frozenset[ContextCall]) -> Iterator[Permission]:
+    """What is written to, and read live from, kinds that the controller does not own."""
+    owned = {view_of(one.kind).gvk for one in controller.relations if isinstance(one, Owns)}
+    others = {view_of(one.kind).gvk: one.kind for one in calls if not one.is_own and one.kind is not None}
+    for gvk, kind in sorted(others.items(), key=lambda pair: str(pair[0])):
+        if gvk not in owned:
+            concerned = [one for one in calls if one.kind is not None and view_of(one.kind).gvk == gvk]
+            namespace = _namespace_of(kind, controller.namespace)
+            yield from _call_permissions(kind, concerned, namespace=namespace, why=f"{controller.name} uses them")
+
+
+def _call_permissions(
+    kind: Kind[Any], calls: Iterable[ContextCall], *, namespace: str | None, why: str
+) -> Iterator[Permission]:
+    """The permissions of calls on a kind; those that only read are used rarely, next to a cache."""
     group, resource = resource_of(kind)
-    verbs = {verb for one in calls if not one.is_own for verb in _CHILD.get(one.name, ())}
-    if verbs:
-        yield Permission(group, resource, sorted(verbs), namespace=namespace, why=why)
+    definition = view_of(kind).definition
+    needed: dict[tuple[str, bool], set[str]] = {}
+    for one in calls:
+        for part, verb, is_read in _needs(one):
+            if part != "status" or definition is None or definition.status:
+                needed.setdefault((part, is_read), set()).add(verb)
+    for (part, is_read), verbs in sorted(needed.items()):
+        name = f"{resource}/{part}" if part else resource
+        yield Permission(group, name, _sorted(verbs), namespace=namespace, why=why, rarely=is_read)
+
+
+def _needs(call: ContextCall) -> Iterator[tuple[str, str, bool]]:
+    """The subresource ("" is the object itself) and the verb of each request of a call, and whether it only reads."""
+    for verb in _WRITE_VERBS.get(call.name, ()):
+        yield call.subresource, verb, False
+    for verb in _READ_VERBS.get(call.name, ()):
+        yield call.subresource, verb, True
+    if call.name in _SUBRESOURCES:
+        part, verb = _SUBRESOURCES[call.name]
+        yield part, verb, verb == "get"
 
 
 def _event_permissions(controller: Controller[Any], calls: frozenset[ContextCall]) -> Iterator[Permission]:
@@ -367,9 +341,8 @@ def _event_permissions(controller: Controller[Any], calls: frozenset[ContextCall
     yield Permission("events.k8s.io", "events", ["patch"], namespace=namespace, why=why, rarely=True)
 
 
-def _namespace_of(kind: Kind[Any], namespace: str | None) -> str | None:
-    definition = view_of(kind).definition
-    return namespace if definition is None or definition.namespaced else None
+def _namespace_of(kind: Kind[Any], namespace: Namespaces) -> str | None:
+    return namespaces_of(kind, namespace)[0]
 
 
 def _without(permissions: Iterable[Permission], taken: Sequence[Permission]) -> Iterator[Permission]:

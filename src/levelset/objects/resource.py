@@ -53,6 +53,7 @@ class KindType(ModelType):
         deprecated: bool | str = False,
         **options: Any,
     ) -> "ModelType":
+        _check_parts(name, namespace, api)
         if api is None:
             return super().__new__(mcls, name, bases, namespace, **options)
         definition = define(
@@ -77,6 +78,34 @@ class KindType(ModelType):
         made = super().__new__(mcls, name, bases, namespace, **options)
         setattr(made, "__definition__", definition)  # noqa: B010  # the metaclass knows no attributes of its classes
         return made
+
+
+def _check_parts(class_name: str, namespace: Mapping[str, Any], api: str | None) -> None:
+    """Raises ConfigError for a `Resource[Spec, Status]` without `api=`, or whose spec or status is no model."""
+    for base in namespace.get("__orig_bases__", ()):
+        parts = get_args(base)
+        if getattr(get_origin(base), "__name__", "") != "Resource" or len(parts) != 2:
+            continue
+        if any(isinstance(part, TypeVar) for part in parts):
+            continue  # a generic base of several kinds
+        spec, status = (getattr(part, "__name__", str(part)) for part in parts)
+        shown = f"Resource[{spec}, {'None' if parts[1] is type(None) else status}]"
+        if api is None:
+            raise ConfigError(
+                f'{class_name} does not declare a kind: write class {class_name}({shown}, api="example.dev/v1")'
+            )
+        for what, part in (("Spec", parts[0]), ("Status", parts[1])):
+            if _is_no_model(part):
+                raise ConfigError(
+                    f"class {class_name}({shown}): {part.__name__} is no {what}: write class {part.__name__}({what})"
+                )
+
+
+def _is_no_model(part: Any) -> bool:
+    """Whether it is a class of the user that is no model; None, `dict[str, Any]` and Any are types without a class."""
+    if not isinstance(part, type) or get_origin(part) is not None or part.__module__ in ("builtins", "typing"):
+        return False
+    return not issubclass(part, Model)
 
 
 def _clean(text: str) -> str:
@@ -203,9 +232,13 @@ class Resource(Object, Generic[SpecT, StatusT], kw_only=True):
         )
         return cls(metadata=metadata, spec=spec)
 
-    def with_spec(self, **changes: Any) -> Self:
-        """A copy with these attributes of the spec changed."""
-        return replace(self, spec=_changed(self, "spec", self.spec, changes))
+    def with_spec(self, spec: SpecT | None = None, /, **changes: Any) -> Self:
+        """A copy with another spec, which type checkers check, or with these attributes of the spec changed.
+
+        `site.with_spec(WebsiteSpec(image="blog:2"))` is checked by them, `site.with_spec(image="blog:2")` at run time.
+        """
+        base = self.spec if spec is None else spec
+        return replace(self, spec=_changed(self, "spec", base, changes) if changes else base)
 
     def with_status(self, status: StatusT | None = None, /, **changes: Any) -> Self:
         """A copy with another status, or with these attributes of the status changed."""

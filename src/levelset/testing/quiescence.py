@@ -58,7 +58,7 @@ def pending_work(environment: Environment, *, soon: float = 0.0) -> Iterator[str
 
 def _work(running: RunningController[Any], soon: float) -> Iterator[str]:
     scheduler, stats, now = running.scheduler, running.stats(), timing.now()
-    ref_of = running.store.view.ref_at
+    ref_of = running.stores[0].view.ref_at
 
     def shown(keys: list[str]) -> str:
         return ", ".join(str(ref_of(key)) for key in keys)

@@ -28,6 +28,14 @@ Website.new("blog", WebsiteStatus())  # type: ignore[arg-type]  # pyright: ignor
 broken = Quantity("1Gi") + 1  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
 
 
+def change_the_spec_to_another_class(site: Website) -> Website:
+    return site.with_spec(WebsiteStatus())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def change_the_spec_to_another_type(site: Website) -> Website:
+    return site.with_spec(WebsiteSpec(image=2))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
 def write_in_place(site: Website) -> None:
     site.spec.replicas = 2  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 

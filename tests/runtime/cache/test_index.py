@@ -8,7 +8,7 @@ from levelset.client.object_types import OnlyMetadata
 from levelset.errors import ConfigError
 from levelset.objects import GroupVersionKind
 from levelset.runtime.cache.index import Index, by_label, by_namespace, by_owner
-from levelset.runtime.cache.store import store
+from levelset.runtime.cache.object_store import store
 from levelset.runtime.watch.events import InitDone
 from tests.runtime.cache.sites import Node, Site, applied, cached_site, deleted, listed, node
 

@@ -16,14 +16,14 @@ from levelset.objects import GroupVersionKind, Unstructured
 from levelset.runtime.cache.change import Change
 from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import Informer
+from levelset.runtime.cache.object_store import Store
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.store import Store
 from levelset.runtime.watch.events import Event
 from levelset.runtime.watch.watcher import OnError, WatchError
 from levelset.testing.virtual_time import virtual
 from tests.runtime.cache.sites import VIEW, Site, applied, cached_site, deleted, listed, summarize
 
-writing = import_module("levelset.runtime.cache.store")  # the package exports a function of that name
+writing = import_module("levelset.runtime.cache.object_store")  # the package exports a function of that name
 
 
 class Feed:

@@ -11,8 +11,8 @@ from levelset.errors import BadSelector, ConfigError
 from levelset.objects import Object, decode_cached, encode_tree
 from levelset.runtime.cache.index import Index, by_label
 from levelset.runtime.cache.list_query import head_filter, make_query, select_objects
+from levelset.runtime.cache.object_store import Store, store
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.store import Store, store
 from levelset.runtime.watch.events import Init, InitApply, InitDone
 from levelset.testing.virtual_time import virtual
 

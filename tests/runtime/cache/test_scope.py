@@ -83,6 +83,11 @@ def test_the_not_cached_error_names_the_declared_scopes_and_the_possible_fixes()
         in text
     )
     assert "Pod" not in text
-    for way in ("cluster.declare", 'read="live"', 'undeclared="live"', 'undeclared="watch"'):
-        assert way in text
+    assert "a wider namespace= or labels=" in text
+    undeclared = str(not_cached(Scope(SITE, "b"), []))
+    for way in ("owns(Website)", "cluster.declare", 'read="live"', 'undeclared="live"', 'undeclared="watch"'):
+        assert way in undeclared
+    as_metadata = str(not_cached(Scope(SITE, "b"), [Scope(SITE, is_metadata=True)]))
+    for way in ("leave out metadata_only=True in owns(Website)", "read OnlyMetadata(Website)", 'read="live"'):
+        assert way in as_metadata
     assert "this kind is not declared" in str(not_cached(A, []))

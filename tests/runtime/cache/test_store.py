@@ -8,7 +8,7 @@ from levelset.errors import BadObject, ConfigError, NotReady
 from levelset.objects import GroupVersionKind, Ref, Unstructured
 from levelset.objects.cached_object import decode_cached
 from levelset.runtime.cache.index import Index, by_label, by_namespace
-from levelset.runtime.cache.store import store
+from levelset.runtime.cache.object_store import store
 from levelset.testing.virtual_time import virtual
 from tests.runtime.cache.sites import Node, Site, applied, cached_site, deleted, listed, node, summarize
 

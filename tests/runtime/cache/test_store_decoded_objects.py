@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from levelset.client.object_types import OnlyMetadata, View, view_of
 from levelset.errors import BadObject
 from levelset.objects import CachedObject, GroupVersionKind, Object, decode, decode_cached, origin_of
-from levelset.runtime.cache.store import DecodedObjects
+from levelset.runtime.cache.object_store import DecodedObjects
 from tests.runtime.cache.sites import VIEW, cached_site
 
 METADATA: Final[View[Any]] = view_of(OnlyMetadata(GroupVersionKind("example.dev", "v1", "Site")))

@@ -3,7 +3,7 @@
 import pytest
 
 from levelset.errors import BadObject
-from levelset.runtime.cache.store import store
+from levelset.runtime.cache.object_store import store
 from tests.runtime.cache.sites import Site, applied, cached_site, deleted
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from levelset.runtime.cache.index import Index, by_label
-from levelset.runtime.cache.store import store
+from levelset.runtime.cache.object_store import store
 from levelset.runtime.watch.events import Event, Init, InitDone
 from tests.runtime.cache.sites import Site, applied, cached_site, deleted, listed, summarize
 
-writing = import_module("levelset.runtime.cache.store")  # the package exports a function of that name
+writing = import_module("levelset.runtime.cache.object_store")  # the package exports a function of that name
 
 
 def test_the_buffer_is_swapped_at_init_done_and_old_data_is_readable_meanwhile() -> None:

@@ -1,6 +1,7 @@
 """A controller is a frozen value, and invalid arguments raise when it is created."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -67,6 +68,71 @@ def test_anything_but_a_kind_a_function_and_relations_raises_a_config_error() ->
         Controller(Web, reconcile, ConfigMap)  # type: ignore[call-overload]  # that is the point
 
 
+def plain(site: Web, ctx: Context) -> None:
+    """Not async."""
+
+
+def untyped(site, ctx):
+    return None
+
+
+async def generating(site: Web, ctx: Context) -> AsyncIterator[None]:
+    yield None
+
+
+async def alone(site: Web) -> None:
+    """Takes no Context."""
+
+
+async def keyed(site: Web, *, ctx: Context) -> None:
+    """Takes the Context as a keyword."""
+
+
+class Plain:
+    def __call__(self, site: Web, ctx: Context) -> None:
+        """Not async."""
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (plain, r"websites: reconcile=plain is not async; write async def reconcile\(object, ctx\)"),
+        (untyped, "reconcile=untyped is not async"),
+        (partial(plain), "is not async"),
+        (Plain(), "is not async"),
+        (Plain().__call__, "is not async"),
+        (generating, "reconcile=generating is not async"),
+        (alone, r"called with \(object, ctx\), but it takes \(site: .*: too many positional arguments; write"),
+        (keyed, "too many positional arguments"),
+        (lambda site: reconcile(site, site), "too many positional arguments"),
+    ],
+)
+def test_a_reconciler_that_is_not_async_or_takes_other_arguments_is_refused(function: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Controller(Web, function)
+
+
+def test_handlers_are_checked_as_the_reconciler_is() -> None:
+    wrong: Any = reconcile
+    with pytest.raises(ConfigError, match=r"gave_up=reconcile is called with \(object, error, ctx\)"):
+        Controller(Web, reconcile, gave_up=wrong)
+    wrong = plain
+    with pytest.raises(ConfigError, match=r"write async def gone\(ref, ctx\)"):
+        Controller(Web, reconcile, gone=wrong)
+
+
+def test_functions_that_return_what_an_async_function_returned_are_reconcilers() -> None:
+    def delegate(site: Web, ctx: Context) -> Awaitable[None]:
+        return reconcile(site, ctx)
+
+    @wraps(reconcile)
+    def wrapped(*arguments: Any) -> Any:
+        return reconcile(*arguments)
+
+    some: list[Any] = [delegate, wrapped, lambda site, ctx: reconcile(site or ctx, ctx), partial(reconcile)]
+    assert [Controller(Web, one).name for one in some] == ["websites"] * 4
+
+
 def test_a_cleanup_of_a_kind_without_a_class_needs_a_finalizer() -> None:
     with pytest.raises(ConfigError, match="needs finalizer="):
         Controller(WEBSITE, reconcile, cleanup=reconcile)
@@ -90,12 +156,12 @@ def test_relations_check_their_arguments() -> None:
             make()
 
 
-def test_owned_kinds_are_watched_as_metadata_and_referenced_kinds_as_a_whole() -> None:
+def test_owned_and_referenced_kinds_are_watched_as_a_whole_or_on_request_as_metadata() -> None:
     def names(_: Web) -> list[Ref[ConfigMap]]:
         return []
 
-    assert owns(ConfigMap).kind == OnlyMetadata(ConfigMap)
-    assert owns(ConfigMap, metadata_only=False).kind is ConfigMap
+    assert owns(ConfigMap).kind is ConfigMap
+    assert owns(ConfigMap, metadata_only=True).kind == OnlyMetadata(ConfigMap)
     assert references(ConfigMap, names).kind is ConfigMap
     assert references(ConfigMap, names, metadata_only=True).kind == OnlyMetadata(ConfigMap)
 

@@ -178,7 +178,7 @@ async def test_referring_objects_are_found_by_an_index() -> None:
         [Init(), *(InitApply(Item(decode_cached(encode(one)), sites.view)) for one in sites_there), InitDone("1")]
     )
     enqueued = RecordedEnqueue()
-    reference_listener(WEBS, relation, index, sites, enqueued)([change(None, cached("x"), ConfigMap)])
+    reference_listener(WEBS, relation, index, [sites], enqueued)([change(None, cached("x"), ConfigMap)])
     assert enqueued.refs == ["Website/default/a", "Website/default/c"]
 
 

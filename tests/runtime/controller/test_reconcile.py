@@ -9,7 +9,7 @@ import pytest
 
 from levelset.aio import timing
 from levelset.client import OnlyMetadata
-from levelset.errors import Conflict, GiveUp
+from levelset.errors import Conflict, GiveUp, NotCached
 from levelset.objects import GroupVersionKind, PartialObjectMetadata, Ref, Resource, Spec, Status, owner_reference
 from levelset.objects import replace as replace_fields
 from levelset.runtime.controller import Action, Context, Controller, owns, references, remembers, requeue, watches
@@ -84,9 +84,45 @@ async def test_debounced_changes_are_collected_into_one_reconcile() -> None:
 
 
 @virtual
-async def test_a_change_of_a_child_reconciles_its_owner_and_only_metadata_is_watched() -> None:
+async def test_a_reconciler_reads_the_children_that_it_owns_from_the_cache() -> None:
+    seen: list[list[str]] = []
+
+    async def step(site: Web, ctx: Context) -> None:
+        await ctx.apply(child("c", a=site.spec.image), owner=site)
+        found = await ctx.find(ConfigMap, "c", namespace=site.namespace)
+        seen.append([one.data["a"] for one in (*await ctx.children(ConfigMap), found) if one is not None])
+
     async with open_loop() as loop:
-        recorded, controller = loop.recording_controller(None, owns(ConfigMap))
+        _, controller = loop.recording_controller(step, owns(ConfigMap))
+        async with loop.run(controller) as started:
+            await loop.other.create(web(image="b"))
+            await loop.settle(started)
+            assert seen == [["b", "b"]] * len(seen) != []
+            reads = [
+                one for one in loop.calls if one.method == "GET" and one.path.endswith(("/c", "/default/configmaps"))
+            ]
+            assert reads == []
+
+
+@virtual
+async def test_a_read_of_children_that_are_watched_as_metadata_names_the_cure() -> None:
+    async def step(_: Web, ctx: Context) -> None:
+        assert await ctx.children(OnlyMetadata(ConfigMap)) == []
+        with pytest.raises(NotCached, match=r"leave out metadata_only=True in owns\(ConfigMap\)"):
+            await ctx.children(ConfigMap)
+
+    async with open_loop() as loop:
+        recorded, controller = loop.recording_controller(step, owns(ConfigMap, metadata_only=True))
+        async with loop.run(controller) as started:
+            await loop.other.create(web())
+            await loop.settle(started)
+            assert [one.result for one in started.history] == ["done"] * len(recorded.names) != []
+
+
+@virtual
+async def test_a_change_of_a_child_reconciles_its_owner_even_if_only_metadata_is_watched() -> None:
+    async with open_loop() as loop:
+        recorded, controller = loop.recording_controller(None, owns(ConfigMap, metadata_only=True))
         async with loop.run(controller) as started:
             site = await loop.other.create(web())
             await loop.settle(started)
@@ -378,11 +414,9 @@ async def test_a_deferred_change_triggers_a_reconcile_and_is_applied_before_it()
 
 @virtual
 async def test_a_function_that_is_not_async_fails_with_a_hint(caplog: pytest.LogCaptureFixture) -> None:
-    def step(_: Web, __: Context) -> None:
-        return
-
+    step: Any = lambda site, ctx: None  # only its result shows that it is not async
     async with open_loop() as loop:
-        controller = Controller(Web, step)  # type: ignore[arg-type]  # that is the point
+        controller = Controller(Web, step)
         await loop.other.create(web())
         with caplog.at_level(logging.WARNING):
             async with loop.run(controller) as started:

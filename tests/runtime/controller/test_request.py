@@ -1,5 +1,6 @@
 """Reasons as text, actions as values, and the bounded history."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -39,11 +40,26 @@ def test_the_text_of_a_request_is_its_object_and_its_reasons() -> None:
 def test_requeue_adds_up_its_units_and_rejects_invalid_times() -> None:
     assert requeue(5) == Action(5.0)
     assert requeue(1, minutes=2, hours=1) == Action(3721.0)
-    assert requeue() == Action(0.0)
+    assert requeue(0) == Action(0.0)
     assert await_change() == Action(None)
     for wrong in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="requeue after"):
             requeue(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, r"requeue\(\) needs a time: write requeue\(30\).*await_change\(\).*raise Retry\(\)"),
+        ({"seconds": "5m"}, r"requeue\('5m'\): a time is a number of seconds.*write requeue\(minutes=5\)"),
+        ({"hours": "1"}, r"requeue\(hours='1'\): a time is a number"),
+        ({"seconds": timedelta(minutes=5)}, r"write requeue\(300\)"),
+        ({"seconds": True}, r"requeue\(True\): a time is a number"),
+    ],
+)
+def test_a_requeue_without_a_number_says_what_to_write(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        requeue(**given)
 
 
 def test_actions_and_outcomes_are_readable() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from levelset.runtime.watch.predicates import Predicate, all_of, any_of, by, not_
+from levelset.runtime.watch.predicates import Predicate, all_of, any_of, by, not_, where
 from tests.runtime.watch.machine_inputs import item
 
 PASS: Predicate = any_of(by.value(lambda obj: object()))  # a value that is always another
@@ -41,6 +41,26 @@ def test_added_and_deleted_objects_pass(predicate: Predicate) -> None:
     assert predicate.passes(None, made())
     assert predicate.passes(made(), None)
     assert not predicate.passes(None, None)
+
+
+def test_where_passes_changes_of_objects_that_fit_before_or_after() -> None:
+    predicate = where(lambda obj: "ours" in obj.metadata.labels)
+    ours, theirs = made(labels={"ours": ""}), made(labels={"theirs": ""})
+    assert predicate.passes(None, ours)
+    assert predicate.passes(ours, None)
+    assert predicate.passes(ours, ours)
+    assert predicate.passes(ours, theirs)
+    assert predicate.passes(theirs, ours)
+    assert not predicate.passes(None, theirs)
+    assert not predicate.passes(theirs, None)
+    assert not predicate.passes(theirs, theirs)
+    assert not predicate.passes(None, None)
+    assert not not_(predicate).passes(ours, ours)
+
+
+def test_where_passes_an_object_for_which_its_function_raises() -> None:
+    assert where(lambda obj: obj.nothing).passes(None, made())
+    assert repr(where(bool)) == "where(bool)"
 
 
 def test_by_generation_passes_the_start_of_a_deletion() -> None:

@@ -33,10 +33,10 @@ from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import Handle, Informer, Stats
 from levelset.runtime.cache.keys import key_for
 from levelset.runtime.cache.list_query import Lookup, make_query
+from levelset.runtime.cache.object_store import Snapshot
 from levelset.runtime.cache.reader import CacheSource, Read, Reader
 from levelset.runtime.cache.scope import Scope, choose_source, not_cached
 from levelset.runtime.cache.shared_informers import Informers
-from levelset.runtime.cache.store import Snapshot
 
 __all__ = ["Cluster", "GetOptions", "ListOptions", "Undeclared", "cluster_sources", "peek_cached"]
 

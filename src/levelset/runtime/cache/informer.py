@@ -22,8 +22,8 @@ from levelset.errors import ConfigError, Deadline
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
 from levelset.runtime.cache.index import Index, ReportError
+from levelset.runtime.cache.object_store import SLICE, Store, Table, Writer
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.store import SLICE, Store, Table, Writer
 from levelset.runtime.cache.subscribers import JoinPoint, ListenerHandle, Subscriber, Subscription, log_error
 from levelset.runtime.watch.events import Event
 from levelset.runtime.watch.watcher import OnError, WatchError

@@ -18,8 +18,8 @@ from levelset.objects.cached_object import CachedObject, Head
 from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.label_selectors import LabelSelector
 from levelset.runtime.cache.index import Index, by_label
+from levelset.runtime.cache.object_store import Store
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.store import Store
 
 __all__ = ["ListQuery", "Lookup", "head_filter", "make_query", "select_objects", "sort_objects"]
 

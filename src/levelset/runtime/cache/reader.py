@@ -39,9 +39,9 @@ from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import Informer
 from levelset.runtime.cache.keys import is_older, key_for
 from levelset.runtime.cache.list_query import ListQuery, head_filter, select_objects, sort_objects
+from levelset.runtime.cache.object_store import DecodedObjects, Snapshot, Store
 from levelset.runtime.cache.read_your_writes import UnseenWrite, UnseenWrites
 from levelset.runtime.cache.scope import Scope
-from levelset.runtime.cache.store import DecodedObjects, Snapshot, Store
 from levelset.runtime.cache.subscribers import log_error
 
 __all__ = [

@@ -95,7 +95,25 @@ def _rank(one: Scoped) -> tuple[bool, bool, bool, bool, bool]:
 
 def not_cached(wanted: Scope, declared: Sequence[Scope]) -> NotCached:
     """The error for a read that no informer can serve; it names what is declared and the possible fixes."""
-    near = [str(scope) for scope in declared if scope.gvk == wanted.gvk]
-    held = f"declared scopes of this kind: {'; '.join(near)}" if near else "this kind is not declared"
-    ways = 'declare it (cluster.declare), read it live (read="live"), or create the cluster with undeclared="live"'
-    return NotCached(f'{wanted} is not in the cache: {held}. To fix: {ways} or undeclared="watch"')
+    same = [scope for scope in declared if scope.gvk == wanted.gvk]
+    held = f"declared scopes of this kind: {'; '.join(map(str, same))}" if same else "this kind is not declared"
+    return NotCached(
+        f'{wanted} is not in the cache: {held}. To fix: {_fix(wanted, same)}, or read it live (read="live")'
+    )
+
+
+def _fix(wanted: Scope, declared: Sequence[Scope]) -> str:
+    """The change that makes this read possible, in the words of what is declared."""
+    kind = wanted.gvk.kind
+    if any(
+        msgspec.structs.replace(scope, is_metadata=False).may_hold(wanted) for scope in declared if scope.is_metadata
+    ):
+        return (
+            f"only the metadata is cached: leave out metadata_only=True in owns({kind}) or references({kind}, ...), "
+            f"declare {kind} instead of OnlyMetadata({kind}), or read OnlyMetadata({kind})"
+        )
+    if declared:
+        return "declare a scope that holds all objects of this read (a wider namespace= or labels=), or read less"
+    relations = f"owns({kind}) or watches({kind}, to=...)"
+    ways = 'create the cluster with undeclared="live" or undeclared="watch"'
+    return f"give the Controller a relation such as {relations}, declare it (cluster.declare({kind})), {ways}"

@@ -12,11 +12,13 @@ from levelset.runtime.controller.context_dependencies import ContextDependencies
 from levelset.runtime.controller.controller import Controller, ControllerOptions
 from levelset.runtime.controller.drive import drive
 from levelset.runtime.controller.event_handlers import SELF_CHANGES
+from levelset.runtime.controller.immutable_children import ImmutableChildren
 from levelset.runtime.controller.observers import NullObserver, Observer, Observers
 from levelset.runtime.controller.reconcile_history import ReconcileHistory
 from levelset.runtime.controller.relations import Relation, every, matches, owns, references, remembers, source, watches
 from levelset.runtime.controller.request import Reason, Request
 from levelset.runtime.controller.running_controller import RunningController, RunningStats, running
+from levelset.runtime.controller.stream_triggers import trigger_others, trigger_owners, trigger_self
 
 __all__ = [
     "SELF_CHANGES",
@@ -25,6 +27,7 @@ __all__ = [
     "ContextDependencies",
     "Controller",
     "ControllerOptions",
+    "ImmutableChildren",
     "NullObserver",
     "Observer",
     "Observers",
@@ -47,5 +50,8 @@ __all__ = [
     "requeue",
     "running",
     "source",
+    "trigger_others",
+    "trigger_owners",
+    "trigger_self",
     "watches",
 ]

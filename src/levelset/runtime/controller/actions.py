@@ -1,6 +1,8 @@
 """What a reconcile function returns (`Action`), and the recorded result of a reconcile (`Outcome`)."""
 
 import math
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
@@ -35,15 +37,37 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 _AWAIT_CHANGE: Final = Action()
 
 
-def requeue(seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, priority: int | None = None) -> Action:
-    """Reconcile again after this time, or sooner if something changes; `requeue()` is immediately.
+def requeue(
+    seconds: float | None = None,
+    *,
+    minutes: float | None = None,
+    hours: float | None = None,
+    priority: int | None = None,
+) -> Action:
+    """Reconcile again after this time, or sooner if something changes; `requeue(0)` is immediately.
 
-    It counts as a success: it resets the backoff of the object.
+    It counts as a success: it resets the backoff of the object. TypeError without a time, or if it is not a number.
     """
-    after = seconds + minutes * _MINUTE + hours * _HOUR
+    given = {"seconds": seconds, "minutes": minutes, "hours": hours}
+    _check_times(given)
+    after = (seconds or 0.0) + (minutes or 0.0) * _MINUTE + (hours or 0.0) * _HOUR
     if not 0 <= after < math.inf:
         raise ValueError(f"requeue after {after} s: give a finite time, 0 or more")
     return Action(after, priority)
+
+
+def _check_times(given: Mapping[str, object]) -> None:
+    """Raises TypeError, with what to write instead, unless there is a time and all times are numbers."""
+    if all(value is None for value in given.values()):
+        raise TypeError(
+            "requeue() needs a time: write requeue(30), requeue(minutes=5), or requeue(0) for immediately; "
+            "return await_change() to wait for a change, or raise Retry() to try again with backoff"
+        )
+    for name, value in given.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            shown = repr(value) if name == "seconds" else f"{name}={value!r}"
+            way = f"requeue({value.total_seconds():g})" if isinstance(value, timedelta) else "requeue(minutes=5)"
+            raise TypeError(f"requeue({shown}): a time is a number of seconds, minutes= or hours=: write {way}")
 
 
 def await_change() -> Action:

@@ -1,9 +1,11 @@
 """`Controller`: which objects are reconciled, by which function, because of which changes, and with which options."""
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Self, TypedDict, TypeVar, Unpack, overload
+from functools import partial
+from typing import Any, Final, Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.requests import Labels
@@ -15,7 +17,17 @@ from levelset.runtime.controller.error_policy import Delay, ErrorPolicy
 from levelset.runtime.controller.event_handlers import SELF_CHANGES
 from levelset.runtime.controller.finalizers import check_finalizer, finalizer_name
 from levelset.runtime.controller.reconcile import GaveUpHandler, GoneHandler, Reconcile
-from levelset.runtime.controller.relations import Relation
+from levelset.runtime.controller.relations import (
+    Namespaces,
+    Owns,
+    References,
+    Relation,
+    Source,
+    Stream,
+    Watches,
+    is_stream,
+    namespaces_of,
+)
 from levelset.runtime.queue import DEFAULT_BACKOFF
 from levelset.runtime.watch import Predicate
 
@@ -23,6 +35,13 @@ __all__ = ["Controller", "ControllerOptions"]
 
 K = TypeVar("K")
 
+# What the functions of the user are called with.
+_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "reconcile": ("object", "ctx"),
+    "cleanup": ("object", "ctx"),
+    "gone": ("ref", "ctx"),
+    "gave_up": ("object", "error", "ctx"),
+}
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
@@ -33,12 +52,14 @@ class ControllerOptions(TypedDict, Generic[K], total=False):
     gone: GoneHandler[K] | None
     gave_up: GaveUpHandler[K] | None
     when: Predicate
+    event_filter: Predicate | None
+    for_stream: Stream | None
     concurrency: int
     timeout: float | None
     debounce: float
     backoff: Delay
     on_error: ErrorPolicy | None
-    namespace: str | None
+    namespace: Namespaces
     labels: Labels | None
     finalizer: str | None
     name: str | None
@@ -49,21 +70,26 @@ class ControllerOptions(TypedDict, Generic[K], total=False):
 class Controller(Generic[K]):
     """Reconciles each object of a kind whenever the object, or something related to it, changes.
 
-    `reconcile` is called with the object and a Context, never twice at once for one object, and for at most
-    `concurrency` (default 4) objects at once. It returns None (or `await_change()`) to be called again when something
-    changes, or `requeue(...)`. What it raises is handled as described in `error_policy.py`. `relations` name the other
-    objects whose changes cause a reconcile; see `relations.py`.
+    `reconcile` is called with the object and a Context, never twice at once for one object. It returns None (or
+    `await_change()`) to be called again when something changes, or `requeue(...)`. What it raises is handled as
+    described in `error_policy.py`. `relations` name the other objects whose changes cause a reconcile; see
+    `relations.py`.
 
     - `cleanup` is called instead of `reconcile` once an object is being deleted; a `finalizer` keeps the object until
       it has succeeded. It returns `requeue(...)` if it is not done yet. Without a cleanup, an object that is being
       deleted but held by another finalizer is reconciled like any other.
     - `gone` is called with the ref of an object that no longer exists.
     - `gave_up` is called when `reconcile` raises GiveUp, after a Warning event has been recorded.
+    - `concurrency` is how many objects are reconciled at once: 4 unless given, where controller-runtime has 1.
     - `when` is a predicate for changes of the object itself: by default all but changes of its status.
+    - `event_filter` is a predicate for all changes, of the object itself and of the relations' objects (default: none);
+      a change must pass it and the `when` of its kind. Deletions of the object itself always pass.
+    - `for_stream` is a stream of refs or requests that decides which objects are reconciled, instead of the changes of
+      the objects themselves; `when` is not used then. The objects are still cached and their deletions noticed.
     - `timeout` is the maximum duration of a reconcile in seconds (default: none). Changes within `debounce` seconds
       (default 0) are collected into one reconcile.
     - `backoff` is the delay of a failing object, unless `on_error` chooses another action.
-    - `namespace` and `labels` select the objects (default: all).
+    - `namespace` (one, or a sequence of several) and `labels` select the objects (default: all).
     - `name` is the plural of the kind unless given; it is the field manager of all writes.
     - `leader_only` (default True) runs the controller only in the replica that is the leader.
 
@@ -79,12 +105,14 @@ class Controller(Generic[K]):
     gone: GoneHandler[K] | None
     gave_up: GaveUpHandler[K] | None
     when: Predicate
+    event_filter: Predicate | None
+    for_stream: Stream | None
     concurrency: int
     timeout: float | None
     debounce: float
     backoff: Delay
     on_error: ErrorPolicy | None
-    namespace: str | None
+    namespace: Namespaces
     labels: Labels | None
     leader_only: bool
 
@@ -122,10 +150,29 @@ class Controller(Generic[K]):
             raise ConfigError(f"Controller({view.gvk.kind}): unknown option {', '.join(sorted(unknown))}")
         chosen = {**_DEFAULTS, **options}
         chosen["name"] = chosen["name"] or _default_name(view)
+        namespaces_of(kind, chosen["namespace"])  # raises if it is wrong
+        if not isinstance(chosen["namespace"], str | None):
+            chosen["namespace"] = tuple(chosen["namespace"])
         _check(reconcile, relations, chosen)
         chosen["finalizer"] = _finalizer(view, chosen)
         for name, value in {**chosen, "kind": kind, "reconcile": reconcile, "relations": relations}.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def namespaces(self) -> tuple[str | None, ...]:
+        """The namespaces of its objects; (None,) for all of them, and for a cluster-scoped kind."""
+        return namespaces_of(self.kind, self.namespace)
+
+    def watched_namespaces(self, relation: Owns | Watches | References) -> tuple[str | None, ...]:
+        """The namespaces that a relation's objects are watched in; children are where their owners are."""
+        if isinstance(relation, Owns) and relation.namespace is None and None not in self.namespaces:
+            return namespaces_of(relation.kind, self.namespace)
+        return namespaces_of(relation.kind, relation.namespace)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The stream of its own objects, if it has one, as a source."""
+        return () if self.for_stream is None else (Source(self.for_stream),)
 
     def __repr__(self) -> str:
         return f"<Controller {self.name!r} of {view_of(self.kind).gvk}>"
@@ -147,6 +194,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "gone": None,
     "gave_up": None,
     "when": SELF_CHANGES,
+    "event_filter": None,
+    "for_stream": None,
     "concurrency": 4,
     "timeout": None,
     "debounce": 0.0,
@@ -170,6 +219,8 @@ def _check(reconcile: object, relations: tuple[object, ...], chosen: Mapping[str
     for what, function in functions.items():
         if not callable(function) and (function is not None or what == "reconcile"):
             raise ConfigError(f"{name}: {what}={function!r} is not a function")
+        if function is not None and what in _PARAMETERS:
+            _check_function(name, what, function)
     for relation in relations:
         if not isinstance(relation, Relation):
             raise ConfigError(f"{name}: {relation!r} is not a relation; use owns(...), watches(...), source(...)")
@@ -178,11 +229,49 @@ def _check(reconcile: object, relations: tuple[object, ...], chosen: Mapping[str
             raise ConfigError(f"{name}: {what}={chosen[what]!r}, but it must be {rule}")
 
 
+def _check_function(name: str, what: str, function: Any) -> None:
+    """Raises ConfigError if a function of the user is not async, or cannot be called with its arguments."""
+    names = _PARAMETERS[what]
+    shown = getattr(function, "__qualname__", repr(function))
+    wanted = f"async def {what}({', '.join(names)})"
+    try:
+        inspect.signature(function).bind(*names)
+    except ValueError:  # the signature is not known
+        pass
+    except TypeError as error:
+        problem = f"{what}={shown} is called with ({', '.join(names)}), but it takes {inspect.signature(function)}"
+        raise ConfigError(f"{name}: {problem}: {error}; write {wanted}") from error
+    if _is_sync(function):
+        raise ConfigError(f"{name}: {what}={shown} is not async; write {wanted}")
+
+
+def _is_sync(function: Any) -> bool:
+    """Whether a function is certainly not async; a lambda or a decorator may return what an async function returned."""
+    while isinstance(function, partial):
+        function = cast("Any", function).func
+    code: Any = function if inspect.isroutine(function) else type(function).__call__
+    if inspect.iscoroutinefunction(code) or not inspect.isfunction(getattr(code, "__func__", code)):
+        return False
+    if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
+        return True
+    if code.__name__ == "<lambda>" or hasattr(code, "__wrapped__"):
+        return False
+    if "return" in code.__annotations__:
+        returned = str(code.__annotations__["return"])
+        return not any(word in returned for word in ("Any", "Awaitable", "Coroutine", "Future", "Task"))
+    return not code.__closure__
+
+
 def _rules(chosen: Mapping[str, Any]) -> list[tuple[str, Callable[[Any], bool], str]]:
     return [
         ("concurrency", lambda many: isinstance(many, int) and many >= 1, "1 or more"),
         ("timeout", lambda seconds: seconds is None or seconds > 0, "a number of seconds above 0, or None"),
         ("debounce", lambda seconds: seconds >= 0, "a number of seconds, 0 or more"),
+        (
+            "for_stream",
+            lambda given: given is None or is_stream(given),
+            "an async iterable, or a function that makes one",
+        ),
         ("finalizer", lambda given: given is None or chosen["cleanup"] is not None, "left out without a cleanup"),
     ]
 

@@ -26,7 +26,7 @@ from levelset.runtime.controller.reconcile_history import ReconcileHistory
 from levelset.runtime.controller.relations import Source
 from levelset.runtime.controller.request import Request
 from levelset.runtime.controller.request_queue import RequestQueue, follow_source
-from levelset.runtime.controller.running_controller import LoopOptions, open_engine, open_queue
+from levelset.runtime.controller.running_controller import LoopOptions, OwnCache, open_engine, open_queue
 from levelset.runtime.queue import DEFAULT_BACKOFF
 
 __all__ = ["DriveOptions", "drive"]
@@ -111,7 +111,7 @@ async def _run(
             settings,
             stack=stack,
             cluster=cluster,
-            store=reading,
+            caches={None: OwnCache(reading)},
             history=ReconcileHistory(1, ref_of=view.ref_at),
             deliver=partial(_deliver, outcomes),
             stores={view.gvk: reading},

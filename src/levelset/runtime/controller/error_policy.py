@@ -10,12 +10,11 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from levelset.aio.backoff import Backoff
 from levelset.errors import AlreadyExists, ApplyConflict, BadObject, Conflict, GiveUp, Retry, TooManyRequests
 from levelset.objects.ref import Ref
-from levelset.runtime.cache import Store
 from levelset.runtime.controller.actions import Action, Result, await_change
 from levelset.runtime.controller.request import Request
 from levelset.runtime.queue import DEFAULT_BACKOFF, FailureCounts
@@ -26,6 +25,7 @@ __all__ = [
     "Delay",
     "ErrorHandler",
     "ErrorPolicy",
+    "ObjectReader",
     "classify",
     "minimum_delay",
     "unwrap_group",
@@ -45,6 +45,14 @@ _MAX_TRACKED: Final = 10_000
 _log = logging.getLogger(__name__)
 
 
+class ObjectReader(Protocol):
+    """A store, or several that are read as one."""
+
+    def get(self, of: Ref[Any], /) -> Any:
+        """The cached object, or None."""
+        ...
+
+
 class ErrorHandler:
     """Keeps the failure count of each object and decides when a failed object is reconciled again."""
 
@@ -52,7 +60,7 @@ class ErrorHandler:
         self,
         *,
         conflicts: "ConflictTracker",
-        store: Store[Any],
+        store: "ObjectReader",
         backoff: Delay = DEFAULT_BACKOFF,
         on_error: ErrorPolicy | None = None,
     ) -> None:

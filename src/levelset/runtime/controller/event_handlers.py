@@ -24,6 +24,7 @@ from levelset.runtime.queue import LOW, NORMAL
 from levelset.runtime.watch import Predicate
 
 __all__ = [
+    "DELETION_STARTS",
     "SELF_CHANGES",
     "Enqueue",
     "Listener",
@@ -32,6 +33,7 @@ __all__ = [
     "owner_listener",
     "reference_index",
     "reference_listener",
+    "refers_to_kind",
     "self_listener",
 ]
 
@@ -78,6 +80,23 @@ class _SelfChanges(Predicate):
 
 SELF_CHANGES: Final[Predicate] = _SelfChanges()
 """Passes a change of generation, labels, annotations, finalizers or deletion."""
+
+
+class _DeletionStarts(Predicate):
+    """Passes only the start of a deletion: finalizers must run, whatever else triggers a reconcile."""
+
+    def trace(self, item: Item[Any], /) -> bool:
+        return item.cached.deletion_timestamp is not None
+
+    def differs(self, old: bool | None, new: bool | None, /) -> bool:
+        return bool(new) and not old
+
+    def __repr__(self) -> str:
+        return "DELETION_STARTS"
+
+
+DELETION_STARTS: Final[Predicate] = _DeletionStarts()
+"""Passes the start of a deletion only, also of an object that is first seen when it is being deleted."""
 
 
 Listener = Callable[[Sequence[Change[Any]]], None]
@@ -197,7 +216,7 @@ def owner_listener(target: Target, relation: Owns, enqueue: Enqueue) -> Listener
         if target.namespaced and cached.namespace is None:
             return  # a namespaced object cannot own a cluster-scoped one
         for owner in cached.owners:
-            if (owner.controller or relation.every_owner) and _is_of(owner, target.view.gvk):
+            if (owner.controller or relation.every_owner) and refers_to_kind(owner, target.view.gvk):
                 yield target.named(owner.name, cached.namespace).key
 
     what = f"an owner of a {view_of(relation.kind).gvk}"
@@ -214,7 +233,7 @@ def mapped_listener(target: Target, relation: Watches, enqueue: Enqueue) -> List
 
 
 def reference_listener(
-    target: Target, relation: References, index: Index[Any], store: Store[Any], enqueue: Enqueue
+    target: Target, relation: References, index: Index[Any], stores: Sequence[Store[Any]], enqueue: Enqueue
 ) -> Listener:
     """Enqueues the objects that name a changed object, or share a value with it."""
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
@@ -223,7 +242,8 @@ def reference_listener(
         cached = item.cached
         values = [(gvk.group, gvk.kind, cached.namespace, cached.name)] if theirs is None else theirs(item.object)
         for value in values:
-            yield from map(target.key_of, store.by(index, value).cached)
+            for store in stores:
+                yield from map(target.key_of, store.by(index, value).cached)
 
     return _related_listener(find, relation.when, enqueue, f"references({gvk}, ...)")
 
@@ -312,7 +332,8 @@ def _report(what: str, name: str, error: Exception) -> None:
     _log.error("%s: the change of %s enqueues nothing: %s", what, name, error, exc_info=error)
 
 
-def _is_of(owner: OwnerHead, gvk: GroupVersionKind) -> bool:
+def refers_to_kind(owner: OwnerHead, gvk: GroupVersionKind) -> bool:
+    """Whether an owner reference names an object of a kind, in any version."""
     return owner.kind == gvk.kind and bool(owner.name) and _group_of(owner.api_version) == gvk.group
 
 

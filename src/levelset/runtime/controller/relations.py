@@ -35,6 +35,7 @@ from levelset.runtime.watch import Predicate
 
 __all__ = [
     "Every",
+    "Namespaces",
     "Owns",
     "References",
     "Relation",
@@ -44,7 +45,9 @@ __all__ = [
     "WatchOptions",
     "Watches",
     "every",
+    "is_stream",
     "matches",
+    "namespaces_of",
     "owns",
     "references",
     "remembers",
@@ -59,11 +62,15 @@ Stream = AsyncIterable[Any] | Callable[[], AsyncIterable[Any]]
 """An async iterable, or a function that makes one; it is called for each run, and again after a failure."""
 
 
+Namespaces = str | Sequence[str] | None
+"""One namespace, several, or all of them (None)."""
+
+
 class WatchOptions(TypedDict, total=False):
     """Options of relations to another kind: predicate, selection, and indexes of its cache."""
 
     when: Predicate | None
-    namespace: str | None
+    namespace: Namespaces
     labels: Labels | None
     indexes: Sequence[Index[Any]]
 
@@ -74,9 +81,12 @@ class _Watch:
 
     kind: Kind[Any]
     when: Predicate | None = None
-    namespace: str | None = None
+    namespace: Namespaces = None
     labels: Labels | None = None
     indexes: Sequence[Index[Any]] = ()
+
+    def __post_init__(self) -> None:
+        namespaces_of(self.kind, self.namespace)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,14 +140,15 @@ def owns(
     child: type[Any] | GroupVersionKind,
     *,
     every_owner: bool = False,
-    metadata_only: bool = True,
+    metadata_only: bool = False,
     **options: Unpack[WatchOptions],
 ) -> Owns:
     """Watches the children of our objects: a change of one reconciles its owner.
 
     The owner is the controller in the owner references, or with `every_owner` each owner; both the owners before the
-    change and those after it. An owner is matched by group and kind, not by version. Only the metadata of the children
-    is watched and cached by default; to read whole children from the cache, pass `metadata_only=False`.
+    change and those after it. An owner is matched by group and kind, not by version. Whole children are watched and
+    cached, so that `ctx.children(child)` and `ctx.find(child, ...)` read them. For many or large children that no code
+    reads, `metadata_only=True` saves memory: then only `OnlyMetadata(child)` can be read from the cache.
     """
     kind: Kind[Any] = OnlyMetadata(child) if metadata_only else child
     view_of(kind)
@@ -215,7 +226,7 @@ def source(
     For a controller that runs more than once, or a stream that may fail, pass a function that makes the stream: it is
     called again, with backoff. If a plain stream fails, the controller stops; its end is harmless.
     """
-    if not callable(stream) and not hasattr(stream, "__aiter__"):
+    if not is_stream(stream):
         raise ConfigError(f"source({stream!r}): pass an async iterable of refs, or a function that makes one")
     return Source(stream)
 
@@ -225,7 +236,7 @@ def every(ticks: float | AsyncIterable[object] | Callable[[], AsyncIterable[obje
     if isinstance(ticks, int | float):
         if not 0 < ticks < math.inf:
             raise ConfigError(f"every({ticks}): pass a number of seconds above 0")
-    elif not callable(ticks) and not hasattr(ticks, "__aiter__"):
+    elif not is_stream(ticks):
         raise ConfigError(f"every({ticks!r}): pass seconds, an async iterable, or a function that makes one")
     return Every(cast("float | Stream", ticks))
 
@@ -236,6 +247,28 @@ def remembers(states: StateMap[Any, Any, Any]) -> Remembers:
     The changes are applied before the reconcile function is called. The state of an object that is gone is dropped.
     """
     return Remembers(states)
+
+
+def is_stream(given: object) -> bool:
+    """Whether something is an async iterable, or may be a function that makes one."""
+    return callable(given) or hasattr(given, "__aiter__")
+
+
+def namespaces_of(kind: Kind[Any], namespace: Namespaces) -> tuple[str | None, ...]:
+    """The namespaces to watch a kind in, (None,) for all of them; ConfigError if they are not different names."""
+    definition = view_of(kind).definition
+    names = (None,) if namespace is None or namespace == "" else _namespace_names(kind, namespace)
+    return names if definition is None or definition.namespaced else (None,)
+
+
+def _namespace_names(kind: Kind[Any], namespace: Any) -> tuple[str, ...]:
+    is_one = isinstance(namespace, str) or not hasattr(namespace, "__iter__")
+    given: Any = namespace
+    names: tuple[Any, ...] = (given,) if is_one else tuple(given)
+    if not names or len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
+        rule = "a name, a sequence of different names, or None for all namespaces"
+        raise ConfigError(f"{view_of(kind).gvk.kind}: namespace={namespace!r}, but it must be {rule}")
+    return names
 
 
 def _require_callable(given: object, name: str, what: str) -> None:

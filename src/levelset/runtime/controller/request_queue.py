@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -77,19 +77,20 @@ def enqueue_item(item: Any, target: Target, enqueue: Enqueue) -> None:
         raise ConfigError(f"a source yielded {item!r}, which is neither a Ref nor a Request; yield its ref")
 
 
-async def follow_ticks(relation: Every, store: Store[Any], enqueue: Enqueue) -> None:
+async def follow_ticks(relation: Every, stores: Sequence[Store[Any]], enqueue: Enqueue) -> None:
     """Enqueues all objects at each tick."""
     ticks = relation.ticks
     async for _ in _ticks(ticks) if isinstance(ticks, int | float) else _items_of(ticks):
-        await enqueue_all(store, enqueue)
+        await enqueue_all(stores, enqueue)
 
 
-async def enqueue_all(store: Store[Any], enqueue: Enqueue) -> None:
+async def enqueue_all(stores: Sequence[Store[Any]], enqueue: Enqueue) -> None:
     """Enqueues all objects with low priority, yielding to the event loop between batches."""
-    cached = store.state().cached
-    for start in range(0, len(cached), _BATCH):
-        enqueue([store.view.ref(one).key for one in cached[start : start + _BATCH]], BULK, LOW)
-        await asyncio.sleep(0)
+    for store in stores:
+        cached = store.state().cached
+        for start in range(0, len(cached), _BATCH):
+            enqueue([store.view.ref(one).key for one in cached[start : start + _BATCH]], BULK, LOW)
+            await asyncio.sleep(0)
 
 
 async def _ticks(seconds: float) -> AsyncIterator[None]:

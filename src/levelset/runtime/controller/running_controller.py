@@ -13,9 +13,9 @@ the resulting action goes back to the scheduler.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
@@ -24,13 +24,14 @@ import msgspec
 
 from levelset.aio import Backoff, Crash, Delays, Restart, Supervisor, Verdict, timing
 from levelset.client.object_types import Kind, view_of
+from levelset.errors import ConfigError
 from levelset.objects.ref import Ref
 from levelset.runtime.cache import Cluster, Handle, Index, Store
 from levelset.runtime.cache.cluster import cluster_sources
 from levelset.runtime.cache.reader import CacheSource
 from levelset.runtime.cache.subscribers import ListenerHandle
 from levelset.runtime.controller import event_handlers
-from levelset.runtime.controller.actions import Outcome
+from levelset.runtime.controller.actions import Action, Outcome
 from levelset.runtime.controller.context_dependencies import ContextDependencies, open_dependencies
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.error_policy import ConflictTracker, Delay, ErrorHandler, ErrorPolicy
@@ -39,7 +40,7 @@ from levelset.runtime.controller.observers import NullObserver, Observer
 from levelset.runtime.controller.reconcile import Handlers, ReconcileInvoker
 from levelset.runtime.controller.reconcile_history import CountReconciles, ReconcileHistory
 from levelset.runtime.controller.relations import Every, Owns, References, Remembers, Source, Watches
-from levelset.runtime.controller.request import OUTSIDE, REMEMBERED, REQUEUED, Reason
+from levelset.runtime.controller.request import OUTSIDE, REMEMBERED, REQUEUED, Reason, Request
 from levelset.runtime.controller.request_queue import (
     RequestQueue,
     can_restart,
@@ -48,14 +49,16 @@ from levelset.runtime.controller.request_queue import (
     follow_ticks,
     observed_enqueue,
 )
-from levelset.runtime.controller.worker import WorkerPool
-from levelset.runtime.queue import DEFAULT_BACKOFF, NORMAL, Scheduler
+from levelset.runtime.controller.worker import Slot, WorkerPool
+from levelset.runtime.queue import DEFAULT_BACKOFF, NORMAL, Due, Scheduler
+from levelset.runtime.watch import Predicate, all_of
 
 __all__ = [
     "ControllerInformers",
     "ControllerParts",
     "Engine",
     "LoopOptions",
+    "OwnCache",
     "RunningController",
     "RunningStats",
     "assemble",
@@ -182,8 +185,15 @@ class RunningController(Generic[K]):
 
     @property
     def store(self) -> Store[K]:
-        """The cached objects that it reconciles."""
-        return self._running.informers.store
+        """The cached objects that it reconciles; ConfigError for a controller of several namespaces."""
+        if len(self.stores) > 1:
+            raise ConfigError(f"{self.name} has several namespaces: use stores, which has one for each of them")
+        return self.stores[0]
+
+    @property
+    def stores(self) -> Sequence[Store[K]]:
+        """The cached objects that it reconciles, one store for each namespace of the controller."""
+        return self._running.informers.stores
 
     @property
     def informers(self) -> "ControllerInformers[K]":
@@ -228,7 +238,7 @@ class RunningController(Generic[K]):
 
     async def enqueue_all(self) -> None:
         """Enqueues all objects with low priority."""
-        await enqueue_all(self.store, self._running.queue.enqueue)
+        await enqueue_all(self.stores, self._running.queue.enqueue)
 
     def release(self) -> None:
         """Starts the reconciles of a controller that was started `held`, as soon as it is ready."""
@@ -300,13 +310,13 @@ class RunningController(Generic[K]):
         start("gate", self._release_when_synced(parts))
         for worker in self._workers:
             start(worker, parts.engine.workers.work())
-        for number, relation in enumerate(self.controller.relations):
+        for number, relation in enumerate((*self.controller.relations, *self.controller.sources)):
             name = f"relation {number}"
             match relation:
                 case Source():
                     start(name, partial(follow_source, relation, parts.queue.target, parts.queue.enqueue))
                 case Every():
-                    start(name, partial(follow_ticks, relation, parts.informers.store, parts.queue.enqueue))
+                    start(name, partial(follow_ticks, relation, parts.informers.stores, parts.queue.enqueue))
                 case _:
                     continue
             if can_restart(relation):
@@ -334,7 +344,7 @@ class RunningController(Generic[K]):
 
 
 class ControllerInformers(Generic[K]):
-    """The informers of one running controller: of its own kind and of its relations.
+    """The informers of one running controller: of its own kind and of its relations, in each of their namespaces.
 
     They are declared at the cluster, which shares each informer among all that declare the same. Listeners are attached
     from `open` until `close`; the informers run until the stack is left.
@@ -347,22 +357,19 @@ class ControllerInformers(Generic[K]):
         self._subscriptions: list[ListenerHandle[Any]] = []
         self._unlisten: list[Any] = []
         self.handles: list[Handle[Any]] = []
-        """The informers, that of the controller's own kind first."""
+        """The informers, those of the controller's own kind first."""
 
     @property
-    def own(self) -> Handle[K]:
-        """The informer of the controller's own kind."""
-        return self.handles[0]
+    def stores(self) -> Sequence[Store[K]]:
+        """The cached objects of the controller's own kind, one store for each namespace."""
+        return [handle.store for handle in self.handles[: len(self._controller.namespaces)]]
 
     @property
-    def store(self) -> Store[K]:
-        """The cached objects of the controller's own kind."""
-        return self.own.store
-
-    @property
-    def source(self) -> CacheSource:
-        """The same cache as reads use it, with the own writes that it does not show yet."""
-        return next(one for one in cluster_sources(self._cluster) if one.informer is self.own.informer)
+    def caches(self) -> "Mapping[str | None, OwnCache[K]]":
+        """The caches of the controller's own kind by namespace, with the own writes that they do not show yet."""
+        sources = {one.informer: one for one in cluster_sources(self._cluster)}
+        own = zip(self._controller.namespaces, self.handles, strict=False)
+        return {namespace: OwnCache(handle.store, sources[handle.informer]) for namespace, handle in own}
 
     @property
     def is_synced(self) -> bool:
@@ -372,28 +379,22 @@ class ControllerInformers(Generic[K]):
     async def open(self, stack: AsyncExitStack) -> None:
         """Declares all informers and attaches the listeners; leaving the stack releases the informers."""
         controller, indexes = self._controller, await self._indexes()
-        own = await stack.enter_async_context(
-            self._cluster.declare(
-                controller.kind,
-                namespace=controller.namespace,
-                labels=controller.labels,
-                indexes=list(indexes.values()),
+        own = event_handlers.self_listener(self._queue.target, _own_predicate(controller), self._queue.enqueue)
+        for namespace in controller.namespaces:
+            declared = self._cluster.declare(
+                controller.kind, namespace=namespace, labels=controller.labels, indexes=list(indexes.values())
             )
-        )
-        self._subscribe(own, event_handlers.self_listener(self._queue.target, controller.when, self._queue.enqueue))
+            self._subscribe(await stack.enter_async_context(declared), own)
         for relation in controller.relations:
             if isinstance(relation, Remembers):
                 self._unlisten.append(relation.states.listen(self._enqueue_remembered))
             elif isinstance(relation, Owns | Watches | References):
-                handle = await stack.enter_async_context(
-                    self._cluster.declare(
-                        relation.kind,
-                        namespace=relation.namespace,
-                        labels=relation.labels,
-                        indexes=relation.indexes,
+                listener = self._listener(relation, indexes)
+                for namespace in controller.watched_namespaces(relation):
+                    declared = self._cluster.declare(
+                        relation.kind, namespace=namespace, labels=relation.labels, indexes=relation.indexes
                     )
-                )
-                self._subscribe(handle, self._listener(relation, indexes))
+                    self._subscribe(await stack.enter_async_context(declared), listener)
 
     async def wait_synced(self, within: float | None = None) -> None:
         """Returns once all have synced; NotReady names those that have not."""
@@ -420,13 +421,15 @@ class ControllerInformers(Generic[K]):
 
     def _listener(self, relation: Owns | Watches | References, indexes: dict[int, Index[Any]]) -> Listener:
         target, enqueue = self._queue.target, self._queue.enqueue
-        match relation:
+        filtered = replace(relation, when=_both(self._controller.event_filter, relation.when))
+        match filtered:
             case Owns():
-                return event_handlers.owner_listener(target, relation, enqueue)
+                return event_handlers.owner_listener(target, filtered, enqueue)
             case Watches():
-                return event_handlers.mapped_listener(target, relation, enqueue)
+                return event_handlers.mapped_listener(target, filtered, enqueue)
             case References():
-                return event_handlers.reference_listener(target, relation, indexes[id(relation)], self.store, enqueue)
+                index = indexes[id(relation)]
+                return event_handlers.reference_listener(target, filtered, index, self.stores, enqueue)
 
     async def _indexes(self) -> dict[int, Index[Any]]:
         found: dict[int, Index[Any]] = {}
@@ -441,6 +444,25 @@ class ControllerInformers(Generic[K]):
 
     def _references(self) -> Sequence[References]:
         return [one for one in self._controller.relations if isinstance(one, References)]
+
+
+def _own_predicate(controller: Controller[Any]) -> Predicate:
+    """Which changes of the controller's own objects trigger a reconcile."""
+    if controller.for_stream is not None:
+        return event_handlers.DELETION_STARTS
+    return controller.when if controller.event_filter is None else all_of(controller.event_filter, controller.when)
+
+
+def _both(one: Predicate | None, other: Predicate | None) -> Predicate | None:
+    return (other or one) if one is None or other is None else all_of(one, other)
+
+
+@dataclass(frozen=True)
+class OwnCache(Generic[K]):
+    """The store of a controller's own objects, and which own writes it does not show yet, if that is known."""
+
+    store: Store[K]
+    source: CacheSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -502,8 +524,7 @@ async def assemble(
         settings,
         stack=stack,
         cluster=cluster,
-        store=informers.store,
-        source=informers.source,
+        caches=informers.caches,
         history=history,
         **options,
     )
@@ -526,13 +547,12 @@ async def open_engine(
     *,
     stack: AsyncExitStack,
     cluster: Cluster,
-    store: Store[K],
+    caches: Mapping[str | None, OwnCache[K]],
     history: ReconcileHistory[K],
-    source: CacheSource | None = None,
     deliver: Callable[[Outcome[K]], Awaitable[None]] | None = None,
     **options: Any,
 ) -> Engine[K]:
-    """Opens the workers and dependencies for a queue; closed with the stack."""
+    """Opens the workers and dependencies for a queue; closed with the stack. `caches` are by namespace."""
     scheduler, target, conflicts = queue.scheduler, queue.target, ConflictTracker()
 
     def wake(ref: Ref[Any]) -> None:
@@ -552,11 +572,20 @@ async def open_engine(
         **options,
     )
     dependencies = await stack.enter_async_context(opening)
-    error_handler = ErrorHandler(conflicts=conflicts, store=store, backoff=settings.backoff, on_error=settings.on_error)
-    invoker = ReconcileInvoker(kind, handlers, dependencies, store=store, error_handler=error_handler, source=source)
+    stores = _Stores([cache.store for cache in caches.values()])
+    error_handler = ErrorHandler(
+        conflicts=conflicts, store=stores, backoff=settings.backoff, on_error=settings.on_error
+    )
+    invokers = {
+        namespace: ReconcileInvoker(
+            kind, handlers, dependencies, store=cache.store, error_handler=error_handler, source=cache.source
+        )
+        for namespace, cache in caches.items()
+    }
+    invoker = next(iter(invokers.values()))
     workers: WorkerPool[K] = WorkerPool(
         scheduler,
-        invoker.start,
+        invoker.start if len(invokers) == 1 else partial(_start_by_namespace, invokers, invoker),
         name=settings.name,
         ref_of=target.view.ref_at,
         error_handler=error_handler,
@@ -568,6 +597,28 @@ async def open_engine(
     )
     stack.callback(workers.close)
     return Engine(dependencies=dependencies, error_handler=error_handler, workers=workers)
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """Several stores that are read as one."""
+
+    stores: Sequence[Store[Any]]
+
+    def get(self, of: Ref[Any], /) -> Any:
+        """The cached object, or None."""
+        return next((store.get(of) for store in self.stores if of in store), None)
+
+
+def _start_by_namespace(
+    invokers: Mapping[str | None, ReconcileInvoker[K]],
+    fallback: ReconcileInvoker[K],
+    key: str,
+    request: Request[K] | Due[str, Reason],
+    slot: Slot,
+) -> Awaitable[Action | None]:
+    """Starts a reconcile with the cache of the key's namespace; in another namespace every object is gone."""
+    return invokers.get(key.partition("/")[0], fallback).start(key, request, slot)
 
 
 def _handlers(controller: Controller[K]) -> Handlers[K]:

@@ -1,6 +1,7 @@
 """The manager: many controllers in one process, started and stopped in order; leader election, health, metrics."""
 
 from levelset.runtime.controller.context_dependencies import fence_hook
+from levelset.runtime.manager.custom_metrics import DEFAULT_BUCKETS, REGISTRY, Counter, Gauge, Histogram
 from levelset.runtime.manager.health import Check, CheckResult, Checks, Health
 from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease
 from levelset.runtime.manager.local_server import LocalSystem, open_local
@@ -12,11 +13,16 @@ from levelset.runtime.manager.run import run
 from levelset.runtime.manager.system import System
 
 __all__ = [
+    "DEFAULT_BUCKETS",
+    "REGISTRY",
     "Check",
     "CheckResult",
     "Checks",
+    "Counter",
     "Family",
+    "Gauge",
     "Health",
+    "Histogram",
     "JsonFormatter",
     "LeaderElection",
     "LeaderElector",

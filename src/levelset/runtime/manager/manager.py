@@ -31,6 +31,7 @@ from levelset.runtime.controller.reconcile_history import CountReconciles
 from levelset.runtime.controller.request import OUTSIDE, Reason
 from levelset.runtime.controller.running_controller import RunningController, running
 from levelset.runtime.manager.admin import AdminServer, ManagerView
+from levelset.runtime.manager.custom_metrics import REGISTRY
 from levelset.runtime.manager.health import Check, CheckResult, Health, watch_check_results
 from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
 from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, lease_time
@@ -90,6 +91,7 @@ class Manager:
     ) -> None:
         self.health = Health()
         self.metrics = Metrics()
+        self.metrics.registry.add(REGISTRY)
         self._endpoints = HttpEndpoints(self.health, self.metrics.registry, {"health": health, "metrics": metrics})
         self._admin = AdminServer(self._view()) if admin else None
         self._where = where

@@ -1,20 +1,40 @@
 """The Prometheus text format: metric families, their samples, and a registry of collectors.
 
-Our own code, because it is forty lines without a dependency or a lock, and leaves it to each collector how it counts:
-controllers count in plain attributes, and only a scrape pays for names and labels.
+Our own code, because it is small, without a dependency or a lock, and leaves it to each collector how it counts:
+controllers count in plain attributes, and only a scrape pays for names and labels. Registries and collectors of
+prometheus-client are accepted by their `collect`.
 """
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol, cast
 
-__all__ = ["CONTENT_TYPE", "Collector", "Family", "Registry", "Sample", "histogram_samples", "render"]
+from levelset.errors import ConfigError
+
+__all__ = [
+    "CONTENT_TYPE",
+    "ClientCollector",
+    "Collector",
+    "Family",
+    "MetricKind",
+    "Registry",
+    "Sample",
+    "client_families",
+    "histogram_samples",
+    "render",
+]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = Mapping[str, str]
+
+MetricKind = Literal["counter", "gauge", "histogram", "summary", "untyped"]
+"""The types of the text format."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +51,7 @@ class Family:
     """All samples of one metric name."""
 
     name: str
-    kind: Literal["counter", "gauge", "histogram"]
+    kind: MetricKind
     help: str
     samples: Sequence[Sample]
 
@@ -40,22 +60,43 @@ Collector = Callable[[], Iterable[Family]]
 """Returns its current families; is called at each scrape."""
 
 
+class ClientCollector(Protocol):
+    """A registry or a collector of prometheus-client, or anything else with its `collect`."""
+
+    def collect(self) -> Iterable[Any]:
+        """Its metrics: objects with `name`, `documentation`, `type` and `samples`."""
+        ...
+
+
 class Registry:
-    """The collectors of one manager; there is no global registry."""
+    """Collectors, and what they return at a scrape.
+
+    A manager has one of its own, `manager.metrics.registry`; `REGISTRY` holds what is defined at module level.
+    """
 
     def __init__(self) -> None:
         self._collectors: list[Collector] = []
+        self._defined: dict[str, object] = {}
 
-    def add(self, collector: Collector) -> Callable[[], None]:
-        """Adds a collector; returns a function that removes it."""
-        self._collectors.append(collector)
-        return lambda: self._collectors.remove(collector) if collector in self._collectors else None
+    def add(self, collector: "Collector | Registry | ClientCollector") -> Callable[[], None]:
+        """Adds a collector; returns a function that removes it.
+
+        A collector is a function that returns families, another Registry, or a registry or collector of
+        prometheus-client. If it raises, the scrape goes without its metrics and the error is logged.
+        """
+        function = _function_of(collector)
+        self._collectors.append(function)
+        return lambda: self._collectors.remove(function) if function in self._collectors else None
+
+    def define(self, name: str, metric: object) -> object:
+        """Defines a metric of this name; returns the metric that was defined first, which may be another one."""
+        return self._defined.setdefault(name, metric)
 
     def families(self) -> Sequence[Family]:
         """The current families of all collectors, sorted by name; samples of the same name are merged."""
         found: dict[str, Family] = {}
         for collector in tuple(self._collectors):
-            for family in collector():
+            for family in _collect(collector):
                 known = found.get(family.name)
                 samples = family.samples if known is None else [*known.samples, *family.samples]
                 found[family.name] = Family(family.name, family.kind, family.help, samples)
@@ -64,6 +105,58 @@ class Registry:
     def render(self) -> str:
         """The text of a scrape."""
         return render(self.families())
+
+
+def _function_of(collector: object) -> Collector:
+    if isinstance(collector, Registry):
+        return collector.families
+    collect = getattr(collector, "collect", None)
+    if callable(collect):
+        return lambda: client_families(cast("Callable[[], Iterable[Any]]", collect)())
+    if callable(collector):
+        return cast("Collector", collector)
+    ways = "a function that returns families, a Registry, or a registry or collector of prometheus-client"
+    raise ConfigError(f"{collector!r} is not a collector of metrics; pass {ways}")
+
+
+def _collect(collector: Collector) -> Sequence[Family]:
+    try:
+        return list(collector())
+    except Exception:  # noqa: BLE001 -- it calls user code
+        _log.exception("a collector of metrics failed; this scrape goes without its metrics")
+        return []
+
+
+_CLIENT_KINDS: Final[Mapping[str, MetricKind]] = {
+    "counter": "counter",
+    "gauge": "gauge",
+    "histogram": "histogram",
+    "gaugehistogram": "histogram",
+    "summary": "summary",
+    "info": "gauge",
+    "stateset": "gauge",
+}
+_CLIENT_SUFFIXES: Final = {"counter": "_total", "info": "_info"}
+_OPEN_METRICS_SUFFIXES: Final = ("_created", "_gsum", "_gcount")
+
+
+def client_families(metrics: Iterable[Any]) -> Iterable[Family]:
+    """The metrics of prometheus-client as families, named as its own text format names them.
+
+    The samples that only OpenMetrics has (`_created`, `_gsum`, `_gcount`) become gauges of their own, as there.
+    """
+    for metric in metrics:
+        name = metric.name + _CLIENT_SUFFIXES.get(metric.type, "")
+        own: list[Sample] = []
+        extra: dict[str, list[Sample]] = {}
+        for sample in metric.samples:
+            suffix = sample.name.removeprefix(metric.name)
+            if suffix in _OPEN_METRICS_SUFFIXES:
+                extra.setdefault(sample.name, []).append(Sample(sample.value, sample.labels))
+            else:
+                own.append(Sample(sample.value, sample.labels, sample.name.removeprefix(name)))
+        yield Family(name, _CLIENT_KINDS.get(metric.type, "untyped"), metric.documentation, own)
+        yield from (Family(one, "gauge", metric.documentation, samples) for one, samples in extra.items())
 
 
 def render(families: Iterable[Family]) -> str:

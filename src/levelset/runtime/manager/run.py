@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import os
-import shlex
 import signal
 import sys
 import time
@@ -32,6 +31,7 @@ from levelset.runtime.manager.leader_election import LeaderElection
 from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import LogStyle, set_up_logs
 from levelset.runtime.manager.manager import HostedController, Manager
+from levelset.runtime.manager.ready_message import DISABLED, HintSpelling, fact_lines, ready_lines
 from levelset.runtime.manager.system import Part, System, open_parts
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
@@ -126,7 +126,6 @@ Waiting = Callable[[Callable[[], str]], AbstractContextManager[None]]
 """A context manager to show progress while `run` waits; it gets a function that says for what."""
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
-_MAX_LISTED: Final = 4
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -144,6 +143,7 @@ def run(
     setup: Callable[[Manager], object] | None = None,
     webhooks: Webhooks | NestedWebhooks = (),
     waiting: Waiting | None = None,
+    hints: Sequence[str] | None = None,
 ) -> None:
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
 
@@ -155,9 +155,10 @@ def run(
     `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--output`, `--log-json`. With `local`
     an API server is started in this process, which serves the kinds in use and calls the `webhooks` directly; in any
     other server they are registered (see `Manager`). `setup` is called with the manager before it starts, to add tasks,
-    hooks and checks; `waiting` is entered while it connects, and until all controllers have synced. Returns after an
-    orderly stop; otherwise raises SystemExit, with 2 for a configuration or usage error and with 1 for a later failure.
-    If uvloop is installed, its event loop is used.
+    hooks and checks; `waiting` is entered while it connects, and until all controllers have synced; `hints` are the
+    commands to type next that it prints, instead of those of its systems. Returns after an orderly stop; otherwise
+    raises SystemExit, with 2 for a configuration or usage error and with 1 for a later failure. If uvloop is installed,
+    its event loop is used.
     """
     began = time.perf_counter()
     given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespace=namespace)
@@ -170,7 +171,8 @@ def run(
         _require_parts(parts)
         options: dict[str, Any] = {"leader": leader, "grace": grace, "health": parsed.health or health, "admin": True}
         options["webhooks"] = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-        program = _Program(parts, _merged(given, parsed), options, setup, began, waiting=waiting or _no_progress)
+        shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints}
+        program = _Program(parts, _merged(given, parsed), options, setup, began, **shown)
         event_loop.run(program.run())
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
@@ -194,6 +196,7 @@ class _Program:
         began: float,
         *,
         waiting: Waiting,
+        hints: Sequence[str] | None,
     ) -> None:
         self._arguments = arguments
         self._parts = parts
@@ -201,9 +204,11 @@ class _Program:
         self._setup = setup
         self._began = began
         self._waiting = waiting
-        self._facts: dict[str, str | list[str]] = {}
+        self._facts: dict[str, str | list[str] | dict[str, str]] = {}
         """What is printed at the start, by the key that it has in JSON."""
+        self._given_hints = hints
         self._hints: list[str] = []
+        self._disabled: dict[str, str] = {}
 
     async def run(self) -> None:
         async with open_parts(*self._parts) as whole, AsyncExitStack() as stack:
@@ -243,19 +248,26 @@ class _Program:
             made = await install_crds(client, kinds_to_serve(whole, webhooks))
             self._facts |= {"url": local.server.url, "kubeconfig": str(local.kubeconfig)}
             self._facts |= {"serves": list(made)} if made else {}
-            kubectl = f"kubectl --kubeconfig {shlex.quote(str(local.kubeconfig))}"
-            first = [f"kubectl get {_resource(whole.controllers[0])}"] if whole.controllers else []
-            self._hints = [one.replace("kubectl ", f"{kubectl} ", 1) for one in whole.hints or first]
+            if local.kubeconfig is not None:
+                self._choose_hints(whole, HintSpelling(local.kubeconfig))
         self._facts |= whole.urls
         self._facts["watches"] = list(dict.fromkeys(_kind_text(view.gvk) for view in kinds_of(whole.controllers)))
+        if disabled := {**whole.disabled, **self._disabled}:
+            self._facts[DISABLED] = disabled
         return client
+
+    def _choose_hints(self, whole: System, spelling: HintSpelling) -> None:
+        first = [f"kubectl get {_resource(whole.controllers[0])}"] if whole.controllers else []
+        self._hints = spelling.spell(whole.hints or first if self._given_hints is None else self._given_hints)
+        if not spelling.has_kubectl:
+            self._disabled["kubectl"] = "install it to read and write objects by hand"
 
     async def _announce(self, manager: Manager, hosted: Sequence[HostedController]) -> None:
         self._facts |= manager.urls
         is_json = self._arguments.output == "json"
         if not is_json:
-            for name, value in sorted(self._facts.items(), key=lambda one: isinstance(one[1], list)):
-                _print(f"{name:<11} {value if isinstance(value, str) else _shortened(value)}")
+            for line in fact_lines(self._facts):
+                _print(line)
         try:
             with self._waiting(lambda: _pending(hosted)):
                 for one in hosted:
@@ -268,9 +280,8 @@ class _Program:
         if is_json:
             _print(json.dumps({**self._facts, "ready_ms": round(milliseconds, 1)}, ensure_ascii=False))
             return
-        _print(f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if self._hints else ''}")
-        for hint in self._hints:
-            _print(f"  {hint}")
+        for line in ready_lines(milliseconds, self._hints):
+            _print(line)
 
 
 def _no_progress(_: Callable[[], str]) -> AbstractContextManager[None]:
@@ -281,13 +292,6 @@ def _pending(hosted: Sequence[HostedController]) -> str:
     """The controllers that have not synced yet, as text."""
     pending = [one.name for one in hosted if one.running is None or not one.running.is_ready]
     return f"waiting for the caches of {', '.join(pending)}"
-
-
-def _shortened(several: Sequence[str]) -> str:
-    """A list as text; of a long one the first items and the number of the others."""
-    if len(several) <= _MAX_LISTED + 1:
-        return ", ".join(several)
-    return f"{', '.join(several[:_MAX_LISTED])} and {len(several) - _MAX_LISTED} more"
 
 
 def _handle_signals(manager: Manager) -> None:

@@ -45,8 +45,8 @@ class System:
     `kinds` are further kinds that an in-process API server should serve. `logs` are the sources of the `log`
     subresource by kind, and `service_addresses` the address range of Services; both are for such a server only. `setup`
     is called with the manager before it starts. `around` is entered before everything else and left last; the System
-    that it yields, if any, is added to this one. `hints` are commands to type next, and `urls` further addresses by
-    name; both are printed at the start.
+    that it yields, if any, is added to this one. `hints` are commands to type next, `urls` further addresses by name,
+    and `disabled` the optional features that are off, each with how to switch it on; all are printed at the start.
     """
 
     name: str
@@ -59,6 +59,7 @@ class System:
     around: "Callable[[], AbstractAsyncContextManager[System | None]] | None" = None
     hints: Sequence[str] = ()
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    disabled: Mapping[str, str] = field(default_factory=dict[str, str])
     needs_own_server: bool = False
     """Whether it replaces parts of a cluster, and so must not run against a cluster that has them."""
 
@@ -89,6 +90,7 @@ def join(*systems: System) -> System:
         setup=set_up if setups else None,
         hints=[each for one in systems for each in one.hints],
         urls={name: url for one in systems for name, url in one.urls.items()},
+        disabled={name: how for one in systems for name, how in one.disabled.items()},
         needs_own_server=any(one.needs_own_server for one in systems),
     )
 

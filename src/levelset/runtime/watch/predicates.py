@@ -5,7 +5,8 @@ watch(client, Website).applied().changed(by.generation, by.labels)
 ```
 
 A predicate reduces an object to a `trace`, a small comparable value, and passes a change if the trace has changed. An
-object that is added or deleted passes. Predicates combine with `any_of`, `all_of` and `not_`.
+object that is added or deleted passes. `where` passes changes by the state of the object instead. Predicates combine
+with `any_of`, `all_of` and `not_`.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from levelset.client.object_types import Item
 
-__all__ = ["By", "Predicate", "all_of", "any_of", "by", "not_"]
+__all__ = ["By", "Predicate", "all_of", "any_of", "by", "not_", "where"]
 
 K = TypeVar("K")
 
@@ -89,6 +90,35 @@ def all_of(*predicates: Predicate) -> Predicate:
 def not_(predicate: Predicate) -> Predicate:
     """Passes a change that the predicate does not pass; added and deleted objects are then not passed either."""
     return _Combined("not_", (predicate,), lambda passed: not passed[0])
+
+
+class _Where(Predicate):
+    """Passes changes of objects for which a function returns true, before or after the change."""
+
+    def __init__(self, function: Callable[[Any], object]) -> None:
+        self._function = function
+
+    def trace(self, item: Item[Any], /) -> Trace:
+        try:
+            return bool(self._function(item.object))
+        except Exception:  # noqa: BLE001 -- as with by.value, so that the error surfaces where the object is read
+            return True
+
+    def differs(self, old: Trace | None, new: Trace | None, /) -> bool:
+        return bool(old) or bool(new)
+
+    def __repr__(self) -> str:
+        return f"where({getattr(self._function, '__name__', self._function)})"
+
+
+def where(function: Callable[[Any], object]) -> Predicate:
+    """Passes changes of objects for which a function returns true: `where(lambda one: one.namespace != "kube-system")`.
+
+    A change passes if the object before it or after it does, so that an object that no longer fits is noticed once.
+    This holds for added and deleted objects too. An object that its class cannot decode, or for which the function
+    raises, passes.
+    """
+    return _Where(function)
 
 
 def _generation(item: Item[Any]) -> tuple[object, bool]:

@@ -140,7 +140,17 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                 kinds.ContainerExec: exec_logs(containers),
             },
             hints=options.hints,
+            disabled=await _disabled(options, engine),
         )
+
+
+async def _disabled(options: Options, engine: Engine | None) -> dict[str, str]:
+    """What is off without a running container engine, unless none is wanted."""
+    if engine is None:
+        return {} if options.runtime == NONE else {"containers": "install Docker or Podman, start it, and restart"}
+    if (await engine.check_status(cached=True)).is_healthy:
+        return {}
+    return {"containers": f"start {engine.name}"}
 
 
 async def _clean_orphans(engine: Engine, records: Records, done: asyncio.Event) -> None:

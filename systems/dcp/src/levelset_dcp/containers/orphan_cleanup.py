@@ -45,7 +45,8 @@ async def clean_orphans(engine: Engine, records: Records) -> OrphanReport:
             if is_orphaned(one) and not one.container_ids and await _remove_network(engine, one)
         ]
     except EngineError as error:
-        log.info("orphan cleanup skipped: %s", error)
+        # An engine that does not run has no containers to remove; what is off is printed at the start.
+        log.debug("orphan cleanup skipped: %s", error)
         return OrphanReport()
     finally:
         await records.release(_LEASE)

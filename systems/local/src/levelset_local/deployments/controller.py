@@ -79,13 +79,13 @@ async def _handle_collision(owner: Deployment, new: ReplicaSet, ctx: Context) ->
     """Waits for the cache if the existing ReplicaSet is our own; else counts a collision, which changes the name."""
     found = await ctx.live(Ref(ReplicaSet, new.name, owner.namespace))
     if found is None:
-        return requeue()  # it was deleted meanwhile
+        return requeue(0)  # it was deleted meanwhile
     controller = controller_of(found)
     if controller is not None and controller.uid == owner.metadata.uid and matches_template(found, owner):
         return requeue(CACHE_LAG_SECONDS)
     status = owner.status or DeploymentStatus()
     await ctx.set_status(owner, replace(status, collision_count=(status.collision_count or 0) + 1))
-    return requeue()
+    return requeue(0)
 
 
 async def _save(owner: Deployment, wanted: ReplicaSet, before: ReplicaSet, ctx: Context) -> None:
