@@ -23,6 +23,7 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "security.md": "SECURITY.md",
+    "support.md": "SUPPORT.md",
     **{f"systems/{name}.md": f"systems/{name}/README.md" for name in ("local", "omnia", "dcp", "machine")},
 }
 """The pages whose source is outside of docs/, by their place in the site."""
