@@ -7,11 +7,11 @@ server has to do for each object. Each cell is microseconds to evaluate / to com
 
 import importlib
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from best_time import best
 from levelset.cel import Budget, Declarations, compile_rule, compile_rules, declared_type
 
 NAMES = {"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 20}}
@@ -41,21 +41,6 @@ RULES = {
 
 Compile = Callable[[str], Callable[[], Any]]
 """Compiles a rule; what it returns converts the object and evaluates the rule."""
-
-
-def best(run: Callable[[], Any], least: float = 0.05) -> float:
-    """Microseconds of processor time of one call, in the best of five series."""
-    rounds = 1
-    while (spent := _timed(run, rounds)) < least:
-        rounds *= 2
-    return min(spent, *(_timed(run, rounds) for _ in range(4))) / rounds * 1e6
-
-
-def _timed(run: Callable[[], Any], rounds: int) -> float:
-    start = time.process_time()
-    for _ in range(rounds):
-        run()
-    return time.process_time() - start
 
 
 def levelset() -> Compile:

@@ -7,12 +7,12 @@ match of a new pattern with the longest text, compiling included.
 
 import re
 import sys
-import time
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from best_time import best
 from levelset.re2 import Regex
 
 LENGTHS = (6, 60, 250, 1000, 3000)
@@ -32,21 +32,6 @@ PATTERNS = {
 def text_of(unit: str, end: str, length: int) -> str:
     """A text of this length."""
     return (unit * length)[: length - len(end)] + end
-
-
-def best(run: Callable[[], Any], least: float = 0.02) -> float:
-    """Microseconds of processor time of one call, in the best of five series."""
-    rounds = 1
-    while (spent := _timed(run, rounds)) < least:
-        rounds *= 2
-    return min(spent, *(_timed(run, rounds) for _ in range(4))) / rounds * 1e6
-
-
-def _timed(run: Callable[[], Any], rounds: int) -> float:
-    start = time.process_time()
-    for _ in range(rounds):
-        run()
-    return time.process_time() - start
 
 
 @cache

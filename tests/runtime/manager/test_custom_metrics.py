@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import prometheus_client
 import pytest
+from prometheus_client import parser
 
 from levelset import Context, Controller, LeaderElection, Resource, Spec, Status, open_local
 from levelset.errors import ConfigError
@@ -210,21 +212,19 @@ async def test_a_manager_serves_the_metrics_that_are_defined_at_module_level() -
 
 
 def test_the_metrics_of_prometheus_client_are_served_as_it_writes_them_itself(registry: Registry) -> None:
-    client = pytest.importorskip("prometheus_client")
-    theirs = client.CollectorRegistry()
-    client.Counter("sold", "Sold.", ["shop"], registry=theirs).labels("a").inc(3)
-    client.Gauge("depth", "Depth.", registry=theirs).set(0.5)
-    client.Histogram("took", "Took.", registry=theirs, buckets=(0.1, 1.0)).observe(0.3)
-    client.Summary("size", "Size.", registry=theirs).observe(9)
-    client.Info("build", "Build.", registry=theirs).info({"version": "1"})
-    client.Enum("phase", "Phase.", states=["a", "b"], registry=theirs).state("b")
+    theirs = prometheus_client.CollectorRegistry()
+    prometheus_client.Counter("sold", "Sold.", ["shop"], registry=theirs).labels("a").inc(3)
+    prometheus_client.Gauge("depth", "Depth.", registry=theirs).set(0.5)
+    prometheus_client.Histogram("took", "Took.", registry=theirs, buckets=(0.1, 1.0)).observe(0.3)
+    prometheus_client.Summary("size", "Size.", registry=theirs).observe(9)
+    prometheus_client.Info("build", "Build.", registry=theirs).info({"version": "1"})
+    prometheus_client.Enum("phase", "Phase.", states=["a", "b"], registry=theirs).state("b")
     registry.add(theirs)
-    assert parsed(registry.render()) == parsed(client.generate_latest(theirs).decode())
+    assert parsed(registry.render()) == parsed(prometheus_client.generate_latest(theirs).decode())
 
 
 def test_a_single_collector_of_prometheus_client_is_accepted(registry: Registry) -> None:
-    client = pytest.importorskip("prometheus_client")
-    depth = client.Gauge("depth", "Depth.", registry=None)
+    depth = prometheus_client.Gauge("depth", "Depth.", registry=None)
     depth.set(2)
     registry.add(depth)
     assert "\ndepth 2\n" in registry.render()
@@ -242,7 +242,6 @@ async def test_the_guide_lists_every_metric_that_a_manager_serves() -> None:
 
 def parsed(text: str) -> list[Any]:
     """The families of a scrape, as prometheus-client's own parser reads them."""
-    parser = pytest.importorskip("prometheus_client.parser")
     return sorted(
         (one.name, one.type, one.documentation, [(s.name, s.labels, s.value) for s in one.samples])
         for one in parser.text_string_to_metric_families(text)

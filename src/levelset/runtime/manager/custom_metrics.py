@@ -15,6 +15,7 @@ checked at the definition. Values may be changed from any thread.
 
 import math
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -139,7 +140,7 @@ class HistogramValue:
 V = TypeVar("V", CounterValue, GaugeValue, HistogramValue)
 
 
-class _Metric(Generic[V]):
+class _Metric(ABC, Generic[V]):
     """What all three have in common: a name, a help text, and one value for each set of labels."""
 
     kind: ClassVar[Literal["counter", "gauge", "histogram"]]
@@ -184,8 +185,9 @@ class _Metric(Generic[V]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} ({_listed(self.labelnames)})>"
 
+    @abstractmethod
     def _new_value(self) -> V:
-        raise NotImplementedError
+        """The value of a new combination of labels."""
 
     @property
     def _only(self) -> V:
