@@ -67,10 +67,11 @@ class _Command(enum.Enum):
 
 
 class AuditLog:
-    """Writes the log to a file, or to standard output if the path is `-`.
+    """Writes the log to the file `path`, or to standard output if that is `-`.
 
-    The file has mode 0600. At `max_bytes` it becomes `path.1`, and so on up to `backups`. `reopen` (which `levelset
-    serve` calls on SIGHUP) continues in a new file after an external log rotation moved the old one away.
+    Of lines that wait to be written there are at most `max_queued`; more are dropped and counted. The file has mode
+    0600. At `max_bytes` it becomes `path.1`, and so on up to `backups`. `reopen` (which `levelset serve` calls on
+    SIGHUP) continues in a new file after an external log rotation moved the old one away.
     """
 
     def __init__(

@@ -22,6 +22,8 @@ class CancelledWrite(asyncio.CancelledError):
     """The task was cancelled while it waited for a write, which was committed; `change` is what it changed.
 
     Raise a plain `CancelledError` in its place when it is handled: `asyncio.timeout` recognizes no other class.
+
+    What to do: let it pass, as every cancellation; use `change` only to report what was written.
     """
 
     def __init__(self, change: Change) -> None:

@@ -65,7 +65,10 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mismatch(Conflict):
-    """The key is not at the revision that the writer expected; `current` is its item, None if it does not exist."""
+    """The key is not at the revision that the writer expected; `current` is its item, None if it does not exist.
+
+    What to do: read `current`, decide, and write again with its revision.
+    """
 
     def __init__(self, key: str, expected: int, current: Item | None) -> None:
         super().__init__(_mismatch(key, expected, current))
@@ -75,7 +78,11 @@ class Mismatch(Conflict):
 
 
 class FutureRevision(ServerFailed):
-    """The requested revision is in the future: the caller has seen a newer state than this store has."""
+    """The requested revision is in the future: the caller has seen a newer state than this store has.
+
+    What to do: list again without a version: the data was restored from an older copy, or belongs to another
+    server.
+    """
 
     default_code = 504
     default_reason = "Timeout"

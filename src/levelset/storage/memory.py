@@ -16,7 +16,8 @@ class MemoryStorage(MvccReads):
 
     Revisions begin after `after`, as if all up to there had been compacted. Pass a number that grows from one process
     to the next, so that clients that resume with a revision of an earlier process get `Expired` and relist instead of
-    waiting.
+    waiting. The history that watches resume from has at most `history_changes` changes, `history_bytes` bytes of
+    superseded values, and changes of the last `history_age` seconds of `clock` (None: no limit).
 
     ```python
     async with MemoryStorage() as storage:
@@ -65,7 +66,7 @@ class MemoryStorage(MvccReads):
         if self._closed:
             raise ServerFailed(f"the storage is closed: {key!r} was not written")
         store = self._mvcc
-        change = plan_write(store.items.get(key), key, value, expected=expected, head=store.history.revision)
+        change = plan_write(store.items.get(key), key, value, expected, store.history.revision)
         store.commit(change)
         if self._clock is not None:
             store.history.forget_older(self._clock())

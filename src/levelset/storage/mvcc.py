@@ -18,7 +18,7 @@ from levelset.storage.key_index import KeyIndex, check_key
 __all__ = ["MvccReads", "MvccStore", "MvccWatch", "plan_write"]
 
 
-def plan_write(current: Item | None, key: str, value: bytes | None, *, expected: int | None, head: int) -> Change:
+def plan_write(current: Item | None, key: str, value: bytes | None, expected: int | None, head: int) -> Change:
     """The change of a put, or of a deletion (no value), as the next write after revision `head`.
 
     Raises `Mismatch`, and `NotFound` for the deletion of a key that does not exist.

@@ -233,7 +233,10 @@ _SWEEP = 1_000  # rows removed per commit: compaction must not delay the writes 
 
 
 class SqliteStorage(MvccReads):
-    """A `Storage` in one file, which the constructor opens, or creates; raises `ConfigError`.
+    """A `Storage` in the file `path`, which the constructor opens, or creates; raises `ConfigError`.
+
+    The history that watches resume from has at most `history_changes` changes, `history_bytes` bytes of superseded
+    values, and changes of the last `history_age` seconds of `clock` (None: no limit).
 
     `durability="normal"` survives the end of the process, even by SIGKILL; a power failure may lose the last commits.
     `"full"` survives that too, and waits for the disk with every group of writes.
@@ -350,7 +353,7 @@ class SqliteStorage(MvccReads):
         pending = self._pending.get(key)
         current = self._mvcc.items.get(key) if pending is None else pending[0].after
         try:
-            change = plan_write(current, key, value, expected=expected, head=self._head)
+            change = plan_write(current, key, value, expected, self._head)
         except (Mismatch, NotFound):
             if pending is None:
                 raise

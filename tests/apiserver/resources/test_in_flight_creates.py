@@ -11,8 +11,10 @@ async def test_waiting_returns_at_once_without_in_flight_creates() -> None:
 
 async def test_waiting_ends_with_the_last_in_flight_create_of_the_resource_or_namespace() -> None:
     creates = InFlightCreates()
-    for prefix, namespace in (("/a/", "x"), ("/a/", "x"), ("/a/", None), ("/b/", "x"), ("/b/", "y")):
-        creates.begin(prefix, namespace)
+    first, second, cluster_wide, sibling, elsewhere = trees = [object() for _ in range(5)]
+    scopes = (("/a/", "x"), ("/a/", "x"), ("/a/", None), ("/b/", "x"), ("/b/", "y"))
+    for tree, (prefix, namespace) in zip(trees, scopes, strict=True):
+        creates.begin(tree, prefix, namespace)
     resource, again, space, other = [
         asyncio.ensure_future(waiting)
         for waiting in (
@@ -22,25 +24,26 @@ async def test_waiting_ends_with_the_last_in_flight_create_of_the_resource_or_na
             creates.wait_until_none(namespace="y"),
         )
     ]
-    for prefix, namespace in (("/a/", "x"), ("/a/", "x")):
+    for tree in (first, second):
         await asyncio.sleep(0)
-        creates.end(prefix, namespace)
+        creates.end(tree)
         await asyncio.sleep(0)
         assert not any(one.done() for one in (resource, again, space, other))
-    creates.end("/a/", None)
+    creates.end(cluster_wide)
     await asyncio.gather(resource, again)
     assert not space.done()
-    creates.end("/b/", "x")
+    creates.end(sibling)
     await space
     assert not other.done()
-    creates.end("/b/", "y")
+    creates.end(elsewhere)
     await other
 
 
 async def test_creates_elsewhere_do_not_block() -> None:
     creates = InFlightCreates()
-    creates.begin("/b/", None)
-    creates.begin("/b/", "y")
+    trees = [object(), object()]
+    creates.begin(trees[0], "/b/", None)
+    creates.begin(trees[1], "/b/", "y")
     async with asyncio.timeout(0):
         await creates.wait_until_none(prefix="/a/")
         await creates.wait_until_none(namespace="x")

@@ -227,8 +227,8 @@ def generate_name(base: str, source: random.Random) -> str:
 
 def new_uid(source: random.Random) -> str:
     """A random UUID, version 4."""
-    text = (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED).to_bytes(16, "big").hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = (source.getrandbits(128) & _UUID_FREE | _UUID_FIXED).to_bytes(16, "big").hex("-", 2)
+    return f"{text[:4]}{text[5:29]}{text[30:34]}{text[35:]}"
 
 
 def write_timestamp(state: ServerState) -> str:

@@ -107,11 +107,11 @@ def complete_new(
     decoded: DecodedObject,
     *,
     options: WriteOptions,
-    applied: bool = False,
+    is_applied: bool = False,
 ) -> None:
     """Completes a decoded new object: metadata, defaults and managedFields.
 
-    With `applied` the tree comes from server-side apply, which has set its managedFields.
+    With `is_applied` the tree comes from server-side apply, which has set its managedFields.
     """
     rules, metadata = served.rules, tree["metadata"]
     now = meta.write_timestamp(state)
@@ -120,7 +120,7 @@ def complete_new(
         meta.init_metadata(
             metadata, namespace=object_namespace, uid=meta.new_uid(state.random), now=now, generation=rules.generation
         )
-        if "finalizers" in metadata or len(metadata.get("ownerReferences", ())) > 1:
+        if "finalizers" in metadata or "ownerReferences" in metadata:
             _warn(served, metadata, None, options)
         if rules.default is not None:
             rules.default(tree)
@@ -128,9 +128,9 @@ def complete_new(
             _drop_empty(tree)
         if decoded.managed_fields is not None:
             tree["metadata"]["managedFields"] = decoded.managed_fields
-            if not applied:
+            if not is_applied:
                 _track_given_fields(state, served, tree, options)
-        elif not applied:
+        elif not is_applied:
             track_new_object(served, tree, manager=options.manager, now=now)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
@@ -248,10 +248,11 @@ def _apply_rules(served: ServedResource, new: Tree, old: Tree, subresource: str)
 
 
 def _validate(state: ServerState, served: ServedResource, new: Tree, old: Tree | None, causes: list[Cause]) -> None:
-    if served.rules.validate is not None:
-        causes += served.rules.validate(new, old)
-    if served.rules.expressions is not None:
-        causes += served.rules.expressions(new, old, causes)
+    rules = served.rules
+    if rules.validate is not None:
+        causes += rules.validate(new, old)
+    if rules.expressions is not None:
+        causes += rules.expressions(new, old, causes)
     if state.validators:
         for validator in state.validators.get((served.group, served.kind), ()):
             causes += validator(new, old)
@@ -401,21 +402,20 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
 def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
     outline.append(len(tree))
     outline += tree
+    fields = shape.fields
     for name, value in tree.items():
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
-        kind = value.__class__
-        if kind is str or kind not in _CONTAINERS or not value:
+        if value.__class__ not in _CONTAINERS or not value:
             continue
-        below = shape.fields.get(name) or shape.items or ANYTHING  # `shape.member`, inlined
-        if kind is list:
+        below = fields.get(name) or shape.items or ANYTHING  # `shape.member`, inlined
+        if value.__class__ is list:
             found = None if below.list_type == "atomic" else _list_outline(value, below)
             if found is not None:
                 outline += (name, found)
         elif below.atomic:
             continue
         elif _CONTAINERS.isdisjoint(map(type, value.values())):
-            outline.append(name)
-            outline.append(tuple(value))
+            outline += (name, tuple(value))
         else:
             outline.append(name)
             _add_map(outline, value, below)

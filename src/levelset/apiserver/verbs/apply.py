@@ -13,7 +13,7 @@ from levelset.apiserver.registry.strategy import ignored_fields
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import Compiled, field_errors
-from levelset.apiserver.verbs.create_and_update import WriteResult, create_decoded, guaranteed_update
+from levelset.apiserver.verbs.create_and_update import WriteResult, create, guaranteed_update
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.large_bodies import is_json_body
@@ -48,7 +48,7 @@ async def apply(
         try:
             if missing:
                 tree, decoded = request.decode_new()
-                return await create_decoded(state, served, namespace, tree, decoded, options=options, applied=True)
+                return await create(state, served, namespace, tree, options, applied=decoded)
             request.check_fields()
             written = await guaranteed_update(state, served, namespace, name, request.change, options=options)
             return scale.as_scale(served, written) if options.subresource == "scale" else written

@@ -48,33 +48,40 @@ async def write(
     An object that can be removed is removed instead, and bytes that stay the same are not written. Sets the
     resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item (None: if it exists).
     """
-    expected, stored, release = 0 if item is None else item.revision, None, None
-    is_removal = item is not None and can_be_removed(served, tree)
+    if item is not None and can_be_removed(served, tree):
+        await _remove(state, served, tree, item, old)
+        return WriteResult(tree, None)
+    value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
+    # A series of small patches could grow an object without bound; one that is too large may shrink.
+    if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):
+        raise too_large(MAX_OBJECT_BYTES)
+    if item is not None and value == item.value:  # the storage version does not have the changed fields
+        return WriteResult(set_resource_version(tree, item.revision), item)
+    reserver = state.reservers.get(served.prefix)
+    release = None if reserver is None else reserver(tree)
     try:
-        if is_removal:
-            await state.storage.delete(key, expected=expected)
-        else:
-            value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
-            # A series of small patches could grow an object without bound; one that is too large may shrink.
-            if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):
-                raise too_large(MAX_OBJECT_BYTES)
-            if item is not None and value == item.value:  # the storage version does not have the changed fields
-                return WriteResult(set_resource_version(tree, item.revision), item)
-            reserver = state.reservers.get(served.prefix)
-            release = None if reserver is None else reserver(tree)
-            stored = await state.storage.put(key, value, expected=expected)
-            tree["metadata"]["resourceVersion"] = str(stored.revision)
-        state.notify_listeners(served, old, None if is_removal else tree)
+        stored = await state.storage.put(key, value, expected=0 if item is None else item.revision)
+        tree["metadata"]["resourceVersion"] = str(stored.revision)
+        state.notify_listeners(served, old, tree)
     except CancelledWrite as cancelled:
-        set_resource_version(tree, cancelled.change.revision)
-        state.notify_listeners(served, old, None if is_removal else tree)
+        state.notify_listeners(served, old, set_resource_version(tree, cancelled.change.revision))
         raise asyncio.CancelledError from None
     finally:
         if release is not None:
             release()
-    if stored is not None and served.converts_by_webhook:
+    if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [stored])  # for the response, which shows the served version
-    return WriteResult(tree, stored, created=item is None)
+    return WriteResult(tree, stored, item is None)
+
+
+async def _remove(state: ServerState, served: ServedResource, tree: Tree, item: Item, old: Tree | None) -> None:
+    try:
+        await state.storage.delete(item.key, expected=item.revision)
+    except CancelledWrite as cancelled:
+        set_resource_version(tree, cancelled.change.revision)
+        state.notify_listeners(served, old, None)
+        raise asyncio.CancelledError from None
+    state.notify_listeners(served, old, None)
 
 
 async def _converted(served: ServedResource, tree: Tree) -> bytes:

@@ -3,7 +3,7 @@
 Reads return at once. What may have to be awaited is the commit, and admission and conversion webhooks.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -26,7 +26,7 @@ from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
 from levelset.storage import Item, Mismatch
 
-__all__ = ["Change", "WriteResult", "create", "create_decoded", "guaranteed_update", "mutate", "update"]
+__all__ = ["Change", "WriteResult", "create", "guaranteed_update", "mutate", "update"]
 
 GENERATE_NAME_ATTEMPTS: Final = 8
 NAMESPACE_PREFIX: Final = "/registry/core/namespaces/"
@@ -35,38 +35,30 @@ Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
 
 
-def create(
-    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions | None = None
-) -> Coroutine[Any, Any, WriteResult]:
-    """Creates the object in the tree; takes ownership of the tree.
-
-    Raises BadRequest, NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and
-    AlreadyExists.
-    """
-    options = WriteOptions() if options is None else options
-    decoded = strategy.decode_new(served, namespace, tree, options)
-    return create_decoded(state, served, namespace, tree, decoded, options=options)
-
-
-async def create_decoded(
+async def create(
     state: ServerState,
     served: ServedResource,
     namespace: str | None,
     tree: Tree,
-    decoded: DecodedObject,
+    options: WriteOptions | None = None,
     *,
-    options: WriteOptions,
-    applied: bool = False,
+    applied: DecodedObject | None = None,
 ) -> WriteResult:
-    """As `create`, for a decoded object; with `applied`, server-side apply has set its managedFields."""
+    """Creates the object in the tree; takes ownership of the tree.
+
+    `applied` is given by server-side apply, which has decoded the object and set its managedFields. Raises BadRequest,
+    NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and AlreadyExists.
+    """
+    options = WriteOptions() if options is None else options
+    decoded = strategy.decode_new(served, namespace, tree, options) if applied is None else applied
     in_flight = state.in_flight_creates
     metadata: Tree = tree["metadata"]
-    in_flight.begin(served.prefix, namespace)
+    in_flight.begin(tree, served.prefix, namespace)
     try:
         _check_active(state, served, namespace, metadata.get("name", ""))
         if "name" not in metadata and "generateName" in metadata:
             metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
-        strategy.complete_new(state, served, namespace, tree, decoded, options=options, applied=applied)
+        strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=applied is not None)
         if options.admission is None:
             strategy.validate_new(state, served, tree, decoded.causes)
         else:
@@ -83,7 +75,7 @@ async def create_decoded(
         _raise_if_exists(served, metadata["name"], error.current)
         raise
     finally:
-        in_flight.end(served.prefix, namespace)
+        in_flight.end(tree)
 
 
 async def update(
