@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs docs-site images lock clean
+.PHONY: help run tour test test-uvloop test-robustness test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -26,6 +26,9 @@ test: .venv/dev.installed ## the whole default test suite
 
 test-uvloop: .venv/dev.installed ## the default test suite on uvloop's event loop
 	@LEVELSET_TEST_LOOP=uvloop scripts/test
+
+test-robustness: .venv/dev.installed ## the tests that take minutes: attacks and faults in their long forms
+	@scripts/test-robustness
 
 test-clients: .venv/dev.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients
@@ -81,6 +84,7 @@ images: .venv/dev.installed ## record the pictures of the README again
 docs-site: .venv-docs/installed ## build the documentation with the API reference into build/site/
 	@.venv-docs/bin/python scripts/docs_site.py
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet --config-file build/mkdocs.yml
+	@.venv-docs/bin/python scripts/docs_site.py --check
 	@echo "built; to read it: python3 -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 .venv-docs/installed: requirements/docs.txt pyproject.toml
@@ -90,8 +94,25 @@ docs-site: .venv-docs/installed ## build the documentation with the API referenc
 	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch .venv-docs/installed
 
+packages: .venv-packages/installed ## build the wheels and sdists of all packages into dist/, and check their contents
+	@$(IN_PACKAGES) -m scripts.build_packages dist
+
+test-packages: .venv-packages/installed ## build all packages, install them into empty environments of every Python, and try them
+	@$(IN_PACKAGES) -m scripts.package_trials $(addprefix --python ,$(PYTHONS))
+
+sbom: .venv-packages/installed ## write the bill of materials of what running needs, from the lock, into dist/
+	@$(IN_PACKAGES) -m scripts.sbom dist/levelset.cdx.json
+
+IN_PACKAGES := PYTHONPATH="$(CURDIR)" .venv-packages/bin/python
+
+.venv-packages/installed: requirements/packages.txt
+	@echo "installing what builds and checks the packages ..."
+	@python3 -m venv .venv-packages
+	@.venv-packages/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/packages.txt
+	@touch .venv-packages/installed
+
 lock: ## choose the newest versions of all dependencies, and write the lock files (needs uv)
 	@scripts/lock
 
 clean: ## remove what the other targets made
-	@rm -rf .venv .venv-bench .venv-clients .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-clients .venv-docs .venv-packages .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,14 +10,7 @@ import uvloop
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-__all__ = ["blocking_guard", "pytest_collection_finish", "pytest_configure"]
-
-
-class _UvloopPolicy(asyncio.DefaultEventLoopPolicy):
-    """Runs tests on uvloop. Child processes of the other loops, which tests make themselves, are asyncio's as usual."""
-
-    def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        return uvloop.new_event_loop()
+__all__ = ["blocking_guard", "file_access", "pytest_collection_finish", "pytest_configure"]
 
 
 def pytest_configure() -> None:
@@ -26,10 +19,9 @@ def pytest_configure() -> None:
     Without it, asyncio creates a loop on the first `get_event_loop`, which is never closed: a ResourceWarning in
     whichever test runs when it is garbage collected.
     """
-    if (
-        os.environ.get("LEVELSET_TEST_LOOP") == "uvloop"
-    ):  # `make test-uvloop`; tests in virtual time have their own loop
-        asyncio.set_event_loop_policy(_UvloopPolicy())
+    # `make test-uvloop`; tests in virtual time have their own loop.
+    if os.environ.get("LEVELSET_TEST_LOOP") == "uvloop":
+        asyncio.set_event_loop_policy(_uvloop_policy())
     asyncio.set_event_loop(None)
     # No deadline per example: each test has its own timeout. The examples are the same in every run unless
     # LEVELSET_FUZZ_EXAMPLES is set.
@@ -67,3 +59,21 @@ def blocking_guard() -> Iterator[BlockBuster]:
         # A module that another thread is loading is waited for, as it would be loaded here.
         guard.functions["threading.Lock.acquire"].can_block_in("<frozen importlib._bootstrap>", "acquire")
         yield guard
+
+
+@pytest.fixture
+def file_access(blocking_guard: BlockBuster) -> Iterator[None]:
+    """Allows blocking file access on the event loop in this test; in all others the guard forbids it."""
+    blocking_guard.deactivate()
+    yield
+    blocking_guard.activate()
+
+
+def _uvloop_policy() -> asyncio.AbstractEventLoopPolicy:
+    class UvloopPolicy(asyncio.DefaultEventLoopPolicy):
+        """Defined late, since newer Pythons warn. Child processes of the other loops are asyncio's as usual."""
+
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            return uvloop.new_event_loop()
+
+    return UvloopPolicy()

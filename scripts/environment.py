@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -48,9 +49,10 @@ class Environment:
         lock = self._root / LOCKS[what]
         count = len(re.findall(r"^[\w.-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
         self._say(f"{'uv' if self._uv else 'pip'} installs up to {count} packages of {LOCKS[what]}")
-        self._install("--require-hashes", "--requirement", LOCKS[what])
-        if what == "run":
-            self._install_packages()
+        with self._compiling_sources():
+            self._install("--require-hashes", "--requirement", LOCKS[what])
+            if what == "run":
+                self._install_packages()
         (self._root / ".venv" / f"{what}.installed").touch()
         self._say("the environment is ready")
 
@@ -75,6 +77,20 @@ class Environment:
         hint = "on Debian: apt-get install python3-venv. Then type make again"
         self._run([sys.executable, "-m", "venv", ".venv"], hint=hint)
 
+    @contextmanager
+    def _compiling_sources(self) -> Generator[None, None, None]:
+        """Compiles the sources of this repository while the block waits for downloads; ends after both.
+
+        Installers compile what they unpack, and not what is used from its sources: the first start would do it.
+        """
+        sources = [str(self._root / path / "src") for path in PACKAGES]
+        with subprocess.Popen([self._python, "-m", "compileall", "-qq", *sources]) as process:
+            try:
+                yield
+            except BaseException:
+                process.terminate()
+                raise
+
     def _install_packages(self) -> None:
         """Installs the packages of this repository from their sources; hatchling, which builds them, is in the lock."""
         self._say("adding levelset and its systems, from their sources")
@@ -83,7 +99,7 @@ class Environment:
 
     def _install(self, *words: str) -> None:
         if self._uv:
-            target = ("--python", str(self._python), "--no-deps")
+            target = ("--python", str(self._python), "--no-deps", "--compile-bytecode")
             self._run([self._uv, "pip", "install", *target, *words])
         elif self._host_pip:
             self._run([sys.executable, "-m", "pip", "--python", str(self._python), "install", *_PIP_OPTIONS, *words])

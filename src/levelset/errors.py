@@ -90,7 +90,11 @@ __all__ = [
 
 
 class LevelsetError(Exception):
-    """The base class of all errors that levelset raises on purpose."""
+    """The base class of all errors that levelset raises on purpose.
+
+    What to do: catch it where any failure of levelset has the same consequence, and the class below it that you can
+    answer elsewhere.
+    """
 
 
 class Cause(Struct, frozen=True):
@@ -105,6 +109,9 @@ class ApiError(LevelsetError):
     """The server responded with an error Status; subclasses are by code and reason.
 
     `request` describes the request, such as `create Website/default/blog`; None unless a client has set it.
+
+    What to do: read `reason` and `causes`, which say what the server refused; in a reconciler let it pass, and the
+    object is retried with backoff.
     """
 
     default_code: ClassVar[int] = 500
@@ -132,42 +139,64 @@ class ApiError(LevelsetError):
 
 
 class BadRequest(ApiError):
-    """400: the request is malformed."""
+    """400: the request is malformed.
+
+    What to do: correct the request; a retry gets the same answer.
+    """
 
     default_code = 400
     default_reason = "BadRequest"
 
 
 class Unauthorized(ApiError):
-    """401: the credentials are missing or not accepted."""
+    """401: the credentials are missing or not accepted.
+
+    What to do: log in again, or correct the token, certificate or exec plugin of the kubeconfig's context.
+    """
 
     default_code = 401
     default_reason = "Unauthorized"
 
 
 class Forbidden(ApiError):
-    """403: the user is not allowed to do this; also the result of a denied admission."""
+    """403: the user is not allowed to do this; also the result of a denied admission.
+
+    What to do: grant the verb that the message names (`levelset generate manifests` writes the roles), or meet the
+    condition of the webhook or policy that it names.
+    """
 
     default_code = 403
     default_reason = "Forbidden"
 
 
 class NotFound(ApiError, LookupError):
-    """404: no such object, kind or path."""
+    """404: no such object, kind or path.
+
+    What to do: treat it as an answer: create the object, or stop if it is the one being reconciled;
+    `missing_ok=True` makes a delete of nothing no error.
+    """
 
     default_code = 404
     default_reason = "NotFound"
 
 
 class Conflict(ApiError):
-    """409: another writer was faster; read the object, decide and write again."""
+    """409: another writer was faster; read the object, decide and write again.
+
+    What to do: in a reconciler let it pass: the object is read from the server and reconciled again within
+    milliseconds; elsewhere use `retry_on_conflict`, or `apply`, which needs no version.
+    """
 
     default_code = 409
     default_reason = "Conflict"
 
 
 class AlreadyExists(Conflict):
-    """409 on create: an object of this name exists."""
+    """409 on create: an object of this name exists.
+
+    What to do: read the object and decide whether it is yours; `apply` and `ensure` create or update, and names
+    derived from the parent make a repeated create harmless.
+    """
 
     default_reason = "AlreadyExists"
 
@@ -181,7 +210,10 @@ class FieldConflict(Struct, frozen=True):
 
 
 class ApplyConflict(Conflict):
-    """409 on server-side apply: other managers own fields; `conflicts` lists managers and fields."""
+    """409 on server-side apply: other managers own fields; `conflicts` lists managers and fields.
+
+    What to do: leave the field to the manager that `conflicts` names, or take it over with `force=True`.
+    """
 
     def __init__(self, message: str, conflicts: Sequence[FieldConflict]) -> None:
         causes = [Cause(one.field, "FieldManagerConflict", one.message) for one in conflicts]
@@ -190,21 +222,33 @@ class ApplyConflict(Conflict):
 
 
 class Expired(ApiError):
-    """410: the resource version is too old; list again and continue from there."""
+    """410: the resource version is too old; list again and continue from there.
+
+    What to do: list again and continue from the version of that list; watches and caches of levelset do so by
+    themselves.
+    """
 
     default_code = 410
     default_reason = "Expired"
 
 
 class Invalid(ApiError):
-    """422: the object is not valid; `causes` lists the fields and problems."""
+    """422: the object is not valid; `causes` lists the fields and problems.
+
+    What to do: correct the fields in `causes`; in a reconciler raise GiveUp if they come from the spec, since only
+    its author can correct them.
+    """
 
     default_code = 422
     default_reason = "Invalid"
 
 
 class TooManyRequests(ApiError):
-    """429: the server is busy, or a disruption budget refuses an eviction; `retry_after` is in seconds, if given."""
+    """429: the server is busy, or a disruption budget refuses an eviction; `retry_after` is in seconds, if given.
+
+    What to do: wait `retry_after` seconds; the client does so by itself before it raises this, so lower
+    `concurrency` if it comes often.
+    """
 
     default_code = 429
     default_reason = "TooManyRequests"
@@ -224,13 +268,20 @@ class TooManyRequests(ApiError):
 
 
 class ServerFailed(ApiError):
-    """5xx: the server failed; the same request may succeed later."""
+    """5xx: the server failed; the same request may succeed later.
+
+    What to do: retry reads; a write may have taken effect, so read before it is sent again. A reconciler lets it
+    pass.
+    """
 
 
 class Unreachable(LevelsetError, OSError):
     """No response: refused, reset, timed out, or not resolved.
 
     `is_sent` is False if the request cannot have reached the server, so that it is safe to send it again.
+
+    What to do: check the address and the network; retry if `is_sent` is False, otherwise read first, since the
+    write may have taken effect.
     """
 
     def __init__(self, message: str, *, is_sent: bool = True) -> None:
@@ -239,27 +290,49 @@ class Unreachable(LevelsetError, OSError):
 
 
 class TimedOut(Unreachable, TimeoutError):
-    """No response within the timeout of the request, which may have taken effect nevertheless."""
+    """No response within the timeout of the request, which may have taken effect nevertheless.
+
+    What to do: read whether the request took effect; raise `timeout=` of the client or the call if the server is
+    only slow.
+    """
 
 
 class ConfigError(LevelsetError):
-    """A kubeconfig, a credential or an option is wrong: correct it and start again."""
+    """A kubeconfig, a credential or an option is wrong: correct it and start again.
+
+    What to do: correct what the message names; a retry does not help.
+    """
 
 
 class KindClash(ConfigError):
-    """Two classes define the same kind or resource; rename one, or put them into separate schemes."""
+    """Two classes define the same kind or resource; rename one, or put them into separate schemes.
+
+    What to do: rename one of the classes, or put them into separate schemes.
+    """
 
 
 class NotCached(ConfigError):
-    """A cached read of a kind that is not watched: declare it, or read it live."""
+    """A cached read of a kind that is not watched: declare it, or read it live.
+
+    What to do: declare the kind with a relation such as `owns(Kind)` or `watches(Kind, ...)`, or read it from the
+    server with `ctx.live(ref)`.
+    """
 
 
 class UnknownKind(LevelsetError, LookupError):
-    """The server does not serve this kind: install its CRD, or correct the group, version or kind."""
+    """The server does not serve this kind: install its CRD, or correct the group, version or kind.
+
+    What to do: install its definition (`levelset install`), or correct `api=` of the class; a watch waits until the
+    kind is served.
+    """
 
 
 class NotReady(LevelsetError, TimeoutError):
-    """A cache did not sync in time; `cause` is the error of its last attempt, if it failed."""
+    """A cache did not sync in time; `cause` is the error of its last attempt, if it failed.
+
+    What to do: read `cause`: it is mostly a missing permission (list, watch) or definition; raise `sync_within` of
+    the Manager for very large caches.
+    """
 
     def __init__(self, message: str, *, cause: Exception | None = None) -> None:
         super().__init__(message)
@@ -267,7 +340,10 @@ class NotReady(LevelsetError, TimeoutError):
 
 
 class Deadline(LevelsetError, TimeoutError):
-    """A wait did not end within its time."""
+    """A wait did not end within its time.
+
+    What to do: find out why what the message names did not happen, or allow more time.
+    """
 
 
 class Malformed(LevelsetError, ValueError):
@@ -275,6 +351,8 @@ class Malformed(LevelsetError, ValueError):
 
     `field` is the path of the invalid member (`spec.ports[0].name`) of a tree, `position` the offset of the invalid
     character (or byte) of a text; the one that does not apply is None.
+
+    What to do: correct the input at `field` or `position`.
     """
 
     def __init__(self, message: str, *, field: str | None = None, position: int | None = None) -> None:
@@ -284,37 +362,65 @@ class Malformed(LevelsetError, ValueError):
 
 
 class BadObject(Malformed):
-    """JSON, YAML or a tree that is not a valid object."""
+    """JSON, YAML or a tree that is not a valid object.
+
+    What to do: correct the document at the field that the message names; `kubectl apply --dry-run=server` checks a
+    file as a whole.
+    """
 
 
 class BadName(Malformed):
-    """A string that is not a kind, group, version, resource or ref."""
+    """A string that is not a kind, group, version, resource or ref.
+
+    What to do: correct the name; the message says which form it must have.
+    """
 
 
 class BadTime(Malformed):
-    """A string that is not an RFC 3339 time."""
+    """A string that is not an RFC 3339 time.
+
+    What to do: write it as 2026-01-31T12:00:00Z.
+    """
 
 
 class BadQuantity(Malformed):
-    """A string that is not a quantity such as 500m or 1Gi."""
+    """A string that is not a quantity such as 500m or 1Gi.
+
+    What to do: write a number with one of the suffixes n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei, or an
+    exponent.
+    """
 
 
 class BadSelector(Malformed):
-    """A label or field selector that is invalid."""
+    """A label or field selector that is invalid.
+
+    What to do: write it as kubectl does: `app=shop,tier in (web,api),!old`.
+    """
 
 
 class BadPointer(Malformed):
-    """A string that is not a JSON pointer, or one that points nowhere in this document."""
+    """A string that is not a JSON pointer, or one that points nowhere in this document.
+
+    What to do: begin it with `/`, escape `~` as `~0` and `/` as `~1`, and check that the document has what it
+    points to.
+    """
 
 
 class BadPatch(Malformed):
-    """A document that is not a valid patch of its type."""
+    """A document that is not a valid patch of its type.
+
+    What to do: compare it with the type of the patch: a list of operations for JSON patch, an object for the
+    others.
+    """
 
 
 class PatchFailed(LevelsetError):
     """A valid patch that does not apply to this document; nothing was changed.
 
     `path` is where it failed, `index` the number of the operation in a JSON patch.
+
+    What to do: read the object again and make the patch from it; a failed `test` means that another writer was
+    faster.
     """
 
     def __init__(self, message: str, *, path: str = "", index: int | None = None) -> None:
@@ -324,11 +430,19 @@ class PatchFailed(LevelsetError):
 
 
 class BadOwner(LevelsetError):
-    """This owner must not own this object: a second controller, or an owner in another namespace."""
+    """This owner must not own this object: a second controller, or an owner in another namespace.
+
+    What to do: let one controller own the object, and keep owner and owned object in one namespace, or let the
+    owner be cluster-scoped.
+    """
 
 
 class KeyTaken(LevelsetError):
-    """Two objects claim the same external resource: `key` belongs to the state of `owner`."""
+    """Two objects claim the same external resource: `key` belongs to the state of `owner`.
+
+    What to do: let the objects claim different keys, or delete one of them; raise GiveUp to say so in the status of
+    the second.
+    """
 
     def __init__(self, message: str, *, key: object, owner: object) -> None:
         super().__init__(message)
@@ -337,15 +451,27 @@ class KeyTaken(LevelsetError):
 
 
 class LeaseLost(LevelsetError):
-    """This process is not the leader any more: another one may act already, and this one must stop."""
+    """This process is not the leader any more: another one may act already, and this one must stop.
+
+    What to do: end the process and let it be restarted, as `run` does; if it comes often, the API server is slow or
+    the event loop is blocked.
+    """
 
 
 class Fenced(LeaseLost):
-    """A write that only the leader may send, and this process is not the leader; it was not sent."""
+    """A write that only the leader may send, and this process is not the leader; it was not sent.
+
+    What to do: do nothing: the leader does the work. If every replica should write, give the controller
+    `leader_only=False`.
+    """
 
 
 class Retry(LevelsetError):
-    """Raised by a reconciler: something is not ready yet, requeue after `seconds` (None: with backoff)."""
+    """Raised by a reconciler: something is not ready yet, requeue after `seconds` (None: with backoff).
+
+    What to do: raise it for what will be there later, with `seconds` if you know when; to be called again without
+    an error return `requeue(...)`.
+    """
 
     def __init__(self, message: str, *, seconds: float | None = None) -> None:
         super().__init__(message)
@@ -353,11 +479,19 @@ class Retry(LevelsetError):
 
 
 class GiveUp(LevelsetError):
-    """Raised by a reconciler: a retry does not help until the spec changes."""
+    """Raised by a reconciler: a retry does not help until the spec changes.
+
+    What to do: correct the spec, which reconciles the object again; raise it for what only the author of the spec
+    can correct.
+    """
 
 
 class Denied(LevelsetError):
-    """Raised by an admission function: the request is denied; `field` names the reason."""
+    """Raised by an admission function: the request is denied; `field` names the reason.
+
+    What to do: change what the message says and send the request again; raise it in a webhook with the `field` that
+    is wrong.
+    """
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)

@@ -86,6 +86,22 @@ def test_missing_permissions_in_roles_are_an_error(tmp_path: Path) -> None:
     assert "no Role allows list configmaps" in result.output
 
 
+@pytest.mark.parametrize(("replicas", "account", "problems"), [(1, "sites", 0), (2, "sites", 1), (2, "database", 0)])
+def test_several_replicas_without_leader_election_are_an_error(
+    tmp_path: Path, replicas: int, account: str, problems: int
+) -> None:
+    generate("manifests", MODULE, "--name", "sites", "--replicas", str(replicas), "-d", str(tmp_path))
+    assert check(MODULE, "--manifests", str(tmp_path)).exit_code == 0
+    (tmp_path / "install.yaml").unlink()
+    path = tmp_path / "deployment.yaml"
+    text = path.read_text().replace("        - --leader=sites\n", "")
+    path.write_text(text.replace("serviceAccountName: sites", f"serviceAccountName: {account}"))
+    result = check(MODULE, "--manifests", str(tmp_path))
+    assert result.exit_code == problems
+    assert result.output.count("Deployment sites has 2 replicas and no leader election") == problems
+    assert result.output.count("add --leader=sites to its args") == problems
+
+
 def test_a_class_without_a_crd_is_reported_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "from levelset import Resource, Spec\nclass S(Spec):\n    a: int | list[str]\n"
     code += "class Odd(Resource[S, None], api='odd.dev/v1'):\n    pass\n"

@@ -1,6 +1,9 @@
 """`levelset explore`: output, exit codes and usage errors."""
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -9,6 +12,8 @@ from click.testing import CliRunner, Result
 
 from levelset.cli.explore import explore, read_budget
 from levelset.cli.output import UsageError
+from tests.project.files import ROOT
+from tests.project.markdown import blocks
 
 BROKEN = "tests.testing.explore.broken:forgetful"
 
@@ -23,6 +28,44 @@ def test_failures_are_reported_with_exit_code_1() -> None:
     assert "an object is created twice" in result.output
     assert f"levelset explore {BROKEN} --seed 1 --replay 'crash-after:create.ConfigMap/test/one-~#1'" in result.output
     assert "DISTURBANCE" in result.output
+
+
+COMMANDS = dict.fromkeys(
+    line.removeprefix("$ levelset explore ")
+    for page in ("README.md", "docs/exploring.md")
+    for block in blocks(ROOT / page)
+    for line in block.text.splitlines()
+    if block.info == "console" and line.startswith("$ levelset explore books.py")
+)
+
+
+@pytest.fixture
+def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`books.py` of the guide, in the current folder."""
+    first = next(block for block in blocks(ROOT / "docs" / "exploring.md") if block.info == "python")
+    (tmp_path / "books.py").write_text(first.text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "books", raising=False)
+    return tmp_path / "books.py"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_the_guide_tell_the_story_of_the_bug(command: str, books: Path) -> None:
+    result = invoke(*shlex.split(command.replace("30s", "20")))
+    if "careful" in command:
+        assert (result.exit_code, "careful: 20 of" in result.output) == (0, True)
+        return
+    assert result.exit_code == 1
+    assert "an object is created twice: there are 2 of ConfigMap/test/novel-~ instead of 1" in result.output
+
+
+def test_the_file_of_the_guide_explores_only_when_it_is_run(books: Path) -> None:
+    said = {
+        name: subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True).stdout
+        for name, words in {"imported": ["-c", "import books"], "run": [str(books)]}.items()
+    }
+    assert said["imported"] == ""
+    assert said["run"].splitlines()[-1] == "careful survives"
 
 
 def test_replay_shows_every_step_of_one_plan() -> None:

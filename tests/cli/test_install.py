@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -198,3 +199,52 @@ async def test_a_rejected_token_is_reported_with_the_next_step(tmp_path: Path) -
         result = await type_("install", CONTROLLERS, "--kubeconfig", str(tmp_path / "k"))
     assert result.exit_code == 1
     assert "the token or certificate is not accepted; run levelset doctor for details" in result.stderr
+
+
+SERVICE = {"name": "sites", "namespace": "systems", "path": "/validate"}
+WEBHOOK = {"name": "a.sites.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore"}
+
+
+def webhook_configuration(client_config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "sites"},
+        "webhooks": [{**WEBHOOK, "clientConfig": client_config}],
+    }
+
+
+def crd_with_conversion(client_config: dict[str, Any]) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [{"name": name, "served": True, "storage": name == "v2", "schema": schema} for name in ("v1", "v2")]
+    conversion = {"webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client_config}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "notes.sites.dev"},
+        "spec": {
+            "group": "sites.dev",
+            "scope": "Namespaced",
+            "names": {"kind": "Note", "plural": "notes", "singular": "note", "listKind": "NoteList"},
+            "versions": versions,
+            "conversion": {"strategy": "Webhook", **conversion},
+        },
+    }
+
+
+@pytest.mark.parametrize("make", [webhook_configuration, crd_with_conversion])
+async def test_the_address_of_an_operator_that_was_killed_is_replaced(
+    tmp_path: Path, make: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    manifest = tmp_path / "webhooks.json"
+    await asyncio.to_thread(manifest.write_text, json.dumps(make({"service": SERVICE})))
+    async with serving(tmp_path) as (client, words):
+        stale = await client.apply(make({"url": "https://127.0.0.1:9443/validate"}), manager="dev")
+        install = ["install", "-f", str(manifest), *words[-2:]]
+        tried, first, second = [await type_(*install, *more) for more in (["--dry-run"], [], [])]
+        found = await client.get(stale.ref)
+    assert tried.output.endswith(": changed (it had another address: https://127.0.0.1:9443/validate) (dry run)\n")
+    assert first.output.endswith(": changed (it had another address: https://127.0.0.1:9443/validate)\n")
+    assert second.output.endswith(": unchanged\n")
+    assert "9443" not in json.dumps(found.tree)
+    assert '"service"' in json.dumps(found.tree)

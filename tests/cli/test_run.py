@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli.commands import levelset
+from levelset.cli.run import program_arguments
 from tests.cli.fixtures.servers import NOWHERE
 
 
@@ -88,3 +89,8 @@ def test_run_stops_cleanly_while_the_server_is_unreachable(tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         _, message = process.communicate(timeout=15)
     assert (process.returncode, "Traceback" in message) == (0, False)
+
+
+def test_the_options_become_arguments_of_the_program() -> None:
+    options = {"local": True, "log_json": False, "context": None, "namespace": ("shop", "bank"), "output": "text"}
+    assert program_arguments(options) == ["--local", "--namespace", "shop", "--namespace", "bank", "--output", "text"]

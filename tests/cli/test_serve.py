@@ -9,6 +9,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,18 @@ def test_json_output(tmp_path: Path) -> None:
         contact = read_kubeconfig(tmp_path / result["kubeconfig"])
         assert (result["url"], result["data"], list(result)[-1]) == (contact.url, "data.db", "ready_ms")
         assert 0 < result["ready_ms"] < 20_000
+        assert stop(process, signal.SIGTERM) == (0, "")
+
+
+@pytest.mark.parametrize(("host", "contact"), [("0.0.0.0", "127.0.0.1"), ("localhost", "localhost")])
+def test_the_kubeconfig_has_an_address_that_reaches_the_host(tmp_path: Path, host: str, contact: str) -> None:
+    with serving(tmp_path, "--host", host) as (process, _):
+        found = read_kubeconfig(tmp_path / "levelset.kubeconfig")
+        assert found.url.rpartition(":")[0] == f"https://{contact}"
+        assert found.ca is not None
+        context = ssl.create_default_context(cadata=found.ca.decode())
+        with urllib.request.urlopen(f"{found.url}/readyz", timeout=20, context=context) as response:
+            assert response.status == 200
         assert stop(process, signal.SIGTERM) == (0, "")
 
 

@@ -63,6 +63,14 @@ async def test_status_shows_controllers_queues_watches_and_the_last_errors() -> 
     assert "fail Website/default/bad: GiveUp: cannot be served (await a change)" in lines
 
 
+async def test_a_watch_of_a_kind_without_objects_has_had_no_events() -> None:
+    async with open_server() as server, Manager(server, admin=True) as manager:
+        manager.add(websites(reconcile))
+        await manager.wait_idle()
+        (found,) = json.loads((await invoke_async("status", "-o", "json")).output)
+    assert [(one["objects"], one["events"]) for one in found["watches"]] == [(0, 0)]
+
+
 async def test_status_as_json() -> None:
     async with managing():
         (found,) = json.loads((await invoke_async("status", "-o", "json")).output)

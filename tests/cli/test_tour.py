@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from levelset.cli.tour import STOPS, Greeting, GreetingSpec, Stop
+from tests.project.files import ROOT
 
 
 @cache
@@ -63,3 +64,9 @@ def test_the_tour_needs_no_package_of_the_tests() -> None:
     )
     outcome = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert [stop["title"] for stop in json.loads(outcome.stdout)] == [stop.title for stop in STOPS]
+
+
+def test_the_last_line_names_a_file_that_exists_where_the_command_was_typed() -> None:
+    code = "import levelset.cli.tour as tour; tour.STOPS = (); tour.tour([])"
+    last = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert last.startswith("This was src/levelset/cli/tour.py. Next, a project of your own")

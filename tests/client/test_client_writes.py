@@ -420,3 +420,15 @@ async def test_a_patch_without_a_type_is_refused() -> None:
         bare: Any = {"metadata": {"labels": {"a": "b"}}}
         with pytest.raises(ConfigError, match=r"patch Website/default/blog: .* such as MergePatch"):
             await client.patch(Ref(Website, "blog", "default"), bare)
+
+
+async def test_an_object_in_place_of_its_ref_is_refused_with_the_remedy() -> None:
+    async with open_client() as client:
+        site: Any = await client.create(website("blog"))
+        with pytest.raises(
+            ConfigError, match=r"an object \(.*blog\) is not a kind: give its ref, as in client\.delete"
+        ):
+            await client.delete(site)
+        not_a_kind: Any = ["blog"]
+        with pytest.raises(ConfigError, match=r"\['blog'\] is not a kind: give a class with api="):
+            await client.delete(not_a_kind)

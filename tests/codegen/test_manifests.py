@@ -13,6 +13,7 @@ from levelset.codegen.rbac import permit
 from levelset.errors import ConfigError
 from levelset.objects.yaml_codec import read_yaml
 from levelset.runtime.controller import Controller
+from levelset.runtime.manager.run import read_arguments
 from levelset.runtime.webhook import converts, validates
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import open_client
@@ -141,8 +142,18 @@ def test_the_pod_is_non_root_with_a_read_only_filesystem():
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert container["args"] == ["--health=0.0.0.0:8081", "--log-json"]
+    assert container["args"] == ["--health=0.0.0.0:8081", "--log-json", "--leader=sites"]
     assert [one["port"] for one in (container["livenessProbe"]["httpGet"],)] == ["health"]
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_an_operator_elects_a_leader_with_a_lease_that_it_may_write(replicas):
+    documents = documents_of(installation_of([website.websites], name="sites", image="sites:1", replicas=replicas))
+    (container,) = documents["deployment.yaml"][0]["spec"]["template"]["spec"]["containers"]
+    assert read_arguments(container["args"]).leader == "sites"
+    rules = [rule for one in documents["rbac.yaml"] if one["kind"] == "Role" for rule in one["rules"]]
+    named = [rule for rule in rules if rule["resources"] == ["leases"] and rule.get("resourceNames") == ["sites"]]
+    assert [rule["verbs"] for rule in named] == [["get", "update"]]
 
 
 def test_an_installation_with_webhooks_may_write_its_certificates_and_ca_bundle():

@@ -1,4 +1,4 @@
-"""Every test that docs/behaviours.md names exists."""
+"""Every test that docs/behaviours.md and docs/concepts/guarantees.md name exists."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/behaviours.md"
-NAMED = sorted(set(re.findall(r"`(test_\w+)`", PAGE.read_text())))
+PAGES = (ROOT / "docs/behaviours.md", ROOT / "docs/concepts/guarantees.md")
+NAMED = sorted({name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text())})
 
 
 @pytest.fixture(scope="module")
@@ -21,5 +21,5 @@ def test_a_test_that_the_page_names_exists(name: str, known: set[str]) -> None:
     assert name in known
 
 
-def test_the_page_names_tests() -> None:
+def test_the_pages_name_tests() -> None:
     assert len(NAMED) > 100

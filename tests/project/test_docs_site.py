@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from scripts.docs_site import LINK, PACKAGES, assemble
+from scripts.docs_site import LINK, PACKAGES, assemble, unrendered_fences
 
 from tests.project.files import ROOT
 
@@ -52,6 +52,27 @@ def test_every_package_of_the_reference_exists() -> None:
 def test_the_command_line_page_has_every_command(sources: Path) -> None:
     text = (sources / "reference/command-line.md").read_text(encoding="utf-8")
     assert {"## levelset up", "## levelset explore", "## levelset generate manifests"} <= set(text.splitlines())
+
+
+def test_fences_have_a_language_only_since_markdown_shows_others_as_text(sources: Path) -> None:
+    opened = [line for path in sources.rglob("*.md") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [line for line in opened if line.startswith("```") and " " in line] == []
+    assert "```python\n" in (sources / "testing.md").read_text(encoding="utf-8")
+
+
+def test_a_page_that_shows_a_fence_as_text_is_found(tmp_path: Path) -> None:
+    (tmp_path / "good.html").write_text("<pre><code>x = 1</code></pre>", encoding="utf-8")
+    assert unrendered_fences(tmp_path) == []
+    (tmp_path / "guides").mkdir()
+    (tmp_path / "guides/bad.html").write_text("<p>```python norun x = 1```</p>", encoding="utf-8")
+    assert unrendered_fences(tmp_path) == ["guides/bad.html"]
+
+
+def test_the_page_of_the_built_in_kinds_has_every_module_and_class(sources: Path) -> None:
+    text = (sources / "reference/kinds.md").read_text(encoding="utf-8")
+    modules = {path.stem for path in (ROOT / "src/levelset/kinds").glob("*_v[0-9].py")}
+    assert {f"## levelset.kinds.{name}" for name in modules} <= set(text.splitlines())
+    assert {"`Deployment`", "`PodTemplateSpec`", "`LabelSelector`"} <= set(re.findall(r"`\w+`", text))
 
 
 def test_the_overview_for_programs_names_every_page(sources: Path) -> None:

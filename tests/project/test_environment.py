@@ -118,6 +118,14 @@ def test_uv_installs_the_lock_with_hashes_and_then_the_sources(clone: Path, caps
     assert lines[-1].endswith("the environment is ready")
 
 
+def test_the_sources_are_compiled_so_that_the_first_start_is_as_fast_as_the_next(clone: Path) -> None:
+    for path in PACKAGES:
+        (clone / path / "src" / "module.py").write_text("LINE = 1\n")
+    Environment(clone, uv=str(clone / "uv")).set_up("run")
+    assert all("--compile-bytecode" in call for call in calls(clone) if call.startswith("pip "))
+    assert [len(list((clone / path).glob("src/__pycache__/module.*.pyc"))) for path in PACKAGES] == [1] * len(PACKAGES)
+
+
 def test_the_tools_are_added_to_an_environment_that_is_kept(clone: Path) -> None:
     Environment(clone, uv=str(clone / "uv")).set_up("run")
     calls(clone)

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +14,9 @@ from typing import Any
 import pytest
 
 from levelset import Client, GroupVersionKind, Ref, Unstructured
+from levelset.cli.install import read_manifests
 from tests.project.files import ROOT, relative
+from tests.project.markdown import blocks
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 OPERATORS = [path for path in EXAMPLES if "\n    run(" in path.read_text(encoding="utf-8")]
@@ -64,6 +68,54 @@ def test_the_smallest_operator_serves_clients_with_the_kubeconfig_that_it_wrote(
 
     with operating(ROOT / "examples" / "02_hello.py", tmp_path):
         assert asyncio.run(greeting()) == "Hello, you!"
+
+
+def test_the_readme_shows_what_the_smallest_operator_prints(tmp_path: Path) -> None:
+    (block,) = (one for one in blocks(ROOT / "README.md") if "02_hello.py --local" in one.text)
+    with operating(ROOT / "examples" / "02_hello.py", tmp_path) as said:
+        pass
+    changing = re.compile(r"127\.0\.0\.1:\d+|in \d+ ms")
+    shown, printed = (changing.sub("...", text) for text in (block.text.partition("\n")[2], "".join(said)))
+    assert printed.startswith(shown.rpartition("  kubectl")[0])
+
+
+COMMAND = [sys.executable, "-c", "import levelset.cli; levelset.cli.main()"]
+
+
+def box_commands() -> Iterator[list[str]]:
+    """The commands of levelset and Python in the README's control plane in a box; kubectl's need a kubectl."""
+    lines = [line for block in blocks(ROOT / "README.md") for line in block.text.splitlines()]
+    for line in lines:
+        name, *words = shlex.split(line.removeprefix("$ "), comments=True) if "shop.kubeconfig" in line else [""]
+        if name in ("levelset", "python"):
+            yield [*(COMMAND if name == "levelset" else [sys.executable]), *words]
+
+
+async def apply_all(kubeconfig: Path, manifests: list[dict[str, Any]]) -> Unstructured:
+    """Applies the manifests of a website; returns its Deployment."""
+    async with await Client.connect(kubeconfig) as client:
+        for one in manifests:
+            await client.apply(one)
+        deployment = Ref(GroupVersionKind("apps", "v1", "Deployment"), "blog", "default")
+        return await client.wait(deployment, lambda one: "spec" in one.tree, within=15)
+
+
+def test_the_control_plane_of_the_readme_runs_the_website_operator(tmp_path: Path) -> None:
+    serve, install, operate = box_commands()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    with contextlib.ExitStack() as stack:
+        for command in (serve, operate):
+            pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            process = stack.enter_context(subprocess.Popen(command, cwd=tmp_path, text=True, **pipes))
+            stack.callback(process.send_signal, signal.SIGTERM)
+            assert process.stdout is not None
+            while command is serve and "ready" not in process.stdout.readline():
+                assert process.poll() is None
+            if command is serve:
+                subprocess.run(install, cwd=tmp_path, check=True, stdout=subprocess.PIPE)
+        manifests = read_manifests(ROOT / "examples" / "03_website.yaml")
+        made = asyncio.run(apply_all(tmp_path / "shop.kubeconfig", manifests))
+    assert made.tree["spec"]["replicas"] == 2
 
 
 def test_there_are_both_scripts_and_operators_among_the_examples() -> None:

@@ -203,7 +203,7 @@ async def test_a_failed_wait_shows_the_condition_the_object_and_its_history() ->
         "r7 created by user",
         'r10 changed by packing: status = {"packed": 2}',
         "packing reconciled (it was there at the start): requeued, requeue after 3600 s",
-        "packing reconciled (the reconciler requeued it; Parcel/test/one has changed): requeued, requeue after 3600 s",
+        "packing reconciled (Parcel/test/one has changed): requeued, requeue after 3600 s",
     ]
 
 

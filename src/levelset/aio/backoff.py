@@ -20,10 +20,15 @@ class Backoff:
     """
 
     first: float = 0.8
+    """The longest delay after the first failure, in seconds."""
     factor: float = 2.0
+    """By how much the delay grows with each further failure."""
     cap: float = 30.0
+    """The longest delay of all, in seconds."""
     jitter: float = 1.0
+    """The random share of a delay, from 0 (none) to 1 (full)."""
     quiet: float | None = 120.0
+    """After so many seconds without a failure the delays start again from `first`; None: only when they are reset."""
 
     def __post_init__(self) -> None:
         self._require(0 < self.first < math.inf, "first", "a positive, finite number of seconds")

@@ -26,7 +26,10 @@ class Slow(Enum):
 
 
 class Lagged(Exception):
-    """A subscription with Slow.CLOSE was too slow; `missed` items were published and never received."""
+    """A subscription with Slow.CLOSE was too slow; `missed` items were published and never received.
+
+    What to do: subscribe again and read the whole state first, or use another `Slow` policy or a larger buffer.
+    """
 
     def __init__(self, name: str, missed: int) -> None:
         super().__init__(f"a subscriber of {name} was too slow and missed {missed} items; subscribe again to continue")

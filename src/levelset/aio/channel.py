@@ -20,11 +20,17 @@ T = TypeVar("T")
 
 
 class Closed(Exception):
-    """The channel is closed, by this end or the other."""
+    """The channel is closed, by this end or the other.
+
+    What to do: end the loop that sends or receives; `async for` over a channel ends by itself.
+    """
 
 
 class WouldBlock(Exception):
-    """A `..._nowait` call would have to wait."""
+    """A `..._nowait` call would have to wait.
+
+    What to do: use the verb without `_nowait`, which waits, or drop the item.
+    """
 
 
 class Channel(AsyncIterator[T]):

@@ -89,7 +89,11 @@ class Restart:
 
 
 class Crashed(ExceptionGroup[Exception]):
-    """Tasks of a supervisor have crashed, or could not be stopped; a note on each error names the task."""
+    """Tasks of a supervisor have crashed, or could not be stopped; a note on each error names the task.
+
+    What to do: handle the errors of the group with `except*`; correct the one that crashed first, since the others
+    may follow from it.
+    """
 
     def derive(self, excs: Sequence[Exception], /) -> "Crashed":  # type: ignore[override]
         """The same group with other errors, for `except*`."""
@@ -97,7 +101,10 @@ class Crashed(ExceptionGroup[Exception]):
 
 
 class Unstopped(Exception):
-    """Tasks ignored their cancellation and were left running; `names` lists them."""
+    """Tasks ignored their cancellation and were left running; `names` lists them.
+
+    What to do: let the tasks in `names` end on cancellation: they catch CancelledError, or block the event loop.
+    """
 
     def __init__(self, supervisor: str, names: Sequence[str], within: float) -> None:
         listed = ", ".join(names)

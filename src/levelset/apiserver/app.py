@@ -19,7 +19,7 @@ from levelset.apiserver import routes as handlers
 from levelset.apiserver.audit_log import AuditLog
 from levelset.apiserver.authn.authenticator import is_public_path
 from levelset.apiserver.authn.request_attributes import forbidden_error, non_resource_attributes, resource_attributes
-from levelset.apiserver.authn.users import User
+from levelset.apiserver.authn.users import ANONYMOUS, User
 from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
@@ -54,6 +54,7 @@ Page = Callable[[Request], HandlerResult | None]
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+_MAX_PUBLIC_BODY_BYTES: Final = 1024
 _MIN_GZIP_BYTES: Final = 128 * 1024
 _MAX_INLINE_GZIP_BYTES: Final = 1024 * 1024
 _MAX_TIMEOUT_SECONDS: Final = 60.0
@@ -116,6 +117,37 @@ class App:
         if user is None and authenticator is not None:
             user = authenticator.credentials_user(request)  # the real user of a rejected impersonation
         return audit_log.observe(request, user, audit_id, began, result)
+
+    def check_head(self, request: Request) -> Response | str:
+        """Authenticates and authorizes a request by its head: a response refuses it, otherwise its user's name.
+
+        The HTTP server calls it before it reads a body that did not arrive with the head, so that only users who may
+        make the request take memory. `handle` checks the complete request again.
+        """
+        authenticator = self._state.authenticator
+        if authenticator is None:
+            return ""
+        user = None
+        try:
+            user = authenticator.authenticate(request)
+            if user.name == ANONYMOUS.name and is_public_path(request.path) and not _is_small(request):
+                raise too_large(_MAX_PUBLIC_BODY_BYTES)
+            path = parse_request_path(request.segments)
+            if path is None:
+                self._authorize_page(request, user)
+            elif not user.is_master:
+                self._authorize(request, path, user)
+        except Exception as error:  # noqa: BLE001 - the client gets a Status, never a traceback
+            return self._refuse_head(request, user or authenticator.credentials_user(request), error)
+        sender = user if user.impersonated_by is None else user.impersonated_by
+        return f"user {sender.name}"
+
+    def _refuse_head(self, request: Request, user: User | None, error: Exception) -> Response:
+        audit_id = f"{self._audit_prefix}{next(self._request_numbers):012x}"
+        response = _with_headers(_failure(error, request, audit_id), audit_id)
+        if self.audit_log is not None:
+            self.audit_log.observe(request, user, audit_id, self.audit_log.now(), response)
+        return response
 
     async def _later(self, request: Request, outcome: Awaitable[Response], audit_id: str) -> Response:
         seconds = _timeout(request)  # validated before: an invalid one was rejected with 400
@@ -187,12 +219,18 @@ class App:
         elif not _is_self_review(path):
             raise forbidden_error(user, attributes)
 
+    def _authorize_page(self, request: Request, user: User) -> None:
+        """Raises Forbidden unless the user may request this path outside of the resources."""
+        if user.is_master:
+            return
+        if self._state.rbac is not None:
+            self._state.rbac.check(user, non_resource_attributes(request))
+        elif request.method != "GET":
+            raise forbidden_error(user, non_resource_attributes(request))
+
     def _page(self, request: Request, user: User | None) -> HandlerResult:
-        if user is not None and not user.is_master:
-            if self._state.rbac is not None:
-                self._state.rbac.check(user, non_resource_attributes(request))
-            elif request.method != "GET":
-                raise forbidden_error(user, non_resource_attributes(request))
+        if user is not None:
+            self._authorize_page(request, user)
         for page in self._pages:
             outcome = page(request)
             if outcome is not None:
@@ -203,6 +241,12 @@ class App:
         if self._state.catalog.resources(path.group, path.version):
             raise no_such_resource()
         return page_not_found()
+
+
+def _is_small(request: Request) -> bool:
+    """Whether the body is announced to be small; a chunked one is not."""
+    length = request.headers.find("content-length") or ""
+    return length.isdecimal() and int(length) <= _MAX_PUBLIC_BODY_BYTES
 
 
 def _same(response: Response) -> Response:
@@ -237,16 +281,21 @@ def _finish(request: Request, response: Response, audit_id: str) -> HandlerResul
     body = response.body
     if headers is JSON_HEADERS and isinstance(body, bytes) and len(body) <= _MIN_GZIP_BYTES:  # most responses
         return Response(response.status, (("Audit-Id", audit_id), *_PRIVATE_JSON), body, response.upgrade)
-    if all(name != "Cache-Control" for name, _ in headers):
-        headers = (("Audit-Id", audit_id), _PRIVATE, *headers)
-    else:
-        headers = (("Audit-Id", audit_id), *headers)
+    response = _with_headers(response, audit_id)
+    headers = response.headers
     if isinstance(body, bytes) and len(body) > _MIN_GZIP_BYTES and _accepts_gzip(request, headers):
         headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
         if len(body) > _MAX_INLINE_GZIP_BYTES:
             return _compressed_later(response.status, headers, body)
         return Response(response.status, headers, gzip.compress(body, 1, mtime=0))
-    return Response(response.status, headers, body, response.upgrade)
+    return response
+
+
+def _with_headers(response: Response, audit_id: str) -> Response:
+    """The response with the headers that every response has."""
+    headers = response.headers
+    private = () if any(name == "Cache-Control" for name, _ in headers) else (_PRIVATE,)
+    return Response(response.status, (("Audit-Id", audit_id), *private, *headers), response.body, response.upgrade)
 
 
 async def _compressed_later(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Response:

@@ -14,7 +14,7 @@ from levelset.apiserver.authn.token_file import load_users, new_token
 from levelset.apiserver.authn.users import ADMIN, User
 from levelset.errors import ConfigError
 from levelset.http import CertificateAuthority, Identity, write_private
-from levelset.storage import MemoryStorage, SqliteStorage, Storage
+from levelset.storage import Durability, MemoryStorage, SqliteStorage, Storage
 
 __all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "open_storage"]
 
@@ -31,11 +31,11 @@ def check_data_path(data: str) -> None:
         raise ConfigError(f"{data} is a directory, but --data needs a database file: try --data {example}")
 
 
-async def open_storage(data: str) -> Storage:
+async def open_storage(data: str, durability: Durability = "full") -> Storage:
     """Opens the storage in memory, or in this database file."""
     if data == MEMORY:
         return MemoryStorage(after=_first_revision())
-    return await SqliteStorage.open(data)
+    return await SqliteStorage.open(data, durability=durability)
 
 
 def load_secrets(data: str, token_file: Path | None = None) -> tuple[dict[str, User], CertificateAuthority | None]:

@@ -182,7 +182,18 @@ def _list(call: Call) -> HandlerResult:
 
 
 def _list_response(call: Call, chosen: ResponseFormat, listing: ListResult) -> Response:
-    return render_listing(call.state, call.served, call.request, chosen=chosen, listing=listing)
+    response = render_listing(call.state, call.served, call.request, chosen=chosen, listing=listing)
+    return _with_warnings(response, warnings) if (warnings := _damage_warnings(call)) else response
+
+
+def _damage_warnings(call: Call) -> list[str]:
+    """Names the damaged objects that a list leaves out."""
+    prefix = call.served.prefix_in(call.namespace)
+    return [
+        f"{call.served.qualified} {key.removeprefix(prefix)} is damaged in the storage and left out: delete it"
+        for key in call.state.reader.damaged
+        if key.startswith(prefix)
+    ]
 
 
 def _watch(call: Call) -> HandlerResult:

@@ -122,6 +122,7 @@ class ApiServer:
             service_addresses=service_addresses,
         )
         self._components.health.ready["shutdown"] = lambda: not self._is_stopping
+        self._components.health.ready["storage"] = lambda: self._components.state.reader.find_write_problem() is None
         self.admit(*admission)
         self._app: App = self._components.app
         # With RBAC there are users to limit, and the owner is never limited.
@@ -250,6 +251,7 @@ class ApiServer:
             tls=context,
             limits=self._limits,
             on_error=self._reject,
+            head_check=self._app.check_head,
         )
         await self._server.start()
 

@@ -63,13 +63,16 @@ class Bindings:
         self._count += 1
         return param(f"@{self._count}")
 
-    def snapshot(self) -> dict[str, Type]:
-        """The current substitution, for `restore`."""
-        return dict(self._bound)
+    def __len__(self) -> int:
+        return len(self._bound)
 
-    def restore(self, state: dict[str, Type]) -> None:
-        """Discards the bindings made since the snapshot was taken."""
-        self._bound = dict(state)
+    def undo(self, size: int) -> list[tuple[str, Type]]:
+        """Discards the bindings beyond this number of them, and returns them, the latest first."""
+        return [self._bound.popitem() for _ in range(len(self._bound) - size)]
+
+    def redo(self, undone: list[tuple[str, Type]]) -> None:
+        """Makes discarded bindings again."""
+        self._bound.update(reversed(undone))
 
     def find(self, kind: Type) -> Type:
         """The type that a type variable is bound to, resolved one level deep."""
@@ -266,19 +269,19 @@ class _Checker:
     def _resolve(self, node: Call, types: list[Type], overloads: list[Overload]) -> Type:
         """The result type of the only matching overload; dyn if several match with different result types."""
         results: list[Type] = []
-        before = self.bindings.snapshot()
-        after: Any = None
+        before = len(self.bindings)
+        after: list[tuple[str, Type]] = []
         for overload in overloads:
             result = self.bindings.applied(overload, types)
             if result is not None:
                 node.overloads.append(overload)
                 results.append(self.bindings.final(result) if len(overloads) > 1 else result)
-                after = self.bindings.snapshot()
-            self.bindings.restore(before)
+            undone = self.bindings.undo(before)
+            after = after if result is None else undone
         if not results:
             return self._mismatch(node, types)
         if len(results) == 1:
-            self.bindings.restore(after)
+            self.bindings.redo(after)
         return results[0] if all(results[0].same(other) for other in results) else DYN
 
     def _mismatch(self, node: Call, types: list[Type]) -> Type:

@@ -17,7 +17,10 @@ class Issue:
 
 
 class CompileError(Malformed):
-    """An expression that is not valid CEL or has type errors; the message shows each position with a caret under it."""
+    """An expression that is not valid CEL or has type errors; the message shows each position with a caret under it.
+
+    What to do: correct the expression at the caret.
+    """
 
     def __init__(self, text: str, issues: Sequence[Issue]) -> None:
         self.text = text
@@ -37,11 +40,17 @@ class BadProgram(CompileError):
 
 
 class EvaluationError(LevelsetError):
-    """An expression without a result for these variables: a missing key, an overflow, a wrong type."""
+    """An expression without a result for these variables: a missing key, an overflow, a wrong type.
+
+    What to do: guard the access with `has(...)`, and check ranges before arithmetic.
+    """
 
 
 class CostExceeded(LevelsetError):
-    """The expression exceeded its cost limit; unlike other errors, `&&` and `||` do not absorb this one."""
+    """The expression exceeded its cost limit; unlike other errors, `&&` and `||` do not absorb this one.
+
+    What to do: give lists, maps and strings in the schema a maximum size, or make the expression simpler.
+    """
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")

@@ -435,7 +435,10 @@ class _Parser:
             return self._made(Call(token.position, name, None, [left, right]), left, right)
         if isinstance(left, Logic) and left.operator == token.value:
             left.operands.append(right)
-            return self._made(left, *left.operands)
+            # Not `_made`: visiting all operands again for each one would be quadratic.
+            left.height = max(left.height, 1 + right.height)
+            self._check_height(left)
+            return left
         return self._made(Logic(token.position, token.value, [left, right]), left, right)
 
     def _unary(self) -> Node:

@@ -13,6 +13,7 @@ from levelset.cel.library.functions import FUNCTIONS
 from levelset.cel.parser import parse
 from levelset.cel.syntax_tree import Ident, Node, walk
 from levelset.cel.types import BOOL, Type
+from levelset.re2.step_budget import StepsExceeded, remaining, spend
 
 __all__ = ["CALL_LIMIT", "OBJECT_LIMIT", "Budget", "Declarations", "Program", "compile_rule"]
 
@@ -68,16 +69,25 @@ class Program:
 
     def evaluate(self, budget: Budget, *values: Any) -> Any:
         """The value of the expression for variables in the order of their declaration."""
-        start = min(budget.total, CALL_LIMIT)
+        limit = start = min(budget.total, CALL_LIMIT)
+        allowed = remaining()
+        if allowed is not None and allowed < start:
+            start = allowed
         budget.left = start - self._weight
         try:
             result = self._run(budget, *values)
         except FAILURES as error:
             raise _evaluation_error(error) from None
+        except CostExceeded:
+            if start < limit:
+                raise StepsExceeded from None
+            raise
         finally:
             budget.total -= start - budget.left
+            if allowed is not None:
+                spend(start - budget.left)
         if budget.left < 0:
-            raise CostExceeded
+            raise StepsExceeded if start < limit else CostExceeded
         return result
 
 

@@ -2,6 +2,7 @@
 
 - CRDs: an in-memory API server must accept them, and they must not break objects stored under the released ones.
 - Roles in the manifests must allow everything that the controllers do, and what they do must be found in their code.
+- A Deployment in the manifests with several replicas must use leader election.
 - Code: calls that block the event loop, and children without an owner. Only the source is read, nothing is run; a line
   that ends with `# levelset: ignore` is skipped.
 """
@@ -39,6 +40,7 @@ __all__ = [
     "check_code",
     "check_definitions",
     "check_followed",
+    "check_leader_election",
     "check_permissions",
     "check_released",
     "definitions_of",
@@ -244,6 +246,48 @@ def check_permissions(found: LoadedTargets, manifests: Path) -> list[Diagnostic]
     ]
 
 
+def check_leader_election(found: LoadedTargets, manifests: Path) -> list[Diagnostic]:
+    """Deployments of the operator whose replicas would all reconcile, since they do not elect a leader."""
+    if not any(one.leader_only for one in found.controllers):
+        return []
+    objects = read_manifests(manifests)
+    several = [one for one in _operator_deployments(objects) if (one["spec"].get("replicas") or 1) > 1]
+    return [
+        Diagnostic(
+            str(manifests),
+            0,
+            "error",
+            f"Deployment {one['metadata']['name']} has {one['spec']['replicas']} replicas and no leader election, so "
+            "that each of them reconciles everything",
+            f"add --leader={one['metadata']['name']} to its args, or run levelset generate manifests",
+        )
+        for one in several
+        if not any(word.partition("=")[0] == "--leader" for word in _command_words(one))
+    ]
+
+
+def _operator_deployments(objects: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The Deployments whose service account gets permissions from these manifests: other workloads need none."""
+    bindings = [one for one in objects if one["kind"] in {"ClusterRoleBinding", "RoleBinding"}]
+    accounts = {subject["name"] for one in bindings for subject in one.get("subjects") or ()}
+    for one in objects:
+        if one["kind"] == "Deployment" and _pod_spec(one).get("serviceAccountName") in accounts:
+            yield one
+
+
+def _command_words(deployment: dict[str, Any]) -> Iterator[str]:
+    for container in _pod_spec(deployment).get("containers") or ():
+        yield from (*(container.get("command") or ()), *(container.get("args") or ()))
+
+
+def _pod_spec(deployment: dict[str, Any]) -> dict[str, Any]:
+    """The spec of its Pods; empty if the manifest has none, which the API server rejects."""
+    found, nothing = deployment, dict[str, Any]()
+    for name in ("spec", "template", "spec"):
+        found = found.get(name) or nothing
+    return found
+
+
 def check_followed(found: LoadedTargets) -> list[Diagnostic]:
     """Calls that get the Context and whose code is not known, so that no permissions can be inferred from them."""
     calls = {one for controller in found.controllers for one in unfollowed_calls(controller)}
@@ -318,7 +362,7 @@ def _shown_path(file: str) -> str:
 @click.option(
     "--manifests",
     type=click.Path(path_type=Path, exists=True),
-    help="Manifests whose Roles must grant everything that the controllers do.",
+    help="Manifests whose Roles must grant everything that the controllers do, and whose replicas elect a leader.",
 )
 @output_option
 def check(targets: tuple[str, ...], released: Path | None, manifests: Path | None, output: str) -> None:
@@ -352,4 +396,5 @@ def _check(targets: tuple[str, ...], released: Path | None, manifests: Path | No
         found += check_released(definitions, released)
     if manifests is not None:
         found += check_permissions(project, manifests)
+        found += check_leader_election(project, manifests)
     return found

@@ -15,6 +15,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "create": ("levelset.cli.scaffold.create:create", "Adds a kind or webhooks to a project."),
     "serve": ("levelset.cli.serve:serve", "Runs a Kubernetes API server on this machine."),
     "compact": ("levelset.cli.compact:compact", "Compacts the history of a running server up to now."),
+    "storage": ("levelset.cli.data_file:storage", "Checks and repairs the data file of a server."),
     "up": ("levelset.cli.up:up", "Runs an API server and all controllers of a project."),
     "run": (
         "levelset.cli.run:run",

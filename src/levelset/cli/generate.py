@@ -116,7 +116,7 @@ def _install_options(function: F) -> F:
     """The options of the installation."""
     for option in (
         click.option(
-            "--replicas", default=1, show_default=True, help="The number of replicas; several use leader election."
+            "--replicas", default=1, show_default=True, help="The number of replicas; one leads, the others wait."
         ),
         click.option("--namespace", default="", help="The namespace; NAME-system unless given."),
         click.option("--image", default="", help="The container image; NAME:latest unless given."),

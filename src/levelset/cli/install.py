@@ -6,6 +6,7 @@ their status.
 """
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -333,13 +334,13 @@ async def install_all(
         ref = _ref(document)
         now.what = f"applying {ref}"
         before = await _find(client, ref)
-        after = await client.apply(document, force=True, manager=_MANAGER, dry_run=dry_run)
+        after, note = await _apply(client, document, before, dry_run=dry_run)
         if document["kind"] == _DEFINITION and not dry_run:
             now.what = f"waiting until {ref} is established"
             await client.wait(ref, is_established, within=seconds_left(until))
         elif wait and not dry_run and is_rolled_out(document["apiVersion"], document["kind"]):
             rollouts.append(Ref(ref.gvk, ref.name, after.metadata.namespace))
-        yield Step(str(ref), _change(before, after) + (" (dry run)" if dry_run else ""))
+        yield Step(str(ref), _change(before, after) + note + (" (dry run)" if dry_run else ""))
     now.steps += len(rollouts)
     for ref in rollouts:
         yield Step(str(ref), await wait_rollout(client, ref, current=now, until=until, within=within))
@@ -399,10 +400,62 @@ async def _find(client: Client, ref: Ref[Unstructured]) -> Unstructured | None:
         return None
 
 
+async def _apply(
+    client: Client, document: Document, before: Unstructured | None, *, dry_run: bool
+) -> tuple[Unstructured, str]:
+    """Applies a document; returns the object, and a note about webhook addresses that were replaced.
+
+    An operator that ran outside of the cluster, and was killed, leaves its webhooks with a `url`. Server-side apply
+    would add the `service` of the manifest to it, and the API server rejects a webhook with both.
+    """
+    options: dict[str, Any] = {"manager": _MANAGER, "dry_run": dry_run}
+    stale = {} if before is None else _other_addresses(before.tree, document)
+    if before is None or not stale:
+        return await client.apply(document, force=True, **options), ""
+    tree = copy.deepcopy(before.tree)
+    for name, holder in _webhooks(tree).items():
+        if name in stale:
+            holder["clientConfig"] = _webhooks(document)[name]["clientConfig"]
+    after = await client.update(tree, **options)
+    if not dry_run:
+        after = await client.apply(document, force=True, **options)
+    return after, f" (it had another address: {', '.join(dict.fromkeys(stale.values()))})"
+
+
+def _other_addresses(tree: Tree, document: Document) -> dict[str, str]:
+    """The webhooks of an object that have a `url` where the document has a `service`, or the reverse; by name."""
+    found: dict[str, str] = {}
+    wanted = _webhooks(document)
+    for name, holder in _webhooks(tree).items():
+        config, other = _map(holder, "clientConfig"), _map(wanted.get(name, {}), "clientConfig")
+        for key, instead in (("url", "service"), ("service", "url")):
+            if key in config and key not in other and instead in other:
+                found[name] = str(config[key]) if key == "url" else f"service {_map(config, key).get('name')}"
+    return found
+
+
+def _webhooks(tree: Document) -> dict[str, Any]:
+    """Whatever has a `clientConfig`: the webhooks of a configuration, and the conversion webhook of a CRD."""
+    if tree["kind"] == _DEFINITION:
+        found = _map(_map(_map(tree, "spec"), "conversion"), "webhook")
+        return {"conversion": found} if found else {}
+    hooks: Any = tree.get("webhooks") if tree["kind"] in _LAST else None
+    several: list[Any] = hooks if is_list(hooks) else []
+    return {str(one.get("name")): one for one in several if is_map(one)}
+
+
 def _change(before: Unstructured | None, after: Unstructured) -> str:
     if before is None:
         return "created"
-    return "unchanged" if before.metadata.resource_version == after.metadata.resource_version else "changed"
+    if before.metadata.resource_version != after.metadata.resource_version:
+        return "changed"
+    # After a dry run the version is the old one, whatever has changed.
+    return "unchanged" if _content(before.tree) == _content(after.tree) else "changed"
+
+
+def _content(tree: Tree) -> dict[str, Any]:
+    metadata = {name: value for name, value in tree["metadata"].items() if name not in ("generation", "managedFields")}
+    return {**tree, "metadata": metadata}
 
 
 def _ref(document: Document) -> Ref[Unstructured]:

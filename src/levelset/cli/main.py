@@ -10,7 +10,7 @@ OPTIONAL = frozenset({"click", "rich"})
 def main() -> None:
     """Runs the command with the arguments of this process, and exits.
 
-    Exit codes: 0 done, 1 failed, 2 usage error or missing library.
+    Exit codes: 0 done, 1 failed or standard output has no reader, 2 usage error or missing library.
     """
     try:
         # Imported late: click is an optional extra, and this message must work without it.

@@ -7,10 +7,10 @@ import click
 
 from levelset.cli.output import output_option, progress, reporting_errors
 from levelset.cli.targets import load_controllers
-from levelset.runtime.manager import LeaderElection, System
+from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
 
-__all__ = ["open_dashboard", "read_dashboard", "run"]
+__all__ = ["open_dashboard", "program_arguments", "read_dashboard", "run"]
 
 
 def read_dashboard(_: click.Context, option: click.Parameter, value: str) -> int | None:
@@ -34,13 +34,13 @@ def open_dashboard(port: int) -> System:
 @click.option("--local", is_flag=True, help="Run an in-memory API server that serves the kinds in use.")
 @click.option("--kubeconfig", metavar="PATH", help="The kubeconfig file; with --local, where to write one for kubectl.")
 @click.option("--context", metavar="NAME", help="The kubeconfig context.")
-@click.option("-n", "--namespace", metavar="NAME", help="Watch only this namespace.")
+@click.option("-n", "--namespace", metavar="NAME", multiple=True, help="Watch only this namespace; may be repeated.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @click.option("--leader", metavar="NAME", help="Use leader election with the Lease of this name.")
 @click.option("--dashboard", is_flag=True, help="Serve the dashboard, and print its URL.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
 @output_option
-def run(*, targets: tuple[str, ...], leader: str | None, dashboard: bool, **options: Any) -> None:
+def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
     """Runs controllers until SIGINT or SIGTERM.
 
     MODULE:CONTROLLERS names a Controller or a System, a list of them, or a function that returns them; a module alone
@@ -51,17 +51,14 @@ def run(*, targets: tuple[str, ...], leader: str | None, dashboard: bool, **opti
     Example: levelset run website.py --local
     """
     output = "json" if options["log_json"] else options["output"]
-    with reporting_errors():
-        with progress("importing the controllers", output=output):
-            found = load_controllers(targets)
-        election = None if leader is None else LeaderElection(name=leader)
-    own: dict[str, Any] = {"webhooks": found.loose_webhooks, "leader": election}
-    own["waiting"] = partial(progress, output=output)
+    with reporting_errors(), progress("importing the controllers", output=output):
+        found = load_controllers(targets)
+    own: dict[str, Any] = {"webhooks": found.loose_webhooks, "waiting": partial(progress, output=output)}
     pages = [open_dashboard(0)] if dashboard else []
-    run_all(*found.parts, *pages, arguments=_arguments(options), **own)
+    run_all(*found.parts, *pages, arguments=program_arguments(options), **own)
 
 
-def _arguments(options: dict[str, Any]) -> list[str]:
+def program_arguments(options: dict[str, Any]) -> list[str]:
     """The options as command-line arguments of `levelset.run`."""
     words: list[str] = []
     for name, value in options.items():
@@ -69,5 +66,6 @@ def _arguments(options: dict[str, Any]) -> list[str]:
         if value is True:
             words.append(flag)
         elif value:
-            words += [flag, str(value)]
+            several: tuple[Any, ...] = (value,) if isinstance(value, str) else value
+            words += [word for one in several for word in (flag, str(one))]
     return words

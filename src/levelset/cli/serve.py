@@ -25,7 +25,17 @@ KUBECONFIG = "levelset.kubeconfig"
 @click.option(
     "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
 )
+@click.option(
+    "--durability",
+    type=click.Choice(["full", "normal"]),
+    default="full",
+    show_default=True,
+    help="With a file: full survives a loss of power, normal may lose the last seconds then, and is quicker.",
+)
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; any free one if 0.")
+@click.option(
+    "--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 in a container.", show_default=True
+)
 @click.option("--kubeconfig", default=KUBECONFIG, type=click.Path(path_type=Path), help="The kubeconfig file to write.")
 @click.option(
     "--token-file", type=click.Path(path_type=Path), help="A file with the accepted tokens; created if missing."
@@ -43,6 +53,8 @@ KUBECONFIG = "levelset.kubeconfig"
 def serve(
     *,
     data: str,
+    durability: Literal["full", "normal"],
+    host: str,
     port: int,
     kubeconfig: Path,
     token_file: Path | None,
@@ -60,7 +72,11 @@ def serve(
 
     began = time.perf_counter()
     try:
-        run(_serve(_Options(data, port, kubeconfig, token_file, rbac, webhooks, audit_log, output), began))
+        run(
+            _serve(
+                _Options(data, durability, host, port, kubeconfig, token_file, rbac, webhooks, audit_log, output), began
+            )
+        )
     except ConfigError as error:
         raise UsageError(str(error)) from error
 
@@ -69,6 +85,8 @@ class _Options(NamedTuple):
     """The options of the command."""
 
     data: str
+    durability: Literal["full", "normal"]
+    host: str
     port: int
     kubeconfig: Path
     token_file: Path | None
@@ -84,23 +102,25 @@ async def _serve(given: _Options, began: float) -> None:
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.wire.webhook_client import WebhookClient  # noqa: PLC0415
 
-    data, port, kubeconfig = given.data, given.port, given.kubeconfig
+    data, host, port, kubeconfig = given.data, given.host, given.port, given.kubeconfig
     # Checks first: nothing is created or changed if one fails.
     await asyncio.to_thread(check_kubeconfig, kubeconfig)
-    await asyncio.to_thread(_check_port, port)
+    await asyncio.to_thread(_check_port, host, port)
     await asyncio.to_thread(check_data_path, data)
     with progress(f"opening {data}", output=given.output):
-        storage = await open_storage(data)
+        storage = await open_storage(data, given.durability)
     try:
         stopped = _stop_event()
         users, authority = await asyncio.to_thread(load_secrets, data, given.token_file)
         first = next(token for token, caller in users.items() if caller.is_master)
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks)
-        async with ApiServer(storage, port=port, token=first, tokens=users, authority=authority, **options) as server:
-            contact = ConnectionInfo(server.url, server.token, server.ca)
+        options |= {"host": host, "port": port, "authority": authority}
+        async with ApiServer(storage, token=first, tokens=users, **options) as server:
+            url = _reachable_url(server.url)
+            contact = ConnectionInfo(url, server.token, server.ca)
             await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
-            _show_ready(given, server.url, (time.perf_counter() - began) * 1000)
+            _show_ready(given, url, (time.perf_counter() - began) * 1000)
             await stopped.wait()
     finally:
         await storage.close()
@@ -133,16 +153,22 @@ def _audit_log(path: str | None) -> "AuditLog | None":
     return audit
 
 
-def _check_port(port: int) -> None:
+def _reachable_url(url: str) -> str:
+    """The URL for clients on this machine: on all addresses means also on loopback, which the certificate names."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+def _check_port(host: str, port: int) -> None:
     """Raises ConfigError if the port is in use: the server would notice only after the data file is open."""
     from levelset.http.server import listen_error_message  # noqa: PLC0415  # as above
 
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ConfigError(listen_error_message(error, "127.0.0.1", port)) from error
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ConfigError(listen_error_message(error, host, port)) from error
 
 
 def _stop_event() -> asyncio.Event:

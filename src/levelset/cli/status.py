@@ -33,6 +33,9 @@ def _namespace_option(function: F) -> F:
 def status(pid: int | None, output: str) -> None:
     """Shows the controllers, queues, watches and last errors of the managers on this machine.
 
+    OBJECTS are those in the cache now, EVENTS the changes of objects since the start with the listed ones, and LAST
+    EVENT is when the API server last sent anything, which may be a bookmark.
+
     Example: levelset status
     """
     found = _call_managers(pid, "GET", "/status", output)

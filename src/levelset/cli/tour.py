@@ -193,4 +193,6 @@ def tour(output: str) -> None:
         stop.show(lambda line: click.echo(f"   {line}"))
         click.echo()
     command = f"{script_path('levelset')} init shop --kind Order --api shop.example.dev/v1"
-    click.echo(f"This was levelset/cli/tour.py. Next, a project of your own, with tests: {command}")
+    here, source = Path.cwd(), Path(__file__)
+    shown = source.relative_to(here) if source.is_relative_to(here) else source
+    click.echo(f"This was {shown}. Next, a project of your own, with tests: {command}")

@@ -192,9 +192,11 @@ class Ensured(msgspec.Struct, Generic[O_co], frozen=True):
 class Client:
     """Typed, unstructured and metadata-only access to every kind of one API server.
 
-    Reads and writes of a namespaced object without a namespace use the client's `namespace`; lists and watches without
-    one cover all namespaces. `hooks` see each verb once, `wire_hooks` each attempt of it; both may respond in place of
-    the server. `on_warning` is called with each warning of the server; by default each distinct warning is logged once.
+    `transport` sends the requests (`Client.connect` makes it), `mapper` finds the resource of a kind, by discovery
+    unless given. A call takes at most `timeout` seconds, with its `retries`. Reads and writes of a namespaced object
+    without a namespace use the client's `namespace`; lists and watches without one cover all namespaces. `hooks` see
+    each verb once, `wire_hooks` each attempt of it; both may respond in place of the server. `on_warning` is called
+    with each warning of the server; by default each distinct warning is logged once.
 
     Every write takes `dry_run` (the server does everything but store), `manager` (the field manager) and, where
     fields are checked, `validation`; the client's settings are the defaults.

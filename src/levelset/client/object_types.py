@@ -115,7 +115,9 @@ def view_of(kind: Kind[K]) -> View[K]:
             raise ConfigError("OnlyMetadata of OnlyMetadata: write it once")
         inner: View[Any] = view_of(kind.of)
         return View(inner.gvk, PartialObjectMetadata, inner.definition)
-    return _view_of_class(class_)
+    if hasattr(class_, "ref"):
+        raise ConfigError(f"an object ({class_.ref}) is not a kind: give its ref, as in client.delete(object.ref)")
+    raise ConfigError(f"{class_!r} is not a kind: give a class with api=, a GroupVersionKind, or OnlyMetadata of one")
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,8 @@ FROM python:{python}-slim AS build
 WORKDIR /build
 RUN python -m venv /venv
 COPY . .
-RUN /venv/bin/pip install --no-cache-dir .
+# Wheels in the folder wheels/ are used before those of the index, such as a levelset that is not published.
+RUN /venv/bin/pip install --no-cache-dir --find-links wheels . && /venv/bin/pip uninstall --yes pip
 
 FROM python:{python}-slim
 ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
@@ -26,6 +27,9 @@ _IGNORED = """\
 .git
 .venv
 __pycache__
+*.db
+*.db-*
+*.db.*
 *.kubeconfig
 build
 dist

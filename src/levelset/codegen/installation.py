@@ -29,8 +29,8 @@ class Installation:
     """The input of all manifest generators.
 
     `command` and `arguments` start the operator in its image; by default the arguments are those of a program that
-    calls `run`. It serves health and metrics on `health_port` of all addresses, and webhooks, if any, on
-    `webhook_port`.
+    calls `run`, with leader election if there is a `lease`. It serves health and metrics on `health_port` of all
+    addresses, and webhooks, if any, on `webhook_port`.
     """
 
     name: str
@@ -47,6 +47,8 @@ class Installation:
     arguments: Sequence[str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     replicas: int = 1
+    lease: str | None = None
+    """The Lease by which the replicas elect a leader; None: all of them reconcile."""
     health_port: int = 8081
     webhook_port: int = 9443
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: dict(_RESOURCES))
@@ -59,7 +61,8 @@ class Installation:
         if not self.namespace:
             object.__setattr__(self, "namespace", f"{self.name}-system")
         if self.arguments is None:
-            object.__setattr__(self, "arguments", (f"--health=0.0.0.0:{self.health_port}", "--log-json"))
+            election = () if self.lease is None else (f"--leader={self.lease}",)
+            object.__setattr__(self, "arguments", (f"--health=0.0.0.0:{self.health_port}", "--log-json", *election))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -91,9 +94,10 @@ def installation_of(
 ) -> Installation:
     """The installation of these controllers and webhooks, with the CRDs of their kinds and their permissions.
 
-    `kinds` are additional classes with CRDs, and `options` the other attributes of `Installation`. Several replicas use
-    leader election, with a Lease of the installation's name. The operator itself writes its CA bundle into its webhook
-    configurations.
+    `kinds` are additional classes with CRDs, and `options` the other attributes of `Installation`. It uses leader
+    election, with a Lease of the installation's name, whatever the number of replicas: during a rollout there are two
+    Pods of one replica, and a chart or `kubectl scale` changes the number later. The operator itself writes its CA
+    bundle into its webhook configurations.
     """
     several, target_namespace = tuple(controllers), namespace or f"{name}-system"
     hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
@@ -102,7 +106,6 @@ def installation_of(
         one["metadata"]["name"]: one["spec"]["conversion"] for one in conversion_patches(hooks, client_config=service)
     }
     hubs = [versions[0] for versions in Conversions(hooks.conversions).kinds.values()]
-    lease = name if replicas > 1 else None
     more = [*extras, *_webhook_permissions(hooks, service)]
     environment: Mapping[str, str] = options.pop("environment", {})
     return Installation(
@@ -110,8 +113,9 @@ def installation_of(
         image=image,
         namespace=target_namespace,
         replicas=replicas,
+        lease=name,
         definitions=crds_of([*_own_kinds(several), *hooks.kinds, *kinds], hubs=hubs, conversions=conversions),
-        permissions=infer_permissions(several, namespace=target_namespace, lease=lease, extras=more),
+        permissions=infer_permissions(several, namespace=target_namespace, lease=name, extras=more),
         webhooks=configurations(hooks, client_config=service),
         environment={**({SERVICE_VARIABLE: f"{name}.{target_namespace}"} if hooks else {}), **environment},
         **options,

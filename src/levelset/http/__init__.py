@@ -15,7 +15,7 @@ from levelset.http.certificate_authority import (
 )
 from levelset.http.deferred_response import Deferred
 from levelset.http.limits import Limits
-from levelset.http.messages import Handler, Headers, Peer, Push, Request, Response, Sink, Tunnel
+from levelset.http.messages import Handler, HeadCheck, Headers, Peer, Push, Request, Response, Sink, Tunnel
 from levelset.http.outbound_client import Destination, OutboundClient, PostResponse
 from levelset.http.private_files import write_private
 from levelset.http.response_writer import Failure, to_status
@@ -29,6 +29,7 @@ __all__ = [
     "Destination",
     "Failure",
     "Handler",
+    "HeadCheck",
     "Headers",
     "Identity",
     "Limits",

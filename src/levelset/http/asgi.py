@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from levelset.http.limits import Limits
-from levelset.http.messages import Handler, Headers, Request, Response
+from levelset.http.messages import Handler, HeadCheck, Headers, Request, Response
 from levelset.http.response_writer import Failure, to_status
 from levelset.http.streaming import iterate
 
@@ -28,13 +28,15 @@ def to_asgi(
     lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     limits: Limits | None = None,
     on_error: Callable[[Failure], Response] = to_status,
+    head_check: HeadCheck | None = None,
 ) -> AsgiApplication:
     """An ASGI 3 application that responds with `handler`.
 
     `lifespan` is entered when the ASGI server starts and exited when it stops. A disconnect cancels the handler or ends
-    the stream. Of the limits only `body_bytes` applies; the ASGI server has its own. No WebSockets.
+    the stream. Of the limits only `body_bytes` applies; the ASGI server has its own. `head_check` may refuse a request
+    with a body before that is read. No WebSockets.
     """
-    adapter = _Adapter(handler, limits or Limits(), on_error)
+    adapter = _Adapter(handler, limits or Limits(), on_error, head_check)
 
     async def application(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -67,15 +69,30 @@ async def _run_lifespan(
         await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
 
 
+_BODY_HEADERS = (b"content-length", b"transfer-encoding")
+
+
 class _Adapter:
     """Handles the requests of an ASGI server."""
 
-    def __init__(self, handler: Handler, limits: Limits, on_error: Callable[[Failure], Response]) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        on_error: Callable[[Failure], Response],
+        head_check: HeadCheck | None = None,
+    ) -> None:
         self._handler = handler
         self._limits = limits
         self._on_error = on_error
+        self._head_check = head_check
 
     async def handle(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if self._head_check is not None and any(name in _BODY_HEADERS for name, _ in scope["headers"]):
+            checked = self._head_check(_to_request(scope, b""))
+            if isinstance(checked, Response):
+                await _send(checked, scope["method"], send)
+                return
         body = await self._read(receive)
         if body is None:
             return

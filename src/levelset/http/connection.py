@@ -10,11 +10,12 @@ import math
 import select
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
+from levelset.http.body_budget import BodyBudget
 from levelset.http.deferred_response import Deferred
 from levelset.http.limits import Limits
-from levelset.http.messages import Handler, Peer, Push, Request, Response, Tunnel
+from levelset.http.messages import Handler, HeadCheck, Peer, Push, Request, Response, Tunnel
 from levelset.http.parser import HeaderCache, ParsedRequest, Phase, RequestParser
 from levelset.http.response_writer import CONTINUE, Failure, HeadWriter, encode_head, has_no_body, to_status
 from levelset.http.streaming import Flusher, StreamSink, write_stream
@@ -22,6 +23,28 @@ from levelset.http.streaming import Flusher, StreamSink, write_stream
 __all__ = ["Connection", "ServerConnection", "ServerContext", "WriteBuffer", "read_peer"]
 
 _MAX_PIECE = 256 * 1024
+
+
+class _ClosedTransport(asyncio.Transport):
+    """Stands for the transport of a connection that has ended."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Writes nothing."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        """Has ended already."""
+
+    def close(self) -> None:
+        """Has ended already."""
+
+
+_CLOSED: Final = _ClosedTransport()
 
 
 class WriteBuffer:
@@ -100,6 +123,10 @@ class WriteBuffer:
         self._rest.clear()
         self._transport.abort()
 
+    def detach(self) -> None:
+        """The connection has ended: nothing more is written."""
+        self._transport = _CLOSED
+
     def _pump(self) -> None:
         rest = self._rest
         if rest and self._transport.is_closing():
@@ -140,10 +167,12 @@ class ServerContext:
         "_emptied",
         "_on_error",
         "_tasks",
+        "bodies",
         "buffer",
         "connections",
         "flusher",
         "handler",
+        "head_check",
         "header_cache",
         "heads",
         "is_stopping",
@@ -159,8 +188,11 @@ class ServerContext:
         limits: Limits,
         on_error: Callable[[Failure], Response],
         loop: asyncio.AbstractEventLoop,
+        head_check: HeadCheck | None = None,
     ) -> None:
         self.handler = handler
+        self.head_check = head_check
+        self.bodies = BodyBudget(limits)
         self.limits = limits
         self.heads = HeadWriter()
         self.header_cache = HeaderCache(limits)
@@ -190,6 +222,16 @@ class ServerContext:
         except Exception:
             log.exception("on_error failed")
         return to_status(failure)
+
+    def check_head(self, request: Request) -> Response | str:
+        """The result of the head check; a check that fails refuses the request."""
+        if self.head_check is None:
+            return ""
+        try:
+            return self.head_check(request)
+        except Exception as error:
+            log.exception("head check failed", extra={"method": request.method, "path": request.path})
+            return self.error_response(Failure(500, _INTERNAL, request, error))
 
     def own(self, task: asyncio.Future[Any]) -> None:
         """Tracks a task until it has ended, so that `stop` leaves none behind."""
@@ -241,9 +283,11 @@ class ServerContext:
 
 
 _IDLE = Phase.IDLE
+_BODY = Phase.BODY
 _KEEP_ALIVE = b"Connection: keep-alive\r\n"
 _CLOSE = b"Connection: close\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
+_TOO_MANY_BODIES = "Too many request bodies are being received; try again later."
 _INTERNAL = "The server could not handle the request because of an internal error; see its log."
 
 
@@ -315,6 +359,8 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(bytes(data))
         else:
             self._parser.feed(data)
+            if self._parser.phase is _BODY:
+                self._admit_body()
             self._proceed()
 
     def eof_received(self) -> bool:
@@ -336,10 +382,18 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
         """The connection is closed, by either side: cancels the handler."""
         self._parser.close()
+        if self._current is not None and self._current.charge is not None:
+            self._current.charge.release()
         if self._sink is not None:
             self._sink.lose()
         if self._task is not None:
             self._task.cancel()
+        else:
+            self._current = None  # a running handler still needs its request
+        # Transport, connection and output refer to each other: without this, a body and the buffers of TLS
+        # (256 KiB) would stay until the garbage collector finds them.
+        self._transport = _CLOSED
+        self._output.detach()
         self._context.remove(self)
 
     # --- what the server calls ------------------------------------------------------------------------------------
@@ -382,6 +436,24 @@ class Connection(asyncio.BufferedProtocol):
         """Aborts the connection and its handler."""
         self._output.abort()
 
+    # --- receiving a body -----------------------------------------------------------------------------------------
+
+    def _admit_body(self) -> None:
+        """Decides about the body that is arriving: by the head of its request when it begins, then by its size."""
+        parser, context = self._parser, self._context
+        if parser.charge is None:
+            client = context.check_head(parser.head())
+            if isinstance(client, Response):
+                parser.refuse(client)
+                return
+            parser.charge = context.bodies.open(client or self._address())
+        if not parser.charge.grow(parser.body_size):
+            parser.refuse(context.error_response(Failure(429, _TOO_MANY_BODIES, parser.head())))
+
+    def _address(self) -> str:
+        name: tuple[str, int] | str | None = self._transport.get_extra_info("peername")
+        return name[0] if isinstance(name, tuple) else name or ""
+
     # --- responding -----------------------------------------------------------------------------------------------
 
     def _proceed(self) -> None:
@@ -416,7 +488,7 @@ class Connection(asyncio.BufferedProtocol):
         self._current = parsed
         request = parsed.request
         if request is None:
-            self._refuse(parsed.failure or Failure(400, "The request is malformed."))
+            self._refuse(parsed.refusal or parsed.failure or Failure(400, "The request is malformed."))
             return
         try:
             result = self._context.handler(request)
@@ -484,6 +556,8 @@ class Connection(asyncio.BufferedProtocol):
                     framing = b"Content-Length: %d\r\n" % len(body)
                     self._output.write(self._context.heads.write(status, response.headers, framing, body))
                     self._current = self._phase = None
+                    if parsed.charge is not None:
+                        parsed.charge.release()
                     self._stalled_at = 0
                     return
                 self._send(parsed, request, response, body)
@@ -561,6 +635,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finish(self) -> None:
         """The response is sent: prepares for the next request, or closes."""
+        if self._current is not None and self._current.charge is not None:
+            self._current.charge.release()
         self._current = None
         self._phase = None
         if not self._keep_alive:
@@ -578,14 +654,15 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         self._output.close()
 
-    def _refuse(self, failure: Failure) -> None:
-        """Sends an error response to an invalid request, and closes so that the client can read it."""
+    def _refuse(self, reason: Failure | Response) -> None:
+        """Sends an error response to a request that is not read to its end, and closes so that it can be read."""
         self._keep_alive = False
         self._parser.close()
-        response = self._context.error_response(failure)
-        assert isinstance(response.body, bytes)
-        framing = b"Content-Length: %d\r\nConnection: close\r\n" % len(response.body)
-        self._output.write(self._context.heads.write(failure.status, response.headers, framing) + response.body)
+        response = reason if isinstance(reason, Response) else self._context.error_response(reason)
+        status = response.status if isinstance(reason, Response) else reason.status
+        body = response.body if isinstance(response.body, bytes) else b""
+        framing = b"Content-Length: %d\r\nConnection: close\r\n" % len(body)
+        self._output.write(self._context.heads.write(status, response.headers, framing) + body)
         # Closing with unread bytes resets the connection, and the client would lose the response. So read and discard.
         self._is_lingering = True
         self._current = None

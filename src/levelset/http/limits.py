@@ -25,6 +25,15 @@ class Limits:
     body_bytes: int = 3 * 1024 * 1024
     """The body of a request; beyond it the response is 413. The default is that of kube-apiserver."""
 
+    bodies_bytes: int = 256 * 1024 * 1024
+    """All request bodies in flight together; a body beyond it gets 429 with `Retry-After`, and the connection closes.
+
+    Bodies that arrive whole with their head (at most 64 KiB) are not counted.
+    """
+
+    client_bodies_bytes: int = 64 * 1024 * 1024
+    """As `bodies_bytes`, for the bodies of one client: a user, or an address if the server knows no users."""
+
     connections: int = 10_000
     """Open connections; one more gets a 503 and is closed."""
 

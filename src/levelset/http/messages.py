@@ -12,7 +12,7 @@ from urllib.parse import unquote, unquote_plus
 import msgspec
 from msgspec.structs import force_setattr
 
-__all__ = ["Handler", "Headers", "Peer", "Push", "Request", "Response", "Sink", "Tunnel", "parse_query"]
+__all__ = ["Handler", "HeadCheck", "Headers", "Peer", "Push", "Request", "Response", "Sink", "Tunnel", "parse_query"]
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -208,3 +208,11 @@ class Response(msgspec.Struct, frozen=True, eq=False):
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
 """An application: takes a request and returns a response, or an awaitable of one."""
+
+HeadCheck = Callable[[Request], Response | str]
+"""Decides about a request by its head, before its body is read.
+
+Called with an empty body, and only if the body did not arrive with the head. A response, with a body of bytes, refuses
+the request: it is sent at once, and the connection closes. Otherwise the result names the client to whom the bytes of
+the body are counted; an empty name stands for its address. The handler has to check the complete request all the same.
+"""

@@ -12,8 +12,9 @@ from typing import Final, NoReturn
 import httptools
 import msgspec
 
+from levelset.http.body_budget import BodyCharge
 from levelset.http.limits import Limits
-from levelset.http.messages import Headers, Peer, Request
+from levelset.http.messages import Headers, Peer, Request, Response
 from levelset.http.response_writer import Failure
 
 __all__ = ["LARGEST_CACHEABLE", "HeaderCache", "ParsedRequest", "Phase", "RequestParser"]
@@ -90,13 +91,19 @@ class Phase(Enum):
 
 
 class ParsedRequest(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """One result of parsing, in order: a request, or the failure of bytes that are not one."""
+    """One result of parsing, in order: a request, or the failure of bytes that are not one.
+
+    `refusal` is the response to a request that was refused before its body was read. `charge` counts the bytes of a
+    body that did not arrive with its head.
+    """
 
     request: Request | None
     failure: Failure | None = None
     keep_alive: bool = False
     is_old: bool = False  # HTTP/1.0: no chunked encoding
     is_upgrade: bool = False
+    refusal: Response | None = None
+    charge: BodyCharge | None = None
 
 
 class RequestParser:
@@ -121,6 +128,7 @@ class RequestParser:
         "_rest",
         "_size",
         "_target",
+        "charge",
         "continue_due",
         "is_done",
         "is_holding",
@@ -145,6 +153,8 @@ class RequestParser:
         self._fed = 0
         self._body = b""
         self._more: bytearray | None = None
+        self.charge: BodyCharge | None = None
+        """Counts the body that is arriving; None until its head was checked."""
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._clear()
 
@@ -182,13 +192,36 @@ class RequestParser:
         rest, self._rest = self._rest, b""
         return rest
 
+    @property
+    def body_size(self) -> int:
+        """The number of bytes that have arrived of the body in progress."""
+        return len(self._body if self._more is None else self._more)
+
+    def head(self) -> Request:
+        """The request whose body is arriving, with an empty body."""
+        parser = self._parser
+        assert parser is not None
+        path, _, query = _to_origin(self._target.decode("ascii", "replace")).partition("?")
+        method = parser.get_method()
+        return Request(_METHODS.get(method) or method.decode("ascii"), path, query, self._headers, b"", self._peer)
+
+    def refuse(self, response: Response) -> None:
+        """Ends parsing: drops the body that is arriving, and makes `response` the last result."""
+        self.ready.append(ParsedRequest(None, refusal=response))
+        self.is_done = True
+        self._clear()
+
     def close(self) -> None:
-        """Ends parsing, and releases httptools' parser, which references this object."""
+        """Ends parsing, and releases all memory: the body, and httptools' parser, which references this object."""
         self.is_done = True
         self.is_holding = False
-        self.continue_due = False
         self._parser = None
+        self._rest = b""
+        for one in self.ready:
+            if one.charge is not None:
+                one.charge.release()
         self.ready.clear()
+        self._clear()
 
     def on_message_begin(self) -> None:
         """The parser saw the first byte of a request."""
@@ -256,7 +289,8 @@ class RequestParser:
         is_upgrade = parser.should_upgrade()
         if is_upgrade:
             self._check_upgrade(request)
-        self.ready.append(ParsedRequest(request, None, keep_alive, is_old, is_upgrade))
+        charge, self.charge = self.charge, None
+        self.ready.append(ParsedRequest(request, None, keep_alive, is_old, is_upgrade, None, charge))
         self.is_done = not keep_alive
         self._clear()
 
@@ -288,6 +322,9 @@ class RequestParser:
         self._headers = Headers()
         self._body = b""
         self._more = None
+        if self.charge is not None:
+            self.charge.release()
+            self.charge = None
         self._size = self._count = self._overhead = 0
 
     def _bound_overhead(self, size: int) -> None:

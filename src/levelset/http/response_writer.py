@@ -47,7 +47,10 @@ def to_status(failure: Failure) -> Response:
         "reason": _REASONS.get(failure.status, ""),
         "code": failure.status,
     }
-    return Response(failure.status, _JSON, msgspec.json.encode(tree))
+    if failure.status == 429:
+        tree["details"] = {"retryAfterSeconds": 1}
+    headers = (*_JSON, ("Retry-After", "1")) if failure.status == 429 else _JSON
+    return Response(failure.status, headers, msgspec.json.encode(tree))
 
 
 def reason_phrase(status: int) -> str:
@@ -65,6 +68,7 @@ _REASONS = {
     405: "MethodNotAllowed",
     408: "Timeout",
     413: "RequestEntityTooLarge",
+    429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
 }

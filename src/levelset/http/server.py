@@ -12,7 +12,7 @@ from typing import Self
 from levelset.errors import ConfigError
 from levelset.http.connection import Connection, ServerContext
 from levelset.http.limits import Limits
-from levelset.http.messages import Handler, Response
+from levelset.http.messages import Handler, HeadCheck, Response
 from levelset.http.response_writer import Failure, to_status
 
 __all__ = ["Server", "listen_error_message"]
@@ -31,6 +31,7 @@ class Server:
 
     Port 0 means any free port. With `tls`, clients may present certificates if the context requests them: see
     `Request.peer`. If a handler raises, `on_error` makes the response: by default a Status without internal details.
+    `head_check` may refuse a request by its head, before its body is read.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class Server:
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         on_error: Callable[[Failure], Response] = to_status,
+        head_check: HeadCheck | None = None,
     ) -> None:
         self._handler = handler
+        self._head_check = head_check
         self._host = host
         self._port = port
         self._tls = tls
@@ -69,6 +72,11 @@ class Server:
         """The number of open connections."""
         return len(self._context.connections) if self._context else 0
 
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of request bodies in flight that `Limits.bodies_bytes` bounds."""
+        return self._context.bodies.total if self._context else 0
+
     async def start(self) -> None:
         """Starts to accept connections; ConfigError if the address cannot be used."""
         if self._listener is not None:
@@ -76,7 +84,9 @@ class Server:
         if not 0 <= self._port <= 65535:
             raise ConfigError(f"{self._port} is not a port: choose one between 1 and 65535, or 0 for any free one.")
         loop, limits, tls = asyncio.get_running_loop(), self._limits, self._tls
-        context = ServerContext(self._handler, limits=limits, on_error=self._on_error, loop=loop)
+        context = ServerContext(
+            self._handler, limits=limits, on_error=self._on_error, loop=loop, head_check=self._head_check
+        )
         try:
             listener = await loop.create_server(
                 partial(Connection, context),

@@ -241,7 +241,10 @@ class Resource(Object, Generic[SpecT, StatusT], kw_only=True):
         return replace(self, spec=_changed(self, "spec", base, changes) if changes else base)
 
     def with_status(self, status: StatusT | None = None, /, **changes: Any) -> Self:
-        """A copy with another status, or with these attributes of the status changed."""
+        """A copy with another status, which type checkers check, or with these attributes of the status changed.
+
+        As with `with_spec`, attributes by keyword are checked at run time only.
+        """
         base = self.status if status is None else status
         return replace(self, status=_changed(self, "status", base, changes) if changes else base)
 

@@ -2,15 +2,17 @@
 
 `Program` is the same graph that Go builds for an expression, so that the same one of several matches is preferred.
 Whether a text matches is decided with sets of nodes that are cached with their transitions, so that most characters
-cost one lookup; the cache is bounded. The position of a match is found by following the nodes in order of preference.
+cost one lookup; the cache is bounded. Sets are bit masks, so that a transition that is not cached is cheap too. The
+position of a match is found by following the nodes in order of preference.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from levelset.re2.charsets import Charset
 from levelset.re2.parser import Alternation, Assertion, Expression, Repeat, Sequence
+from levelset.re2.step_budget import charge
 
-__all__ = ["EDGE", "Automaton", "Program", "neighbour_of"]
+__all__ = ["EDGE", "Automaton", "FollowSets", "Program", "miss_steps", "neighbour_of"]
 
 EDGE, NEWLINE, WORD, OTHER = range(4)
 """The classes of characters next to a position in the text."""
@@ -55,6 +57,50 @@ class Program:
                 if not place or _holds(place, before, after):
                     waiting.append(to)
         return found
+
+    def closures(self, bits: Mapping[int, int], before: int, after: int) -> list[int]:
+        """For every node the bits of the nodes that `reach` finds from it alone; linear in the size of the graph."""
+        found: list[int] = [bits.get(node, 0) for node in range(len(self.takes))]
+        for component in self._components(before, after):
+            joined = 0
+            for node in component:
+                joined |= found[node]
+                for place, to in self._ways[node]:
+                    if not place or _holds(place, before, after):
+                        joined |= found[to]
+            for node in component:
+                found[node] = joined
+        return found
+
+    def _components(self, before: int, after: int) -> Iterator[list[int]]:
+        """The strongly connected components of the epsilon transitions, each after those that it leads to (Tarjan)."""
+        order: dict[int, int] = {}
+        lowest: dict[int, int] = {}
+        stack: list[int] = []
+        waiting: set[int] = set()
+        for root in range(len(self.takes)):
+            work = [] if root in order else [(root, 0)]
+            while work:
+                node, at = work.pop()
+                if at == 0:
+                    order[node] = lowest[node] = len(order)
+                    stack.append(node)
+                    waiting.add(node)
+                ways = [to for place, to in self._ways[node] if not place or _holds(place, before, after)]
+                if at > 0:
+                    lowest[node] = min(lowest[node], lowest[ways[at - 1]])
+                while at < len(ways) and ways[at] in order:
+                    if ways[at] in waiting:
+                        lowest[node] = min(lowest[node], order[ways[at]])
+                    at += 1
+                if at < len(ways):
+                    work += [(node, at + 1), (ways[at], 0)]
+                elif lowest[node] == order[node]:
+                    start = stack.index(node) if stack[-1] != node else len(stack) - 1
+                    component = stack[start:]
+                    del stack[start:]
+                    waiting.difference_update(component)
+                    yield component
 
     def _add(self, *ways: int) -> int:
         self.takes.append(None)
@@ -140,16 +186,122 @@ def _holds(place: str, before: int, after: int) -> bool:
             return (before == WORD) == (after == WORD)
 
 
-_MAX_CACHED = 50_000  # the cache limit: nodes in sets, and transitions between sets
+_MAX_CACHED = 50_000  # the cache limit: the sizes of sets, and transitions between sets
+_MAX_MASKS = 2_500  # consuming nodes up to which sets are bit masks: their follow sets take a megabyte for each context
+_MAX_SAME = 32  # sets of nodes with the same next node that are joined
+_MAX_TABLES = 20_000  # cached unions of eight follow sets
 _END = ""  # used in place of a character: the end of the text
 
 
+class FollowSets:
+    """The consuming nodes of a program as bits of an integer, with those that may follow each of them.
+
+    A union of many follow sets takes one lookup for eight nodes, in tables that are filled on demand. Programs that are
+    too large for that are walked node by node.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._nodes = [node for node, move in enumerate(program.takes) if move is not None]
+        self.size = len(self._nodes)
+        self.end = 1 << self.size
+        """The bit of the end node."""
+        self._bits = {node: 1 << at for at, node in enumerate(self._nodes)} | {program.end: self.end}
+        self._targets = [move[1] for move in program.takes if move is not None]
+        self._charsets: dict[Charset, int] = {}
+        for at, node in enumerate(self._nodes):
+            move = program.takes[node]
+            assert move is not None
+            self._charsets[move[0]] = self._charsets.get(move[0], 0) | 1 << at
+        self._same = self._same_targets()
+        self._accepting: dict[str, int] = {}
+        self._contexts: dict[tuple[int, int], tuple[list[int], int]] = {}
+        self._tables: dict[tuple[int, int, int, int], int] = {}
+
+    def accepting(self, char: str) -> int:
+        """The nodes that consume this character."""
+        found = self._accepting.get(char)
+        if found is None:
+            found = 0
+            for charset, nodes in self._charsets.items():
+                if char in charset:
+                    found |= nodes
+            if len(self._accepting) >= 1_000:
+                self._accepting = {}
+            self._accepting[char] = found
+        return found
+
+    def canonical(self, consumed: int) -> int:
+        """The set with one of several nodes that lead to the same node, so that there are fewer states."""
+        for nodes, first in self._same:
+            if consumed & nodes:
+                consumed = consumed & ~nodes | first
+        return consumed
+
+    def _same_targets(self) -> list[tuple[int, int]]:
+        groups: dict[int, int] = {}
+        for at, target in enumerate(self._targets):
+            groups[target] = groups.get(target, 0) | 1 << at
+        found = [(nodes, nodes & -nodes) for nodes in groups.values() if nodes & (nodes - 1)]
+        return found if len(found) <= _MAX_SAME else []  # it costs time for each
+
+    def reach(self, consumed: int, before: int, after: int) -> int:
+        """The nodes that are reachable without input after these have consumed, or from the beginning."""
+        if self.size > _MAX_MASKS:
+            return self._walk(consumed, before, after)
+        context = self._contexts.get((before, after))
+        if context is None:
+            context = self._contexts[before, after] = self._closures(before, after)
+        follow, found = context
+        tables = self._tables
+        for group, byte in enumerate(consumed.to_bytes((self.size + 7) // 8, "little")):
+            if byte:
+                key = (before, after, group, byte)
+                nodes = tables.get(key)
+                found |= self._union(key, follow) if nodes is None else nodes
+        return found
+
+    def _union(self, key: tuple[int, int, int, int], follow: list[int]) -> int:
+        _, _, group, byte = key
+        found = 0
+        for at in range(8):
+            if byte >> at & 1:
+                found |= follow[group * 8 + at]
+        if len(self._tables) >= _MAX_TABLES * 300 // (self.size + 300):
+            self._tables = {}
+        self._tables[key] = found
+        return found
+
+    def _walk(self, consumed: int, before: int, after: int) -> int:
+        starts = [self._program.begin]
+        digits = bin(consumed)
+        at = digits.find("1", 2)
+        while at >= 0:
+            starts.append(self._targets[len(digits) - 1 - at])
+            at = digits.find("1", at + 1)
+        reached = bytearray(self.size // 8 + 1)
+        for node in self._program.reach(starts, before, after, set()):
+            place = self._bits[node].bit_length() - 1
+            reached[place >> 3] |= 1 << (place & 7)
+        return int.from_bytes(reached, "little")
+
+    def _closures(self, before: int, after: int) -> tuple[list[int], int]:
+        """For each consuming node what follows it between these neighbours, and what begins there."""
+        known = self._program.closures(self._bits, before, after)
+        return [known[target] for target in self._targets], known[self._program.begin]
+
+
+def miss_steps(size: int) -> int:
+    """The steps of one uncached transition in a program with this number of consuming nodes."""
+    return 20 + size // 4 if size <= _MAX_MASKS else 10 * size
+
+
 class _State(dict[str, "_State"]):
-    """A DFA state: a set of nodes, the class of the preceding character, and the cached transitions."""
+    """A DFA state: a set of nodes as a bit mask, the class of the preceding character, and the cached transitions."""
 
     __slots__ = ("before", "machine", "nodes")
 
-    def __init__(self, machine: "Automaton", nodes: frozenset[int], before: int) -> None:
+    def __init__(self, machine: "Automaton", nodes: int, before: int) -> None:
         super().__init__()
         self.machine = machine
         self.nodes = nodes
@@ -164,14 +316,18 @@ class Automaton:
 
     def __init__(self, tree: Expression) -> None:
         self._program = Program(tree)
-        self._found = _State(self, frozenset(), EDGE)
-        self._start = _State(self, frozenset(), EDGE)
-        self._sets: dict[tuple[frozenset[int], int], _State] = {}
+        self._follow = FollowSets(self._program)
+        self._found = _State(self, 0, EDGE)
+        self._start = _State(self, 0, EDGE)
+        self._sets: dict[tuple[int, int], _State] = {}
         self._remembered = 0
+        # What one uncached transition takes, in steps of the budget: a lookup for eight nodes, or a visit of each.
+        self.miss_steps = miss_steps(self._follow.size)
 
     def matches(self, text: str) -> bool:
         """Whether the expression matches somewhere in the text; takes time linear in the length of the text."""
         at, found = self._start, self._found
+        charge(len(text) >> 1)
         for char in text:
             at = at[char]
             if at is found:
@@ -180,32 +336,30 @@ class Automaton:
 
     def follow(self, at: _State, char: str) -> _State:
         """The next state for a character; cached."""
+        charge(self.miss_steps)
         if self._remembered >= _MAX_CACHED:
             self._forget()
-        program = self._program
-        seen: set[int] = set()
-        reached = program.reach((*at.nodes, program.begin), at.before, neighbour_of(char), seen)
-        if program.end in seen:
-            after = self._found
+        follow, after = self._follow, neighbour_of(char)
+        reached = follow.reach(at.nodes, at.before, after)
+        if reached & follow.end:
+            found = self._found
         else:
-            moves = [move for node in reached if (move := program.takes[node]) is not None]
-            after = self._set(frozenset(to for charset, to in moves if char and char in charset), neighbour_of(char))
-        at[char] = after
+            found = self._set(follow.canonical(reached & follow.accepting(char)) if char else 0, after)
+        at[char] = found
         self._remembered += 1
-        return after
+        return found
 
-    def _set(self, nodes: frozenset[int], before: int) -> _State:
+    def _set(self, nodes: int, before: int) -> _State:
         found = self._sets.get((nodes, before))
         if found is None:
             found = self._sets[nodes, before] = _State(self, nodes, before)
-            self._remembered += len(nodes)
+            self._remembered += 1 + (nodes.bit_length() >> 6)
         return found
 
     def _forget(self) -> None:
-        """Clears the cache. A match that is in one of the old states computes its transitions again."""
-        for one in (self._start, *self._sets.values()):
-            one.clear()
-        self._sets.clear()
+        """Drops the cache. A match that is in one of the old states continues with it, also in another thread."""
+        self._start = _State(self, 0, EDGE)
+        self._sets = {}
         self._remembered = 0
 
     def search(self, text: str, start: int = 0) -> tuple[int, int] | None:

@@ -9,9 +9,11 @@ import re
 
 from msgspec import Struct
 
-from levelset.re2.automaton import Automaton
-from levelset.re2.parser import parse
+from levelset.re2.automaton import Automaton, miss_steps
+from levelset.re2.charsets import Charset
+from levelset.re2.parser import Alternation, Expression, Repeat, Sequence, parse
 from levelset.re2.python_engine import safe_length, translate
+from levelset.re2.step_budget import charge
 
 __all__ = ["LIMITS", "Limits", "Regex", "compile_regex"]
 
@@ -39,6 +41,11 @@ class Regex:
         self.limit = safe_length(self.tree, limits.steps)
         self._search: re.Pattern[str] | None = None
         self._machine: Automaton | None = None
+
+    @property
+    def steps_per_character(self) -> int:
+        """The steps of the budget that a character of a text takes at most, see `step_budget.py`."""
+        return miss_steps(_count(self.tree))
 
     def matches(self, text: str) -> bool:
         """Whether the expression matches somewhere in the text."""
@@ -76,8 +83,22 @@ class Regex:
     def linear(self) -> Automaton:
         """The linear-time matcher."""
         if self._machine is None:
+            charge(100 * _count(self.tree))  # first: what has no steps left for it must not build it
             self._machine = Automaton(self.tree)
         return self._machine
+
+
+def _count(tree: Expression) -> int:
+    """The number of consuming nodes, with counted repetitions expanded."""
+    match tree:
+        case Charset():
+            return 1
+        case Repeat(body, least, most):
+            return _count(body) * max(least if most is None else most, 1)
+        case Sequence(parts) | Alternation(parts):
+            return sum(map(_count, parts))
+        case _:
+            return 0
 
 
 @functools.lru_cache(512)

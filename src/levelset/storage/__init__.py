@@ -7,6 +7,7 @@ and any other backend. This package is independent of Kubernetes kinds.
 from levelset.storage.group_commit import CancelledWrite, PendingWrite
 from levelset.storage.interface import (
     Change,
+    DamagedValue,
     FutureRevision,
     Item,
     Mismatch,
@@ -18,11 +19,14 @@ from levelset.storage.interface import (
 )
 from levelset.storage.memory import MemoryStorage
 from levelset.storage.sqlite import Durability, SqliteStorage
+from levelset.storage.sqlite_repair import FileReport, check_file, repair_file
 
 __all__ = [
     "CancelledWrite",
     "Change",
+    "DamagedValue",
     "Durability",
+    "FileReport",
     "FutureRevision",
     "Item",
     "MemoryStorage",
@@ -34,4 +38,6 @@ __all__ = [
     "SqliteStorage",
     "Storage",
     "Watch",
+    "check_file",
+    "repair_file",
 ]

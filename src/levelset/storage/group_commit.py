@@ -18,6 +18,10 @@ from levelset.storage.interface import Change
 __all__ = ["CancelledWrite", "CommitGroup", "PendingWrite", "Work", "WriterJob", "WriterThread"]
 
 
+Work = Callable[[sqlite3.Connection], object]
+Report = Callable[[BaseException | None], None]
+
+
 class CancelledWrite(asyncio.CancelledError):
     """The task was cancelled while it waited for a write, which was committed; `change` is what it changed.
 
@@ -75,7 +79,7 @@ class CommitGroup:
     Unbounded, because each waiting writer adds one change.
     """
 
-    __slots__ = ("_watching", "changes", "compacted", "pending_writes", "swept")
+    __slots__ = ("_watching", "changes", "compacted", "is_retried", "pending_writes", "swept", "work")
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -83,6 +87,10 @@ class CommitGroup:
         self._watching: list[asyncio.Future[None]] = []
         self.compacted = 0
         self.swept = 0
+        self.work: Work | None = None
+        """What writes it."""
+        self.is_retried = False
+        """Whether it has failed on a full disk, and is tried once more with the space that was set aside."""
 
     async def wait_committed(self) -> None:
         """Waits until the group is committed or has failed."""
@@ -111,13 +119,12 @@ class CommitGroup:
 
 
 def _failure(path: Path, error: BaseException) -> ServerFailed:
-    failure = ServerFailed(f"{path} could not be written: {error}; nothing was changed, free some space or try again")
+    remedy = "nothing was changed, free some space or try again"
+    if getattr(error, "sqlite_errorname", "").startswith("SQLITE_IOERR"):
+        remedy = "check the disk, and restart the server; only then it is known whether the write has happened"
+    failure = ServerFailed(f"{path} could not be written: {error}; {remedy}")
     failure.__cause__ = error
     return failure
-
-
-Work = Callable[[sqlite3.Connection], object]
-Report = Callable[[BaseException | None], None]
 
 
 class WriterJob:

@@ -10,7 +10,7 @@ on memory, a file or etcd itself. `levelset.testing.contracts.storage` checks th
 - A watch delivers every change after its revision once and in order, from history and then live, or raises `Expired`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -20,6 +20,7 @@ from levelset.errors import Cause, Conflict, ServerFailed
 
 __all__ = [
     "Change",
+    "DamagedValue",
     "FutureRevision",
     "Item",
     "Mismatch",
@@ -75,6 +76,19 @@ class Mismatch(Conflict):
         self.key = key
         self.expected = expected
         self.current = current
+
+
+class DamagedValue(ServerFailed):
+    """The stored value of a key is not what was written: the disk or another program has changed it.
+
+    What to do: delete the object, and create it again from its manifest; or restore a copy of the data file.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"the stored value of {key!r} is damaged: delete it and create it again, or restore a copy of the data file"
+        )
+        self.key = key
 
 
 class FutureRevision(ServerFailed):
@@ -217,6 +231,20 @@ class NowaitReader(Protocol):
 
     The API server requires them: authentication, watches and every write read in the middle of synchronous code.
     """
+
+    @property
+    def damaged(self) -> Collection[str]:
+        """The keys whose stored values are damaged: reads do not see them, and only `delete` is possible."""
+        ...
+
+    @property
+    def write_problem(self) -> str | None:
+        """Why only deletions are possible now, such as a full disk; None if everything is."""
+        ...
+
+    def find_write_problem(self) -> str | None:
+        """As `write_problem`, with the state of the disk."""
+        ...
 
     def get_nowait(self, key: str, *, revision: int | None = None) -> Item | None:
         """As `Storage.get`."""

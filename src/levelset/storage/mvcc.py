@@ -6,7 +6,7 @@ Reads never wait, and a watch is only a position in a feed of `History`.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Self
 
@@ -221,6 +221,10 @@ class MvccReads:
         self._mvcc = MvccStore(items=items, changes=changes, compacted=compacted, limits=limits, ring=self._ring)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self.damaged: Collection[str] = ()
+        """The keys whose stored values are damaged."""
+        self.write_problem: str | None = None
+        """Why only deletions are possible now; None if everything is."""
 
     @property
     def revision(self) -> int:
@@ -231,6 +235,10 @@ class MvccReads:
     def compacted(self) -> int:
         """The newest compacted revision."""
         return self._mvcc.history.compacted
+
+    def find_write_problem(self) -> str | None:
+        """As `write_problem`, with the state of the disk, if there is one."""
+        return self.write_problem
 
     async def get(self, key: str, *, revision: int | None = None) -> Item | None:
         """As `Storage.get`."""

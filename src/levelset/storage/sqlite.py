@@ -4,232 +4,39 @@ A write is checked against the newest accepted version of its key, gets the next
 loop iteration, or the one that gathers while the previous group is being written. When a group is committed, it becomes
 visible to reads and watches as a whole, and its writers get their results. If the commit fails, the group is rolled
 back together with the group behind it, whose writes were checked against it.
-
-In the file, the table `items` holds the current values, and `changes` the history as an undo log: what each write
-replaced. A value is in `items` or in the row of the write that replaced it, so that every value is in the file once.
 """
 
 import asyncio
+import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
-from itertools import chain
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Final, Self, TypeVar
 
-from levelset.errors import ConfigError, NotFound, ServerFailed
+from levelset.errors import NotFound, ServerFailed
+from levelset.storage.disk_reserve import DiskReserve, disk_problem
 from levelset.storage.group_commit import CommitGroup, PendingWrite, Work, WriterThread
 from levelset.storage.history import Limits
-from levelset.storage.interface import Change, FutureRevision, Item, Mismatch
+from levelset.storage.interface import Change, DamagedValue, FutureRevision, Item, Mismatch
 from levelset.storage.mvcc import MvccReads, plan_write
+from levelset.storage.revision_mark import RevisionMark
+from levelset.storage.sqlite_file import Contents, Durability, discard_row, mark_path, open_file, write_group
 from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
 
-__all__ = ["Contents", "Durability", "SqliteStorage", "open_file", "write_group"]
+__all__ = ["Durability", "SqliteStorage"]
 
-Durability = Literal["normal", "full"]
-
-_APPLICATION = 0x6C767374  # "lvst": distinguishes our files from those of other programs
-_SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE items (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value BLOB NOT NULL,
-    revision INTEGER NOT NULL, created INTEGER NOT NULL, version INTEGER NOT NULL
-);
-CREATE TABLE changes (
-    revision INTEGER PRIMARY KEY, key TEXT NOT NULL, deleted INTEGER NOT NULL,
-    old_value BLOB, old_revision INTEGER, old_created INTEGER, old_version INTEGER
-);
-CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-INSERT INTO meta VALUES ('compacted', 0);
-"""
-_INSERT = "INSERT INTO changes VALUES %s"
-_DELETE = "DELETE FROM items WHERE key IN (VALUES %s)"
-_UPSERT = (
-    "INSERT INTO items (key, value, revision, created, version) VALUES %s"
-    " ON CONFLICT (key) DO UPDATE SET value = excluded.value, revision = excluded.revision,"
-    " created = excluded.created, version = excluded.version"
-)
-# The rows of a group go into few statements: after each one the thread has to win the interpreter lock back, which
-# can take milliseconds while the event loop is busy. 64 rows of seven columns are below every SQLite's limits.
-_ROWS = 64
-_ADVICE = {
-    "SQLITE_BUSY": "is in use by another process; stop that one, or choose another file",
-    "SQLITE_CANTOPEN": "cannot be opened; check that its directory exists and that you may write there",
-    "SQLITE_NOTADB": "is not a levelset data file; it was left as it is, choose another path",
-    "SQLITE_READONLY": "may not be written; change its permissions, or choose another path",
-}
-
-
-class Contents(NamedTuple):
-    """The contents of a file; change rows up to `swept` have been removed."""
-
-    items: list[Item]
-    changes: list[Change]
-    compacted: int
-    swept: int
-
-
-def open_file(path: Path, durability: Durability) -> tuple[sqlite3.Connection, Contents]:
-    """An exclusive connection and the contents of the file; raises `ConfigError` and does not change the file then."""
-    if durability not in get_args(Durability):
-        raise ConfigError(f"{path}: durability is 'normal' or 'full', not {durability!r}")
-    connection: sqlite3.Connection | None = None
-    try:
-        connection = _connect(path)
-        _check_version(path, connection)
-        _configure(connection, durability)
-        return connection, _read(connection)
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, (sqlite3.Error, OSError, ValueError)):
-            raise ConfigError(f"{path} {_advice(error)}: {error}") from error
-        raise
-
-
-def write_group(connection: sqlite3.Connection, changes: Sequence[Change], *, compacted: int, sweep_to: int) -> None:
-    """Makes all changes durable, or none of them; also removes change rows up to `sweep_to`."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        _insert(connection, changes)
-        if sweep_to:
-            connection.execute("UPDATE meta SET value = ? WHERE name = 'compacted'", (compacted,))
-            connection.execute("DELETE FROM changes WHERE revision <= ?", (sweep_to,))
-        connection.execute("COMMIT")
-    except BaseException:
-        # SQLite has rolled back by itself after some errors, a full disk among them.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    # Objects may be secrets: a new file is readable only by its owner. SQLite gives its log the same mode.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    # An absolute path is never taken for ":memory:" or a "file:" address.
-    connection = sqlite3.connect(
-        path.absolute(), timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    return connection
-
-
-def _check_version(path: Path, connection: sqlite3.Connection) -> None:
-    application = _number(connection, "PRAGMA application_id")
-    version = _number(connection, "PRAGMA user_version")
-    if application == _APPLICATION:
-        if version > _SCHEMA_VERSION:
-            text = f"{path} was written by a newer levelset (data version {version}, this one knows {_SCHEMA_VERSION})"
-            raise ConfigError(f"{text}; it was left as it is, use that newer version")
-    elif application or version or _number(connection, "SELECT count(*) FROM sqlite_master"):
-        text = f"{path} is a database of another program; it was left as it is, choose another path"
-        raise ConfigError(text)
-
-
-def _configure(connection: sqlite3.Connection, durability: Durability) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA synchronous = {durability}")
-    # `WriteAheadLog` decides when to checkpoint: SQLite would do it within a commit, on whichever thread makes it.
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
-    # Some builds overwrite removed rows with zeros, which makes compaction write twice.
-    connection.execute("PRAGMA secure_delete = OFF")
-    connection.execute("BEGIN IMMEDIATE")
-    if not _number(connection, "PRAGMA user_version"):
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    connection.execute("COMMIT")
-
-
-def _read(connection: sqlite3.Connection) -> Contents:
-    compacted = _number(connection, "SELECT value FROM meta WHERE name = 'compacted'")
-    swept = _number(connection, "SELECT coalesce(min(revision) - 1, ?) FROM changes", compacted)
-    rows = connection.execute("SELECT key, value, revision, created, version FROM items")
-    items = [Item(*row) for row in rows]
-    rows = connection.execute("SELECT * FROM changes WHERE revision > ? ORDER BY revision DESC", (compacted,))
-    changes = list(_replay({item.key: item for item in items}, rows))
-    changes.reverse()
-    newest = max((item.revision for item in items), default=0)
-    expected = range(compacted + 1, compacted + len(changes) + 1)
-    if newest >= expected.stop or any(
-        change.revision != number for change, number in zip(changes, expected, strict=True)
-    ):
-        raise sqlite3.DatabaseError("its revisions have gaps")
-    return Contents(items, changes, compacted, swept)
-
-
-def _replay(present: dict[str, Item], rows: Iterable[tuple[Any, ...]]) -> Iterator[Change]:
-    """The changes from the newest to the oldest: each one's new value is the old value of the next on its key."""
-    for revision, key, deleted, value, old_revision, created, version in rows:
-        after = present.pop(key, None)
-        if (after is None) != bool(deleted) or (after is not None and after.revision != revision):
-            raise sqlite3.DatabaseError(f"change {revision} and the item {key!r} do not fit")
-        before = None if old_revision is None else Item(key, value, old_revision, created, version)
-        if before is not None:
-            present[key] = before
-        yield Change(revision, key, before, after)
-
-
-def _insert(connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
-    if len(changes) == 1 and changes[0].after is not None:  # a single writer waits for each write
-        connection.execute(_statement(_INSERT, 1, 7), _change_row(changes[0]))
-        connection.execute(_statement(_UPSERT, 1, 5), _item_row(changes[0].after))
-        return
-    for rows in _chunks([_change_row(change) for change in changes]):
-        connection.execute(_statement(_INSERT, len(rows), 7), list(chain.from_iterable(rows)))
-    final = {change.key: change.after for change in changes}
-    for rows in _chunks([_item_row(item) for item in final.values() if item is not None]):
-        connection.execute(_statement(_UPSERT, len(rows), 5), list(chain.from_iterable(rows)))
-    for rows in _chunks([(key,) for key, item in final.items() if item is None]):
-        connection.execute(_statement(_DELETE, len(rows), 1), list(chain.from_iterable(rows)))
-
-
-def _change_row(change: Change) -> tuple[Any, ...]:
-    old, deleted = change.before, change.after is None
-    if old is None:
-        return (change.revision, change.key, deleted, None, None, None, None)
-    return (change.revision, change.key, deleted, old.value, old.revision, old.created, old.version)
-
-
-def _item_row(item: Item) -> tuple[Any, ...]:
-    return (item.key, item.value, item.revision, item.created, item.version)
-
-
-def _chunks(rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    return (rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS))
-
-
-@cache
-def _statement(template: str, rows: int, columns: int) -> str:
-    one = f"({','.join('?' * columns)})"
-    return template % ",".join([one] * rows)
-
-
-def _number(connection: sqlite3.Connection, query: str, *values: int) -> int:
-    row = connection.execute(query, values).fetchone()
-    if row is None or not isinstance(row[0], int):
-        raise sqlite3.DatabaseError(f"no number for {query!r}")
-    return row[0]
-
-
-def _advice(error: Exception) -> str:
-    if isinstance(error, sqlite3.Error):
-        name = getattr(error, "sqlite_errorname", "")
-        damaged = "is damaged; restore a copy, or move it away and start again"
-        return next((text for code, text in _ADVICE.items() if name.startswith(code)), damaged)
-    return _ADVICE["SQLITE_CANTOPEN"]
-
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ENOUGH = 64  # writes in a group: beyond that the cost per write no longer falls
-_ALONE = 8  # groups of one in a row: after that, assume a single writer
-_SWEEP = 1_000  # rows removed per commit: compaction must not delay the writes behind it
+_ENOUGH: Final = 64  # writes in a group: beyond that the cost per write no longer falls
+_ALONE: Final = 8  # groups of one in a row: after that, assume a single writer
+_SWEEP: Final = 1_000  # rows removed per commit: compaction must not delay the writes behind it
+_SPACE_RETRY_SECONDS: Final = 2.0
 
 
 class SqliteStorage(MvccReads):
@@ -240,6 +47,9 @@ class SqliteStorage(MvccReads):
 
     `durability="normal"` survives the end of the process, even by SIGKILL; a power failure may lose the last commits.
     `"full"` survives that too, and waits for the disk with every group of writes.
+
+    When the disk is full, only deletions are possible, in space that is set aside for them; when the disk fails,
+    nothing is written until the file is opened again. `write_problem` says so.
 
     ```python
     async with SqliteStorage("levelset.db") as storage:
@@ -268,9 +78,25 @@ class SqliteStorage(MvccReads):
             limits=Limits(changes=history_changes, bytes=history_bytes, age=history_age),
         )
         self._clock = clock
+        self._damaged_rows = dict(contents.damaged)
+        self.damaged = self._damaged_rows.keys()
+        is_synced = durability == "full"
+        self._mark = RevisionMark(mark_path(self.path.resolve()), contents.file_id, is_synced=is_synced)
+        self._digest = contents.digest
+        self._count = len(contents.items)
+        self._recorded = 0
+        self._record(self.revision)
+        self._reserve = DiskReserve(self.path.with_name(f"{self.path.name}-reserve"))
+        self._failure: str | None = None
+        self._disk_problem: str | None = None
+        self._space_timer: asyncio.TimerHandle | None = None
+        _log_losses(self.path, contents)
         self._writer = WriterThread(connection, name=f"levelset storage {self.path.name}")
-        self._log = WriteAheadLog(self.path, is_synced=durability == "full")
-        if durability == "full":
+        self._log = WriteAheadLog(self.path, is_synced=is_synced, reserve=self._reserve)
+        self._has_reserve = self._reserve.take(self._log.reserve_bytes())
+        if not self._has_reserve:
+            self.write_problem = f"the disk of {self.path} is full"
+        if is_synced:
             self._writer.submit(self._log.reserve, lambda _: None)
         self._swept = contents.swept
         self._head = self.revision
@@ -303,6 +129,15 @@ class SqliteStorage(MvccReads):
         )
         return await asyncio.to_thread(opened)
 
+    def find_write_problem(self) -> str | None:
+        """Why only deletions are possible now, or nothing at all; also if no write has failed yet.
+
+        The disk is examined by the writer thread, since its file system may hang: the next call has the result.
+        """
+        if self._writer.is_idle and not self._closed:
+            self._writer.submit(self._examine_disk, lambda _: None)
+        return self.write_problem or self._disk_problem
+
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """As `Storage.put`; returns when the value is in the file."""
         change = await self.start_write(key, value, expected=expected)
@@ -310,7 +145,13 @@ class SqliteStorage(MvccReads):
         return change.after
 
     async def delete(self, key: str, *, expected: int | None) -> Change:
-        """As `Storage.delete`; returns when the deletion is in the file."""
+        """As `Storage.delete`; returns when the deletion is in the file.
+
+        The deletion of a damaged value has no revision of its own: no reader has seen the value.
+        """
+        if key in self.damaged:
+            await self._discard(key)
+            return Change(self.revision, key, None, None)
         return await self.start_write(key, None, expected=expected)
 
     def start_write(self, key: str, value: bytes | None, *, expected: int | None) -> PendingWrite:
@@ -342,14 +183,18 @@ class SqliteStorage(MvccReads):
         while self._committing is not None or self._open_group.pending_writes:
             await (self._committing or self._open_group).wait_committed()
         await super().close()
+        if self._space_timer is not None:
+            self._space_timer.cancel()
         if self._stopped is None:
             self._stopped = asyncio.get_running_loop().create_future()
+            self._writer.submit(lambda _: self._reserve.remove(), lambda _: None)
             self._writer.stop(self._reporter(lambda _: _resolve(self._stopped)))
         await asyncio.shield(self._stopped)
+        self._mark.close()
 
     def _write(self, key: str, value: bytes | None, expected: int | None, result: PendingWrite) -> None:
-        if self._closed:
-            raise self._refusal(f"{key!r} was not written")
+        if self._closed or self._failure is not None or key in self.damaged:
+            raise self._refused_write(key)
         pending = self._pending.get(key)
         current = self._mvcc.items.get(key) if pending is None else pending[0].after
         try:
@@ -423,8 +268,10 @@ class SqliteStorage(MvccReads):
         self._single_writes = 0 if len(group.pending_writes) > 1 else self._single_writes + 1
         group.compacted = compacted
         group.swept = min(compacted, self._swept + _SWEEP) if sweeping else self._swept
-        work = partial(write_group, changes=group.changes, compacted=compacted, sweep_to=group.swept if sweeping else 0)
+        sweep_to = group.swept if sweeping else 0
+        work = partial(self._write_group, changes=group.changes, compacted=compacted, sweep_to=sweep_to)
         self._committing = group
+        group.work = work
         match commit_path:
             case CommitPath.LOOP:
                 self._write_on_loop(work, group)
@@ -433,6 +280,22 @@ class SqliteStorage(MvccReads):
             case CommitPath.THREAD:
                 there = partial(self._write_on_thread, work, group.changes)
                 self._writer.submit(there, self._reporter(partial(self._finish_commit, group)))
+
+    def _write_group(
+        self, connection: sqlite3.Connection, changes: Sequence[Change], *, compacted: int, sweep_to: int
+    ) -> None:
+        self._digest += write_group(connection, changes, compacted=compacted, sweep_to=sweep_to)
+        if changes:
+            self._count += sum((change.before is None) - (change.after is None) for change in changes)
+            self._record(changes[-1].revision)
+
+    def _record(self, revision: int) -> None:
+        """Moves the high-water mark. The commit is done: without the mark, only its loss would not be noticed."""
+        self._recorded = revision
+        try:
+            self._mark.record(revision, self._count, self._digest % 2**64)
+        except OSError as error:
+            log.warning("%s: the newest revision could not be recorded: %s", self.path, error)
 
     def _write_on_loop(self, work: Work, group: CommitGroup) -> None:
         """Writes on the event loop, which takes less time than a handover to the thread."""
@@ -454,8 +317,25 @@ class SqliteStorage(MvccReads):
         work(connection)
         self._log.tend(connection, changes)
 
+    def _write_with_reserve(self, work: Work | None, connection: sqlite3.Connection) -> None:
+        """Writes once more, with the space that was set aside and that of the log."""
+        assert work is not None  # set when the group was launched
+        self._reserve.release()
+        self._log.empty(connection)
+        try:
+            work(connection)
+        finally:
+            self._has_reserve = self._reserve.take(self._log.reserve_bytes())
+
     def _finish_commit(self, group: CommitGroup, error: BaseException | None) -> None:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL" and not group.is_retried:
+            group.is_retried = True
+            again = partial(self._write_with_reserve, group.work)
+            self._writer.submit(again, self._reporter(partial(self._finish_commit, group)))
+            return
         self._committing = None
+        if not self._has_reserve:
+            self._start_without_space()
         if error is None:
             self._make_visible(group)
             if self._open_group.pending_writes or self.compacted > self._swept:
@@ -476,11 +356,74 @@ class SqliteStorage(MvccReads):
 
     def _roll_back(self, group: CommitGroup, error: BaseException) -> None:
         """Fails a group and the one behind it, whose writes were checked against it."""
+        self._find_cause(error)
         behind, self._open_group = self._open_group, CommitGroup()
         self._pending.clear()
         self._head = self.revision
         for one in (group, behind):
             one.finish(error, self.path)
+
+    def _find_cause(self, error: BaseException) -> None:
+        name = getattr(error, "sqlite_errorname", "")
+        if name != "SQLITE_FULL" and isinstance(error, sqlite3.Error):
+            # After a failed sync, the operating system takes the pages for written: another sync would succeed, and
+            # prove nothing. Only what is read from the disk again can be relied on.
+            self._failure = self.write_problem = f"{self.path} failed ({error}); check the disk, and restart the server"
+            log.error("%s; nothing is written until then", self._failure)
+
+    def _start_without_space(self) -> None:
+        if self.write_problem is None:
+            self.write_problem = f"the disk of {self.path} is full"
+            log.error("%s: only deletions are possible until there is space", self.write_problem)
+        if self._space_timer is None:
+            self._retry_space_later()
+
+    def _retry_space_later(self) -> None:
+        self._space_timer = asyncio.get_running_loop().call_later(_SPACE_RETRY_SECONDS, self._retry_space)
+
+    def _retry_space(self) -> None:
+        """Leaves the mode without space as soon as the reserve can be taken again."""
+        self._space_timer = None
+        if not self._closed and self._failure is None:
+            self._writer.submit(self._take_reserve, self._reporter(self._end_without_space))
+
+    def _examine_disk(self, _: object) -> None:
+        self._disk_problem = disk_problem(self.path)
+
+    def _take_reserve(self, _: object) -> None:
+        self._has_reserve = self._reserve.take(self._log.reserve_bytes())
+
+    def _end_without_space(self, _: BaseException | None) -> None:
+        if self._closed or self._failure is not None:
+            return
+        if not self._has_reserve:
+            self._retry_space_later()
+            return
+        self.write_problem = None
+        log.warning("%s: there is space on the disk again", self.path)
+
+    async def _discard(self, key: str) -> None:
+        if self._closed or self._failure is not None:
+            raise self._refused_write(key)
+        done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        row, compacted = self._damaged_rows[key], self.compacted
+
+        def work(connection: sqlite3.Connection) -> None:
+            discard_row(connection, row, compacted=compacted)
+            self._record(self._recorded)  # on the thread of the commits: the mark never goes back
+
+        self._writer.submit(work, self._reporter(lambda error: _resolve_with(done, error)))
+        error = await asyncio.shield(done)
+        if error is not None:
+            raise ServerFailed(f"{self.path} could not be written: {error}; {key!r} was not deleted") from error
+        self._damaged_rows.pop(key, None)
+
+    def _refused_write(self, key: str) -> ServerFailed:
+        if self._closed:
+            return self._refusal(f"{key!r} was not written")
+        if self._failure is not None:
+            return ServerFailed(f"{self._failure}: {key!r} was not written")
+        return DamagedValue(key)
 
     def _refusal(self, consequence: str) -> ServerFailed:
         return ServerFailed(f"the storage {self.path} is closed: {consequence}")
@@ -499,3 +442,20 @@ class SqliteStorage(MvccReads):
 def _resolve(future: asyncio.Future[None] | None) -> None:
     if future is not None and not future.done():
         future.set_result(None)
+
+
+def _resolve_with(future: asyncio.Future[BaseException | None], error: BaseException | None) -> None:
+    if not future.done():
+        future.set_result(error)
+
+
+def _log_losses(path: Path, contents: Contents) -> None:
+    if contents.lost:
+        log.warning(
+            "%s: a loss of power took the last %d writes, which were not synced; clients list again."
+            " Use durability 'full' to avoid this.",
+            path,
+            contents.lost,
+        )
+    for key in contents.damaged:
+        log.error("%s: the stored value of %r is damaged: delete it and create it again, or restore a copy", path, key)

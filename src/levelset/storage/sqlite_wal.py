@@ -14,6 +14,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import NamedTuple
 
+from levelset.storage.disk_reserve import DiskReserve
 from levelset.storage.interface import Change
 
 __all__ = ["CommitPath", "WriteAheadLog"]
@@ -23,6 +24,8 @@ _FRAME = _PAGE + 24
 # What a commit writes apart from values: the last pages of both tables and of the index, and at times their parents.
 _PAGES_PER_COMMIT = 4
 _CHANGES_PER_PAGE = 2
+_FIRST_LIMIT = 1_000  # pages: the log may grow to twice as many at a time, if the reserve can
+_SPARE = 1024 * 1024  # bytes of the reserve for the next writes, when the log has been emptied
 _MOST_CHANGES = 64
 _MOST_BYTES = 256 * 1024
 _PATIENCE_PER_CHANGE = 0.000_02
@@ -72,12 +75,20 @@ class WriteAheadLog:
     another trial, which is twice as long if the slow commit was made by the event loop itself.
     """
 
-    __slots__ = ("_detour", "_detours", "_found", "_longest", "_pages", "_path", "_policy", "_quick", "_trial")
+    __slots__ = (
+        *("_detour", "_detours", "_found", "_limit", "_longest", "_pages", "_path", "_policy", "_quick", "_reserve"),
+        "_trial",
+    )
 
-    def __init__(self, path: Path, *, is_synced: bool, longest: int | None = None) -> None:
+    def __init__(
+        self, path: Path, *, is_synced: bool, longest: int | None = None, reserve: DiskReserve | None = None
+    ) -> None:
         self._path = Path(f"{path.absolute()}-wal")
         self._policy = _SYNCED if is_synced else _UNSYNCED
         self._longest = longest or self._policy.longest
+        self._reserve = reserve
+        # A log with full durability has its whole length from the start.
+        self._limit = self._longest if is_synced or reserve is None else min(_FIRST_LIMIT, self._longest)
         # An estimate; 0 means unknown, or that the next commit starts the log and syncs it.
         self._pages = 0
         # The length found on disk, added after the first commit.
@@ -88,7 +99,7 @@ class WriteAheadLog:
 
     def commit_path(self, changes: Sequence[Change]) -> CommitPath:
         """Which thread should write these changes."""
-        if self._detours or not 0 < self._pages < self._longest or len(changes) > _MOST_CHANGES:
+        if self._detours or not 0 < self._pages < self._limit or len(changes) > _MOST_CHANGES:
             return CommitPath.THREAD
         if sum(map(_weight, changes)) > _MOST_BYTES:
             return CommitPath.THREAD
@@ -115,12 +126,33 @@ class WriteAheadLog:
         if self._detours:
             self._detours -= 1
         self._lengthen(changes)
-        if self._pages < self._longest:
+        if self._pages < self._limit or self._raise_limit():
             return
         # The log is durable; if the disk is full now, a later checkpoint may succeed.
         with suppress(sqlite3.Error):
             connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
             self._pages = 0
+
+    def reserve_bytes(self) -> int:
+        """The space to set aside: a checkpoint may make the file longer by as much as the log has."""
+        return self._limit * _FRAME + _SPARE
+
+    def empty(self, connection: sqlite3.Connection) -> None:
+        """Copies the log into the file, and gives its space back; as far as the disk allows."""
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._pages = 0
+            self._limit = min(_FIRST_LIMIT, self._longest)
+
+    def _raise_limit(self) -> bool:
+        """Lets the log grow, if the reserve can."""
+        if self._limit >= self._longest or self._reserve is None:
+            return False
+        before, self._limit = self._limit, min(2 * self._limit, self._longest)
+        if self._reserve.take(self.reserve_bytes()):
+            return True
+        self._limit = before
+        return False
 
     def reserve(self, _: object = None) -> None:
         """Preallocates the log on disk; called on the writer thread, before anything else.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from levelset.testing.virtual_time import RealTime, RealWork, Stuck, VirtualLoop, run, virtual
 
 if TYPE_CHECKING:
-    from levelset.testing.cluster import Cluster, open_cluster
+    from levelset.testing.cluster import Cluster, ProcessOptions, open_cluster
     from levelset.testing.contracts.storage import STORAGE_CONTRACT, Check, check_storage
     from levelset.testing.contracts.transport import TRANSPORT_CONTRACT, check_transport
     from levelset.testing.embedded_server import START
@@ -32,6 +32,7 @@ __all__ = [
     "Mutation",
     "MutationGuard",
     "Process",
+    "ProcessOptions",
     "RealTime",
     "RealWork",
     "ReconcileRecord",
@@ -49,7 +50,7 @@ __all__ = [
 # Everything else is imported on first use: pytest imports the plugin, and with it this package, in every project that
 # has levelset installed, also for tests that need no cluster.
 _MODULES: Final = {
-    "levelset.testing.cluster": "Cluster open_cluster",
+    "levelset.testing.cluster": "Cluster ProcessOptions open_cluster",
     "levelset.testing.contracts.storage": "STORAGE_CONTRACT Check check_storage",
     "levelset.testing.faults": "Fault",
     "levelset.testing.failure_report": "Version",

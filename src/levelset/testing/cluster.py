@@ -63,12 +63,19 @@ class ProcessOptions(TypedDict, total=False):
     """The keyword arguments of `Cluster.process` and `Cluster.running`."""
 
     faults: Sequence[Fault | Hook]
+    """Faults that are injected between this process and the server only."""
     leader: LeaderElection | None
+    """Elects a leader among the processes with the same Lease; by default every process works."""
     name: str
+    """The name of the process in reports; `operator` unless given."""
     observers: Sequence[Observer]
+    """Called when a reconcile starts and finishes, beside those of the test itself."""
     everywhere: bool
+    """On a real cluster, watches all namespaces; by default only that of the test."""
     grace: float | None
+    """How many seconds running reconciles may take when the process stops, 30 by default; None: all they need."""
     webhooks: Webhooks | NestedWebhooks
+    """Admission and conversion functions, which the server calls in process for the writes of every client."""
 
 
 class Cluster(CrdInstallingClient):
@@ -287,10 +294,10 @@ async def open_cluster(
 ) -> AsyncGenerator[Cluster, None]:
     """Opens a cluster for the duration of the block: an in-process server, or the cluster of `kubeconfig`.
 
-    The in-process server is deterministic: names, uids and Python's `random` derive from the seed, and the clock starts
-    at `now`. `hooks` are wire hooks of the client of the test. A given `storage` keeps its objects. On a real cluster a
-    namespace with a unique name is created; it is deleted at the end with everything in it, as are the CRDs that were
-    installed for the test.
+    The in-process server is deterministic: names, uids and Python's `random` derive from `seed`, and the clock starts
+    at `now`. `namespace` is that of objects without one, `test` by default. `hooks` are wire hooks of the client of the
+    test. A given `storage` keeps its objects. On a real cluster a namespace with a unique name is created; it is
+    deleted at the end with everything in it, as are the CRDs that were installed for the test.
     """
     if kubeconfig is not None:
         async with _real_cluster(kubeconfig, namespace, hooks) as cluster:

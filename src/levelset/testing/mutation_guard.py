@@ -43,7 +43,10 @@ class Mutation(msgspec.Struct, frozen=True):
 
 
 class Mutated(AssertionError):
-    """A shared object was mutated; `mutations` lists the objects and fields."""
+    """A shared object was mutated; `mutations` lists the objects and fields.
+
+    What to do: change a copy: `replace(obj, ...)`, `with_spec(...)`, or build a new object.
+    """
 
     def __init__(self, mutations: Sequence[Mutation]) -> None:
         what = "; ".join(map(str, mutations))

@@ -49,7 +49,11 @@ _MOST: Final = 20
 
 
 class Stuck(RuntimeError):
-    """All tasks wait for something that cannot happen; the message names each task and where it waits."""
+    """All tasks wait for something that cannot happen; the message names each task and where it waits.
+
+    What to do: read the list of tasks in the message: one waits for an event, a lock or a queue that nothing sets, or
+    time must be let pass with `advance`.
+    """
 
 
 def describe_tasks(loop: asyncio.AbstractEventLoop) -> str:
@@ -222,11 +226,18 @@ REFUSED: Final = {
 
 
 class RealTime(ConfigError):
-    """An operation needs virtual time, but time is real."""
+    """An operation needs virtual time, but time is real.
+
+    What to do: remove `@pytest.mark.real_time` from the test, or do not use `advance` in it.
+    """
 
 
 class RealWork(ConfigError):
-    """An operation needs real I/O, but time is virtual."""
+    """An operation needs real I/O, but time is virtual.
+
+    What to do: connect to the server of the test, use `asyncio.to_thread` for blocking code, or mark the test with
+    `@pytest.mark.real_time`.
+    """
 
 
 def refusal(name: str) -> Callable[..., NoReturn]:

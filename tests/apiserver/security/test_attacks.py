@@ -339,7 +339,7 @@ OPEN = b"GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
         (400, OPEN + b"X: a\x00b\r\n\r\n"),
         (400, OPEN + b"Bad Name: a\r\n\r\n"),
         (408, b"GET /version HTTP/1.1\r\nHost: a\r\nX-Slow: "),
-        (408, b"POST /version HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"),
+        (408, b"GET /version HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"),
         (413, b"POST /version HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n"),
         (431, OPEN + b"X: " + b"a" * 70_000 + b"\r\n\r\n"),
     ],

@@ -1,6 +1,7 @@
 """`levelset init` and `levelset create`: the generated project, and that changes of the user are preserved."""
 
 import json
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,14 @@ def test_a_usage_error_is_refused_before_a_file_is_written(folder: Path, words: 
     assert result.exit_code == 2
     assert message in result.stderr
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".dockerignore"])
+def test_the_data_and_secrets_of_a_server_are_neither_committed_nor_put_into_an_image(shop: Path, name: str) -> None:
+    patterns = (shop / name).read_text(encoding="utf-8").splitlines()
+    secret = ["levelset.kubeconfig", "shop.kubeconfig", "shop.db.token", "shop.db.authority"]
+    data = ["shop.db", "shop.db-wal", "shop.db-shm", "shop.db-revision", "shop.db-reserve"]
+    assert [one for one in (*secret, *data) if not any(fnmatch(one, pattern) for pattern in patterns)] == []
 
 
 def test_webhooks_need_their_kind(shop: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,6 +119,73 @@ def test_a_program_without_a_cluster_names_the_configs_it_tried(tmp_path):
     assert process.returncode == 2
     assert str(tmp_path / "none") in output
     assert "Traceback" not in output
+
+
+IN_NAMESPACES = """
+        from levelset.kinds.core_v1 import Namespace
+        for name in ("shop", "bank", "attic"):
+            await manager.client.create(Namespace.new(name))
+            await manager.client.create(Good.new(f"{name}-tea", GoodSpec(), namespace=name))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "more"), [(["-n", "attic", "--namespace", "bank"], ""), ([], ", namespace=['attic', 'bank']")]
+)
+def test_a_program_reconciles_in_the_namespaces_that_are_named(tmp_path, words, more):
+    with started(write(tmp_path, after=IN_NAMESPACES.strip(), more=more), "--local", *words) as process:
+        output = read_until(process, "sold bank-tea", "sold attic-tea", "ready in")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert "sells shop-tea" not in output
+    assert "sells tea" not in output
+
+
+def read_errors_until(process: "subprocess.Popen[str]", word: str) -> None:
+    """Reads the logs of the process until a line has this word; fails if the process ends first."""
+    assert process.stderr is not None
+    while word not in (line := process.stderr.readline()):
+        assert line, f"it has ended without {word}"
+
+
+REPLICA = """
+import time
+from levelset import Controller, LeaderElection, Resource, Spec, run
+
+class Good(Resource[Spec, None], api="trade.example.dev/v1"):
+    pass
+
+async def sell(good, ctx):
+    print("sells", time.time(), flush=True)
+
+run(Controller(Good, sell){more})
+"""
+
+
+def write_replica(path: Path, name: str, more: str = "") -> Path:
+    program = path / name
+    program.write_text(REPLICA.format(more=more), encoding="utf-8")
+    return program
+
+
+def test_of_two_processes_with_the_same_lease_one_leads_and_the_other_takes_over_when_it_stops(tmp_path):
+    words = ("--kubeconfig", "levelset.kubeconfig", "--leader", "shop")
+    one = write_replica(tmp_path, "one.py")
+    two = write_replica(tmp_path, "two.py", ", leader=LeaderElection(name='other', retry=0.1, renew=1, lease=2)")
+    with started(write(tmp_path), "--local") as host:
+        read_until(host, "sold tea", "ready in")
+        with started(one, *words) as first:
+            read_until(first, "sells", "ready in")
+            with started(two, *words) as second:
+                read_errors_until(second, "waiting to become the leader")
+                read_until(second, "ready in")  # a replica that waits is ready, so that a rollout can go on
+                stopped = time.time()
+                first.send_signal(signal.SIGTERM)
+                assert first.wait() == 0
+                sold = read_until(second, "sells")
+                assert float(sold.split("sells ")[1].split()[0]) > stopped
+                second.send_signal(signal.SIGTERM)
+        host.send_signal(signal.SIGTERM)
 
 
 def test_logs_are_json_for_machines(tmp_path):

@@ -12,12 +12,24 @@ def test_no_arguments_are_all_defaults():
 
 def test_all_options_are_parsed_joined_or_separate():
     words = ["--local", "--kubeconfig", "a b", "--context=work", "-n", "shop", "--health=0.0.0.0:8081", "--log-json"]
+    words.append("--leader=shop")
     assert read_arguments(words) == Arguments(
-        local=True, kubeconfig="a b", context="work", namespace="shop", health=("0.0.0.0", 8081), log_json=True
+        local=True,
+        kubeconfig="a b",
+        context="work",
+        namespaces=("shop",),
+        leader="shop",
+        health=("0.0.0.0", 8081),
+        log_json=True,
     )
     assert read_arguments(["-h"]).help
     assert read_arguments(["-o", "json"]) == read_arguments(["--output=json"]) == Arguments(output="json")
     assert read_arguments(["--context=a=b"]).context == "a=b"
+
+
+def test_several_namespaces_are_given_one_by_one():
+    words = ["--namespace", "shop", "-n", "bank", "--namespace=shop"]
+    assert read_arguments(words).namespaces == ("shop", "bank")
 
 
 def test_a_port_alone_is_on_the_loopback_interface():
@@ -34,6 +46,7 @@ def test_a_port_alone_is_on_the_loopback_interface():
         (["--context"], "--context needs a value"),
         (["--context", "--local"], "--context needs a value"),
         (["--namespace="], "--namespace needs a value"),
+        (["--leader"], "--leader needs a value"),
         (["--health", "here"], "--health here: must be a port"),
         (["--health", "70000"], "--health 70000: must be a port"),
         (["--health", "٣"], "must be a port"),

@@ -2,6 +2,7 @@
 
 import math
 import random
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -189,14 +190,43 @@ def test_a_merged_request_has_the_reasons_of_both_each_once_in_order() -> None:
     assert due.reasons == ("created", "changed", "child")
 
 
-def test_an_earlier_request_does_not_lose_the_reasons_of_the_later_one() -> None:
-    queue = make_queue()
-    queue.add("a", at=9.0, now=0.0, reason="retry")
-    queue.add("a", at=0.0, now=0.0, reason="changed")
-    queue.add("a", at=5.0, now=0.0, reason="bulk")
-    due = queue.take(0.0)
+@pytest.mark.parametrize("debounce", [0.0, 1.0])
+@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize("order", list(permutations(["timer", "changed", "sooner"])))
+def test_a_timer_that_an_earlier_request_replaces_is_no_reason(
+    debounce: float, is_running: bool, order: tuple[str, ...]
+) -> None:
+    queue = make_queue(debounce=debounce)
+    if is_running:
+        queue.add("a", at=0.0, now=0.0)
+        queue.take(debounce)
+    for reason in order:
+        at = {"timer": 900.0, "changed": 2.0, "sooner": 300.0}[reason]
+        queue.add("a", at=at, now=2.0, reason=reason)
+    if is_running:
+        queue.done("a", 2.0)
+    due = queue.take(2.0 + debounce)
     assert due is not None
-    assert due.reasons == ("retry", "changed", "bulk")
+    assert (due.reasons, due.since) == (("changed",), 2.0 + debounce)
+
+
+def test_of_two_timers_the_earlier_one_is_the_reason() -> None:
+    for times in ((9.0, 5.0), (5.0, 9.0)):
+        queue = make_queue()
+        for at in times:
+            queue.add("a", at=at, now=0.0, reason=f"at {at:g}")
+        due = queue.take(10.0)
+        assert due is not None
+        assert due.reasons == ("at 5",)
+
+
+def test_a_timer_whose_time_has_come_is_a_reason_beside_a_change() -> None:
+    queue = make_queue()
+    queue.add("a", at=5.0, now=0.0, reason="requeued")
+    queue.add("a", at=6.0, now=6.0, reason="changed")
+    due = queue.take(6.0)
+    assert due is not None
+    assert due.reasons == ("requeued", "changed")
 
 
 def test_only_the_first_reasons_are_retained() -> None:

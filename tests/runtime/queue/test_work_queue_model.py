@@ -36,6 +36,8 @@ class ModelRequest:
     number: int
     """The sequence number that orders ready requests of one priority."""
     reasons: list[int]
+    is_timer: bool = False
+    """Whether it has only the reasons of requests for a later time."""
     is_ready: bool = False
 
 
@@ -62,10 +64,11 @@ class Model:
 
     def add(self, key: int, at: float, now: float, priority: int, reason: int) -> bool:
         self.ripen(now)
-        at = at if at > now else now + self.debounce
+        is_timer = at > now
+        at = at if is_timer else now + self.debounce
         found = [one for one in (*self.waiting, *self.held.values()) if one.key == key]
         if not found:
-            request = ModelRequest(key, at, priority, self.number(), [reason])
+            request = ModelRequest(key, at, priority, self.number(), [reason], is_timer)
             if key in self.running:
                 self.held[key] = request
             else:
@@ -73,13 +76,17 @@ class Model:
                 self.ripen(now)
             return True
         (request,) = found
+        is_later = is_timer and (request.is_ready or at > request.at)
+        if request.is_timer and not request.is_ready and at < request.at:
+            request.reasons, request.is_timer = [], is_timer
+        request.is_timer = request.is_timer and (is_timer or is_later)
         if at < request.at and not request.is_ready:
             request.at, request.number = at, self.number()
         if priority > request.priority:
             request.priority = priority
             if request.is_ready:
                 request.number = self.number()
-        if reason not in request.reasons and len(request.reasons) < 3:
+        if not is_later and reason not in request.reasons and len(request.reasons) < 3:
             request.reasons.append(reason)
         if key not in self.running:
             self.ripen(now)

@@ -11,6 +11,7 @@ from levelset.client.transport.interface import Call, Response
 from levelset.errors import Expired, Unreachable
 from levelset.http.messages import Headers
 from levelset.objects.ref import GroupVersionKind
+from levelset.objects.resource import Object
 from levelset.testing.virtual_time import virtual
 from tests.apiserver.support.in_process_server import widgets
 from tests.runtime.watch.watch_bench import (
@@ -292,6 +293,20 @@ async def test_a_kind_is_watched_once_it_is_installed_and_again_after_a_reinstal
                 await timing.sleep(100)
         assert [one for one in seen if one != "Delete w"] == ["Init", "InitApply w", "InitDone"] * 2
         assert {type(one.error).__name__ for one in bench.errors} <= {"NotFound", "UnknownKind", "Unreachable"}
+
+
+class Widget(Object, api="example.com/v1"):
+    pass
+
+
+@virtual
+async def test_a_kind_that_was_missing_for_long_is_watched_two_seconds_after_it_is_installed() -> None:
+    async with open_watch_bench() as bench, reading(bench.watcher(kind=Widget)) as seen:
+        await timing.sleep(600)
+        await bench.box.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets())
+        await timing.sleep(2.1)
+        assert seen == ["Init", "InitDone"]
+    assert len(bench.errors) < 400
 
 
 @virtual

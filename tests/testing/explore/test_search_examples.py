@@ -4,6 +4,7 @@
 """
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,6 +70,15 @@ STORIES = {
         change_fleets, lambda: making(numbered_ships), invariants=rules, stale_restarts=False
     ),
 }
+
+
+@pytest.mark.slow
+def test_a_report_whose_failures_all_have_a_stale_restart_names_the_remedy() -> None:
+    report = explore(replace(STORIES["numbered ships"], stale_restarts=True), budget=100)
+    assert {word for word, (_, failed) in report.families.items() if failed} == {"stale-restart"}
+    (note,) = report.notes
+    assert "pass stale_restarts=False to the Exploration" in note
+    assert f"note: {note}" in report.story()
 
 
 @pytest.mark.slow

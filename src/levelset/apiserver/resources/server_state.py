@@ -5,6 +5,7 @@ consists of functions that take it as their first argument (`verbs/`), so a test
 them without an HTTP server. `ApiServer` (`apiserver/server.py`) builds the one that is served.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -86,6 +87,8 @@ class ServerState:
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
     """Custom handlers by (group, resource, subresource): `handler(state, served, path, request)`."""
+    expensive_work: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a thread validates an expensive write: one at a time."""
     in_flight_creates: InFlightCreates = field(default_factory=InFlightCreates)
     """Creates that are checked but not committed, by namespace and by resource."""
     feeds: "Feeds | None" = None

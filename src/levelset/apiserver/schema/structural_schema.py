@@ -21,6 +21,10 @@ __all__ = ["NESTED_FORBIDDEN", "check_keywords", "check_structural", "children",
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
+MAX_PATTERN_STEPS = 20_000_000
+"""The estimated steps of matching one value; the same as all steps of one request."""
+MAX_ESTIMATED_LENGTH = 32 * 1024
+"""The length of a value without maxLength, or with a larger one, for the estimate."""
 UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 
 NESTED_FORBIDDEN = (
@@ -333,11 +337,22 @@ class _Structure:
         if node.not_ is not None:
             self.nested(node.not_, join(path, "not"))
         if node.pattern:
-            try:
-                compile_regex(node.pattern)
-            except BadRegex as error:
-                detail = f"must be a valid regular expression, but isn't: {error}"
-                self.causes.append(field_errors.invalid(join(path, "pattern"), node.pattern, detail))
+            self.pattern(node, join(path, "pattern"))
+
+    def pattern(self, node: Node, path: str) -> None:
+        """A pattern: it is valid, and matching a value of the largest size does not take too many steps."""
+        try:
+            regex = compile_regex(node.pattern)
+        except BadRegex as error:
+            detail = f"must be a valid regular expression, but isn't: {error}"
+            self.causes.append(field_errors.invalid(path, node.pattern, detail))
+            return
+        length = MAX_ESTIMATED_LENGTH if node.max_length is None else min(node.max_length, MAX_ESTIMATED_LENGTH)
+        factor = length * regex.steps_per_character / MAX_PATTERN_STEPS
+        if factor > 1:
+            detail = f"estimated pattern cost exceeds budget by factor of {factor:.1f}x"
+            detail = f"{detail} (try simplifying the pattern, or adding maxLength)"
+            self.causes.append(field_errors.forbidden(path, detail))
 
     def nested(self, node: Node, path: str, *, skip_any: bool = False) -> None:
         """An alternative: it may validate, but not define a type, a default or the like."""

@@ -27,6 +27,7 @@ from levelset.apiserver.schema.validator_code import CodeGenerator, Function, Mo
 from levelset.errors import Cause, LevelsetError
 from levelset.objects import decode_tree, encode_tree
 from levelset.re2 import BadRegex, Regex, compile_regex
+from levelset.re2.step_budget import StepsExceeded, within
 
 __all__ = [
     "ABSENT",
@@ -222,6 +223,7 @@ def has_type(node: Node, value: Tree) -> bool:
             return False
 
 
+_LOAD_STEPS = 10_000  # of the patterns of one stored object, which a list may read by the thousand
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TYPE = "FieldValueTypeInvalid"
 DUPLICATE = "FieldValueDuplicate"
@@ -290,7 +292,9 @@ class Definitions:
 class Compiled:
     """One compiled schema. Nothing raises, whatever the tree: errors are returned as causes."""
 
-    def __init__(self, node: Node, definitions: Definitions, *, resource: bool) -> None:
+    def __init__(self, node: Node, definitions: Definitions, *, resource: bool, has_patterns: bool = True) -> None:
+        self.has_patterns = has_patterns
+        """Whether validation may match patterns, which may take many steps; see `levelset.re2.step_budget`."""
         self._node = node
         self._definitions = definitions
         self._resource = resource
@@ -320,9 +324,9 @@ class Compiled:
     def load(self, tree: Tree) -> None:
         """Prunes and defaults an object that was accepted before, under a schema that may have changed since."""
         try:
-            if self._admits(tree):
+            if within(_LOAD_STEPS, lambda: self._admits(tree)):
                 return
-        except RecursionError:
+        except (RecursionError, StepsExceeded):  # patterns are not needed here
             pass
         self._prepare(tree)
 
@@ -399,4 +403,5 @@ def compile_schema(schema: Tree, *, definitions: Definitions | None = None, reso
 
 @lru_cache(maxsize=256)  # the servers of one process, such as those of its tests, share the same definitions
 def _shared(schema: bytes, *, is_resource: bool) -> Compiled:
-    return Compiled(read_schema(decode_tree(schema)), Definitions(), resource=is_resource)
+    node = read_schema(decode_tree(schema))
+    return Compiled(node, Definitions(), resource=is_resource, has_patterns=b'"pattern"' in schema)

@@ -20,6 +20,7 @@ from levelset.apiserver.wire.large_bodies import is_json_body
 from levelset.apiserver.wire.negotiation import JSON, YAML, read_text
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
+from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, walk
@@ -47,9 +48,9 @@ async def apply(
         missing = not options.subresource and state.reader.get_nowait(key) is None
         try:
             if missing:
-                tree, decoded = request.decode_new()
+                tree, decoded = await run_limited(state.expensive_work, request.decode_new)
                 return await create(state, served, namespace, tree, options, applied=decoded)
-            request.check_fields()
+            await run_limited(state.expensive_work, request.check_fields)
             written = await guaranteed_update(state, served, namespace, name, request.change, options=options)
             return scale.as_scale(served, written) if options.subresource == "scale" else written
         except AlreadyExists:

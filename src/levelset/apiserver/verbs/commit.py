@@ -14,7 +14,7 @@ from levelset.apiserver.registry.metadata import is_deleting
 from levelset.apiserver.registry.storage_codec import encode_for_storage, set_resource_version
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
-from levelset.apiserver.wire.status_errors import too_large
+from levelset.apiserver.wire.status_errors import cannot_write, too_large
 from levelset.storage import CancelledWrite, Item
 
 __all__ = ["WriteResult", "can_be_removed", "write"]
@@ -51,6 +51,9 @@ async def write(
     if item is not None and can_be_removed(served, tree):
         await _remove(state, served, tree, item, old)
         return WriteResult(tree, None)
+    problem = state.reader.write_problem
+    if problem is not None and not is_deleting(tree):
+        raise cannot_write(served, tree["metadata"]["name"], problem)
     value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
     # A series of small patches could grow an object without bound; one that is too large may shrink.
     if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):

@@ -22,8 +22,10 @@ from levelset.apiserver.verbs.commit import WriteResult, can_be_removed
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
+from levelset.apiserver.wire.step_limits import LOOP_STEPS, run_limited, run_off_loop
 from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
+from levelset.re2.step_budget import StepsExceeded, within
 from levelset.storage import Item, Mismatch
 
 __all__ = ["Change", "WriteResult", "create", "guaranteed_update", "mutate", "update"]
@@ -50,7 +52,7 @@ async def create(
     NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and AlreadyExists.
     """
     options = WriteOptions() if options is None else options
-    decoded = strategy.decode_new(served, namespace, tree, options) if applied is None else applied
+    decoded = await _decode_new(state, served, namespace, tree, options) if applied is None else applied
     in_flight = state.in_flight_creates
     metadata: Tree = tree["metadata"]
     in_flight.begin(tree, served.prefix, namespace)
@@ -60,7 +62,7 @@ async def create(
             metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
         strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=applied is not None)
         if options.admission is None:
-            strategy.validate_new(state, served, tree, decoded.causes)
+            await run_limited(state.expensive_work, lambda: strategy.validate_new(state, served, tree, decoded.causes))
         else:
             await write_admission.admit_create(state, served, tree, decoded.causes, options)
         if options.authorizer is not None:
@@ -129,7 +131,7 @@ async def guaranteed_update(
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
-        prepared = change(old, item)
+        prepared = await _run_change(state, change, old, item, options)
         if options.admission is not None:
             prepared = await write_admission.admit_update(state, served, old, prepared, options)
         if not prepared.changed:
@@ -142,6 +144,34 @@ async def guaranteed_update(
             return await commit.write(state, served, item.key, prepared.tree, item=item, old=old)
         except Mismatch:
             continue
+
+
+async def _decode_new(
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
+) -> DecodedObject:
+    """Decodes a new object in place; the patterns of its schema may need a thread, which gets a copy of the tree."""
+    schema = served.schema() if served.custom else None
+    if schema is None or not schema.has_patterns:
+        return strategy.decode_new(served, namespace, tree, options)
+    body, warnings = encode_tree(tree), len(options.warnings)
+    try:
+        return within(LOOP_STEPS, lambda: strategy.decode_new(served, namespace, tree, options))
+    except StepsExceeded:
+        del options.warnings[warnings:]
+    tree.clear()
+    tree.update(msgspec.json.decode(body))
+    return await run_off_loop(state.expensive_work, lambda: strategy.decode_new(served, namespace, tree, options))
+
+
+async def _run_change(
+    state: ServerState, change: Change, old: Tree, item: Item, options: WriteOptions
+) -> strategy.PreparedUpdate:
+    warnings = len(options.warnings)
+    try:
+        return within(LOOP_STEPS, lambda: change(old, item))
+    except StepsExceeded:
+        del options.warnings[warnings:]
+    return await run_off_loop(state.expensive_work, lambda: change(old, item))
 
 
 async def mutate(

@@ -65,6 +65,8 @@ async def delete(
     Raises NotFound, and Conflict if the object does not meet the preconditions.
     """
     options = DeleteOptions() if options is None else options
+    if served.key(namespace, name) in state.reader.damaged:
+        return await _delete_damaged(state, served, namespace, name, options)
     while True:
         item = get_item(state, served, namespace, name)
         if served.converts_by_webhook:
@@ -120,6 +122,21 @@ async def _delete_item(
     if not options.dry_run:
         tree = (await commit.write(state, served, item.key, tree, item=item, old=old)).tree
     return DeleteResult(old if gone else tree, gone=gone)
+
+
+async def _delete_damaged(
+    state: ServerState, served: ServedResource, namespace: str | None, name: str, options: DeleteOptions
+) -> DeleteResult:
+    """Removes an object that cannot be read; nothing but its name is known of it."""
+    metadata: Tree = {"name": name} if namespace is None else {"name": name, "namespace": namespace}
+    tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
+    if options.uid or options.resource_version:
+        raise status_errors.damaged_object(served, name)
+    if options.admission is not None:
+        await write_admission.admit_delete(state, served, tree, options)
+    if not options.dry_run:
+        await state.storage.delete(served.key(namespace, name), expected=None)
+    return DeleteResult(tree, gone=True)
 
 
 def _metadata(item: Item) -> Tree:

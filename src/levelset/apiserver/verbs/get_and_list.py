@@ -18,7 +18,7 @@ from levelset.apiserver.registry.conversion import ConversionRequired
 from levelset.apiserver.registry.selectors import Selectors, parse_selectors
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.apiserver.wire.status_errors import ExpiredContinueToken, invalid_options, not_found
+from levelset.apiserver.wire.status_errors import ExpiredContinueToken, damaged_object, invalid_options, not_found
 from levelset.errors import BadRequest, Cause, Expired
 from levelset.storage import FutureRevision, Item, NowaitReader
 
@@ -76,10 +76,11 @@ class _Token(msgspec.Struct):
 
 
 def get_item(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> Item:
-    """Returns the stored object; raises NotFound."""
-    item = state.reader.get_nowait(served.key(namespace, name))
+    """Returns the stored object; raises NotFound, and ServerFailed if it is damaged."""
+    key = served.key(namespace, name)
+    item = state.reader.get_nowait(key)
     if item is None:
-        raise not_found(served, name)
+        raise damaged_object(served, name) if key in state.reader.damaged else not_found(served, name)
     return item
 
 

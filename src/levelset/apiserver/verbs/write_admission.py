@@ -28,6 +28,7 @@ from levelset.apiserver.registry.metadata import new_uid
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions
+from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import ApiError, BadPatch, Cause, Malformed, PatchFailed, ServerFailed
 from levelset.objects import decode_tree
 from levelset.objects.json_tree import copy_tree, is_list, is_map
@@ -61,7 +62,7 @@ async def admit_create(
         causes = _decode_again(served, changed, options)
         tree.clear()
         tree.update(changed)
-    strategy.validate_new(state, served, tree, causes)
+    await run_limited(state.expensive_work, lambda: strategy.validate_new(state, served, tree, causes))
     await admission.validate(tree, None)
 
 
@@ -75,7 +76,12 @@ async def admit_update(
     silent = replace(options, admission=None, validation="Ignore", duplicates=())
     # Prepared a second time, now with validation. Field owners are known: fields that a plugin changed have no owner,
     # like those that the server sets.
-    validated = strategy.prepare_update(state, served, old, tree if changed is None else changed, silent, applied=True)
+    source = tree if changed is None else changed
+    # A copy for each attempt: preparing changes the tree, and an expensive one is prepared again in a thread.
+    validated = await run_limited(
+        state.expensive_work,
+        lambda: strategy.prepare_update(state, served, old, cast("Tree", copy_tree(source)), silent, applied=True),
+    )
     await admission.validate(validated.tree, old)
     return validated
 

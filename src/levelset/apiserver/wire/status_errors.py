@@ -19,6 +19,7 @@ from levelset.errors import (
     Invalid,
     Malformed,
     NotFound,
+    ServerFailed,
     TooManyRequests,
 )
 from levelset.http import Response
@@ -30,7 +31,9 @@ __all__ = [
     "Undecodable",
     "already_exists",
     "as_api_error",
+    "cannot_write",
     "conflict",
+    "damaged_object",
     "details_of",
     "forbidden",
     "invalid",
@@ -117,6 +120,22 @@ def details_of(served: ServedResource, name: str, *, kind: str | None = None) ->
 def not_found(served: ServedResource, name: str) -> NotFound:
     """404: there is no object of this name."""
     return NotFound(f'{served.qualified} "{name}" not found', details=details_of(served, name))
+
+
+def damaged_object(served: ServedResource, name: str) -> ServerFailed:
+    """500: the stored object is not what was written."""
+    remedy = "delete it and create it again, or restore a copy of the data file"
+    return ServerFailed(
+        f'{served.qualified} "{name}" is damaged in the storage: {remedy}', details=details_of(served, name)
+    )
+
+
+def cannot_write(served: ServedResource, name: str, problem: str) -> ServerFailed:
+    """500: the storage accepts deletions only."""
+    return ServerFailed(
+        f'{served.qualified} "{name}" was not written: {problem}; deletions are possible',
+        details=details_of(served, name),
+    )
 
 
 def no_such_resource(subresource: str = "") -> NotFound:

@@ -57,9 +57,13 @@ class Config:
     ca_file: Path | None = None
     insecure: bool = False
     tls_server_name: str | None = None
+    """The name that the server's certificate must have, if it is not the host of `server`."""
     proxy: str | None = None
+    """The URL of an HTTP, HTTPS or SOCKS5 proxy."""
     credentials: Credentials = field(default_factory=Anonymous)
+    """How requests are authenticated: Token, TokenFile, Basic, ClientCertificate, ExecPlugin or Anonymous."""
     impersonate: Impersonation | None = None
+    """The user to act as, which the credentials must allow."""
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -25,14 +25,23 @@ class PoolLimits:
     """
 
     connections: int = 100
+    """Calls in flight; further ones wait. Streams do not count."""
     idle: int = 32
+    """Unused connections that are pooled."""
     idle_within: float = 50.0
+    """How long an unused connection is pooled."""
     login_within: float = 600.0
+    """How long credentials may take, before the timeout of a call starts."""
     connect_within: float = 10.0
+    """How long a connection with its TLS handshake may take."""
     close_within: float = 2.0
+    """How long the closing of a connection may take."""
     head_bytes: int = 256 * 1024
+    """The headers of a response; more is an error."""
     body_bytes: int = 1024**3
+    """The body of a response that is no stream; more is an error."""
     unread_bytes: int = 1024**2
+    """The part of a stream that was received and not read yet; beyond it the client stops reading from the socket."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

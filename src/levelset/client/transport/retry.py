@@ -38,7 +38,9 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     attempts: int = 5
+    """The number of attempts, the first one included."""
     backoff: Backoff = Backoff(first=0.2, cap=10.0)
+    """The delays between them, each at least as long as the Retry-After of the server."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:

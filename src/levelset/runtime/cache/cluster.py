@@ -37,6 +37,7 @@ from levelset.runtime.cache.object_store import Snapshot
 from levelset.runtime.cache.reader import CacheSource, Read, Reader
 from levelset.runtime.cache.scope import Scope, choose_source, not_cached
 from levelset.runtime.cache.shared_informers import Informers
+from levelset.runtime.watch.watcher import IDLE_TIMEOUT
 
 __all__ = ["Cluster", "GetOptions", "ListOptions", "Undeclared", "cluster_sources", "peek_cached"]
 
@@ -79,6 +80,8 @@ class Cluster:
       the API server, "watch" declares the kind.
     - `live`: kinds that are always read from the API server.
     - `within`: how many seconds a read waits for the cache before it reads from the API server (default 5).
+    - `idle_timeout`: after so many seconds without an event or a bookmark (servers send one every minute) a watch
+      counts as dead and is opened again from its last version (default 75).
     """
 
     def __init__(
@@ -88,12 +91,13 @@ class Cluster:
         undeclared: Undeclared = "refuse",
         live: Iterable[Kind[Any]] = (),
         within: float = _WITHIN,
+        idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
         _check_choice("undeclared", undeclared, _UNDECLARED)
         self.client = client
         self._undeclared: Undeclared = undeclared
         self._live = frozenset(view_of(kind).gvk for kind in live)
-        self._informers = Informers(client)
+        self._informers = Informers(client, idle_timeout=idle_timeout)
         self._sources: dict[Informer, CacheSource] = {}
         self.declarations = 0
         """How many watches were declared so far: while it is unchanged, `cluster_sources` has no new entry."""

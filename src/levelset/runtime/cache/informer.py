@@ -252,7 +252,7 @@ class Informer:
             bytes=self.table.size,
             resource_version=self.observed,
             lag=None if last is None else timing.now() - last,
-            events=self.events,
+            events=self.events - self._writer.list_marks,
             relists=source.relists,
             reconnects=source.reconnects,
             bookmarks=source.bookmarks,

@@ -222,13 +222,15 @@ class Writer(Generic[K]):
     object is ignored; a complete list is applied even then, because an API server may be restored from a backup.
     """
 
-    __slots__ = ("_readiness", "_report", "_table", "_view")
+    __slots__ = ("_readiness", "_report", "_table", "_view", "list_marks")
 
     def __init__(self, table: Table, view: View[K], readiness: Readiness, *, report: ReportError = log_error) -> None:
         self._table = table
         self._view = view
         self._readiness = readiness
         self._report = report
+        self.list_marks = 0
+        """The number of Init and InitDone so far: they begin and end a list, and are about no object."""
 
     def apply(self, events: Sequence[Event[Any]]) -> list[Change[K]]:
         """Applies the events, in order, and returns the changes."""
@@ -253,6 +255,7 @@ class Writer(Generic[K]):
                     for cached in map(_cached_of, run):
                         self._drop(cached, changes)
                 elif kind is Init:
+                    self.list_marks += len(list(run))
                     table.start()
                 else:
                     if changes:
@@ -260,6 +263,7 @@ class Writer(Generic[K]):
                         yield changes
                         changes = []
                     for event in run:
+                        self.list_marks += 1
                         yield from self._swap(event)  # type: ignore[arg-type]  # InitDone is the only kind left
                 if nameless:
                     self._report_nameless(nameless)

@@ -24,7 +24,7 @@ import msgspec
 from levelset.aio import timing
 from levelset.client.client import Client, kind_and_name
 from levelset.client.internals import apply_body
-from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
+from levelset.client.object_types import OnlyMetadata, View, view_of
 from levelset.client.patches import Patch
 from levelset.client.request_body import RequestBody, request_body_of
 from levelset.client.requests import Propagation
@@ -200,7 +200,13 @@ class Context(msgspec.Struct, eq=False):
         found: Snapshot[Any] = await self._dependencies.cluster.list(kind, **options)
         return found
 
-    async def children(self, kind: Kind[K], *, owner: Any = None) -> "builtins.list[K]":
+    @overload
+    async def children(self, kind: type[K], *, owner: Any = None) -> "builtins.list[K]": ...
+    @overload
+    async def children(self, kind: GroupVersionKind, *, owner: Any = None) -> "builtins.list[Unstructured]": ...
+    @overload
+    async def children(self, kind: OnlyMetadata, *, owner: Any = None) -> "builtins.list[PartialObjectMetadata]": ...
+    async def children(self, kind: Any, *, owner: Any = None) -> "builtins.list[Any]":
         """The objects of a kind that are owned by the object, or by another `owner`, including all created here.
 
         If the response to a create was lost, they are read from the API server, which may have created the child all
@@ -208,13 +214,14 @@ class Context(msgspec.Struct, eq=False):
         kind.
         """
         owner = self.object if owner is None else owner
-        expectations, view, uid = self._dependencies.expectations, view_of(kind), owner.metadata.uid
+        view: View[Any] = view_of(kind)
+        expectations, uid = self._dependencies.expectations, owner.metadata.uid
         options: ListOptions = {"namespace": owner.namespace}
         if expectations.has_unknown_create(owner.ref, view.gvk, now=timing.now()):
             options["read"] = "live"
         elif self._has_owner_index(view):
             options["index"] = (_BY_OWNER, uid)
-        found = await self._dependencies.cluster.list(cast("type[K]", kind), **options)
+        found: Snapshot[Any] = await self._dependencies.cluster.list(kind, **options)
         return [found[place] for place, one in enumerate(found.cached) if any(it.uid == uid for it in one.owners)]
 
     def cached(self, ref: Ref[K]) -> K | None:

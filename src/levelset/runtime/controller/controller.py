@@ -78,6 +78,7 @@ class Controller(Generic[K]):
     - `cleanup` is called instead of `reconcile` once an object is being deleted; a `finalizer` keeps the object until
       it has succeeded. It returns `requeue(...)` if it is not done yet. Without a cleanup, an object that is being
       deleted but held by another finalizer is reconciled like any other.
+    - `finalizer` is the name of that finalizer: made of the kind's resource and the controller's name unless given.
     - `gone` is called with the ref of an object that no longer exists.
     - `gave_up` is called when `reconcile` raises GiveUp, after a Warning event has been recorded.
     - `concurrency` is how many objects are reconciled at once: 4 unless given, where controller-runtime has 1.
@@ -86,10 +87,12 @@ class Controller(Generic[K]):
       a change must pass it and the `when` of its kind. Deletions of the object itself always pass.
     - `for_stream` is a stream of refs or requests that decides which objects are reconciled, instead of the changes of
       the objects themselves; `when` is not used then. The objects are still cached and their deletions noticed.
-    - `timeout` is the maximum duration of a reconcile in seconds (default: none). Changes within `debounce` seconds
-      (default 0) are collected into one reconcile.
+    - `timeout` is the maximum duration of a reconcile in seconds (default: none).
+    - `debounce` is a time in seconds (default 0): the changes within it are collected into one reconcile.
     - `backoff` is the delay of a failing object, unless `on_error` chooses another action.
-    - `namespace` (one, or a sequence of several) and `labels` select the objects (default: all).
+    - `on_error` is called with the cached object, the error and the request; it returns an action, or None to back off.
+    - `namespace`, one or a sequence of several, selects the objects (default: all).
+    - `labels` is a label selector of the objects (default: all).
     - `name` is the plural of the kind unless given; it is the field manager of all writes.
     - `leader_only` (default True) runs the controller only in the replica that is the leader.
 

@@ -70,9 +70,13 @@ class WatchOptions(TypedDict, total=False):
     """Options of relations to another kind: predicate, selection, and indexes of its cache."""
 
     when: Predicate | None
+    """Which changes count; None: all of them."""
     namespace: Namespaces
+    """The namespaces that are watched; None: all, or for `owns` those of the controller."""
     labels: Labels | None
+    """A label selector of the objects that are watched; None: all."""
     indexes: Sequence[Index[Any]]
+    """Indexes of the cache of this kind, for `ctx.list(kind, index=(index, value))`; none unless given."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.prometheus_text import Family, Registry, Sample
 from levelset.runtime.manager.run import run
 from levelset.runtime.manager.system import System
+from levelset.runtime.manager.tracing import Tracing
 
 __all__ = [
     "DEFAULT_BUCKETS",
@@ -34,6 +35,7 @@ __all__ = [
     "Registry",
     "Sample",
     "System",
+    "Tracing",
     "fence_hook",
     "open_local",
     "run",

@@ -55,14 +55,23 @@ class LeaderElection:
     """
 
     name: str
+    """The name of the Lease, the same in all replicas."""
     namespace: str | None = None
+    """The namespace of the Lease; the client's if None."""
     identity: str | None = None
+    """The name of this candidate, which no other has; host name and a random part if None."""
     lease: int = 15
+    """Seconds after the last renewal that others take over (LeaseDuration)."""
     renew: float = 10.0
+    """Seconds after which a leader that could not renew stops (RenewDeadline); less than `lease`."""
     retry: float = 2.0
+    """Seconds between attempts to acquire or renew (RetryPeriod)."""
     release: bool = True
+    """Whether a leader that stops releases the Lease at once."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Labels of the Lease."""
     client: Client | None = field(default=None, repr=False)
+    """The client of the cluster that has the Lease; the manager's if None."""
 
     def __post_init__(self) -> None:
         self._require(bool(self.name), "name", "the name of the Lease, the same for all candidates")

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from levelset.client.client import Client
 from levelset.errors import ConfigError
@@ -87,7 +87,12 @@ class LocalServer:
 
 @asynccontextmanager
 async def open_local_server(
-    kubeconfig: str | None = None, *, data: str | None = None, port: int | None = None, system: System | None = None
+    kubeconfig: str | None = None,
+    *,
+    data: str | None = None,
+    durability: Literal["full", "normal"] = "full",
+    port: int | None = None,
+    system: System | None = None,
 ) -> AsyncGenerator[LocalServer, None]:
     """Starts a server that listens, and writes its kubeconfig, for the length of a block.
 
@@ -102,7 +107,7 @@ async def open_local_server(
     path, where = Path(kubeconfig or KUBECONFIG), data or MEMORY
     await asyncio.to_thread(check_kubeconfig, path)
     await asyncio.to_thread(check_data_path, where)
-    storage = await open_storage(where)
+    storage = await open_storage(where, durability)
     try:
         (first, *more), authority = await asyncio.to_thread(load_secrets, where)
         options: dict[str, Any] = {

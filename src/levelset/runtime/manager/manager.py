@@ -38,6 +38,7 @@ from levelset.runtime.manager.leader_election import LeaderElection, LeaderElect
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.webhook_hosting import WebhookHosting
+from levelset.runtime.watch.watcher import IDLE_TIMEOUT
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
 __all__ = ["MAIN_CLUSTER", "HostedController", "LifecycleHook", "ManagedCluster", "Manager"]
@@ -67,8 +68,12 @@ class Manager:
 
     `where` is a Cluster, a Client, an in-process server or a Config; without it, KUBECONFIG, the in-cluster config and
     `~/.kube/config` are tried. All controllers share the informers of a cluster. Informers that were declared before
-    the start must sync within `sync_within` seconds. With `admin`, `levelset status`, `why` and `trigger` find the
+    the start must sync within `sync_within` seconds; a watch that carries nothing for `idle_timeout` seconds, not even
+    a bookmark, is opened again from its last version. With `admin`, `levelset status`, `why` and `trigger` find the
     manager, on this machine and for this user only.
+
+    `leader` elects one of several replicas. `health` and `metrics` are addresses, a host and a port, to serve them at;
+    with `health` alone both are there. `observers` are called with each reconcile, such as `Tracing`.
 
     An in-process server calls `webhooks` directly; for any other server they are served over HTTPS and registered in
     the cluster before anything is read from it (see `levelset.runtime.webhook.Webhooks`). `now` is the wall clock of
@@ -85,6 +90,7 @@ class Manager:
         admin: bool = False,
         grace: float | None = 30.0,
         sync_within: float | None = 120.0,
+        idle_timeout: float = IDLE_TIMEOUT,
         observers: Sequence[Observer] = (),
         webhooks: Webhooks | NestedWebhooks = (),
         now: Callable[[], datetime] = wall_clock,
@@ -100,6 +106,7 @@ class Manager:
         self._hosting = WebhookHosting(hooks, self.health, self.metrics.registry)
         self._grace = grace
         self._sync_within = sync_within
+        self._idle_timeout = idle_timeout
         self._now = now
         self._observer: Observer = Observers(observers) if observers else NullObserver()
         self._lifecycle = Lifecycle(grace=grace)
@@ -308,10 +315,10 @@ class Manager:
         if isinstance(where, Cluster):
             return where
         if isinstance(where, Client):
-            return Cluster(with_hook(where, self.metrics.counting(_HOST)))
+            return Cluster(with_hook(where, self.metrics.counting(_HOST)), idle_timeout=self._idle_timeout)
         client = await Client.connect(where, wire_hooks=[self.metrics.counting(_HOST)])
         self._lifecycle.final_steps.append(client.aclose)
-        return Cluster(client)
+        return Cluster(client, idle_timeout=self._idle_timeout)
 
     async def _start_up(self) -> None:
         lifecycle = self._lifecycle

@@ -18,13 +18,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from levelset.aio import event_loop
 from levelset.client.client import Client
+from levelset.client.transport.interface import Hook
 from levelset.errors import ConfigError, LevelsetError, NotReady
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.controller.controller import Controller
+from levelset.runtime.controller.relations import Namespaces
 from levelset.runtime.manager.crd_install import install_crds, kinds_of, kinds_to_serve
 from levelset.runtime.manager.http_endpoints import Address
 from levelset.runtime.manager.leader_election import LeaderElection
@@ -33,6 +35,7 @@ from levelset.runtime.manager.logs import LogStyle, set_up_logs
 from levelset.runtime.manager.manager import HostedController, Manager
 from levelset.runtime.manager.ready_message import DISABLED, HintSpelling, fact_lines, ready_lines
 from levelset.runtime.manager.system import Part, System, open_parts
+from levelset.runtime.manager.tracing import Tracing
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
 __all__ = ["USAGE", "Arguments", "Waiting", "read_arguments", "run"]
@@ -41,9 +44,11 @@ USAGE: Final = """\
   --local            start an in-memory API server in this process, with the CRDs of all kinds in use
   --kubeconfig PATH  the kubeconfig of the cluster; with --local, where to write one for kubectl
   --data PATH        with --local, the file that stores the objects (default: in memory)
+  --durability NAME  with --data, full (default: every write survives a loss of power) or normal (quicker)
   --port NUMBER      with --local, the port of the API server (default: any free port)
   --context NAME     the context in the kubeconfig
-  --namespace NAME   reconcile only this namespace
+  --namespace NAME   reconcile only this namespace; for several, give it once for each
+  --leader NAME      elect a leader among replicas with the Lease of this name; the others wait
   --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
   --output text|json print addresses and watched kinds as text, or as one line of JSON
   --log-json         write logs as JSON, one object per line (same as LEVELSET_LOG=json)
@@ -57,9 +62,11 @@ class Arguments:
     local: bool = False
     kubeconfig: str | None = None
     context: str | None = None
-    namespace: str | None = None
+    namespaces: tuple[str, ...] = ()
     data: str | None = None
+    durability: Literal["full", "normal"] | None = None
     port: int | None = None
+    leader: str | None = None
     health: tuple[str, int] | None = None
     output: str | None = None
     log_json: bool = False
@@ -71,14 +78,17 @@ _VALUES: Final = {
     "--kubeconfig": "kubeconfig",
     "--context": "context",
     "--data": "data",
+    "--durability": "durability",
     "--port": "port",
-    "--namespace": "namespace",
-    "-n": "namespace",
+    "--namespace": "namespaces",
+    "-n": "namespaces",
+    "--leader": "leader",
     "--health": "health",
     "--output": "output",
     "-o": "output",
 }
 _OUTPUTS: Final = ("text", "json")
+_DURABILITIES: Final = ("full", "normal")
 
 
 def read_arguments(words: Sequence[str]) -> Arguments:
@@ -93,6 +103,8 @@ def read_arguments(words: Sequence[str]) -> Arguments:
         elif word in _VALUES:
             value = joined if is_joined else (left.pop(0) if left else "")
             changes = {_VALUES[word]: _read_value(word, value)}
+            if "namespaces" in changes:
+                changes = {"namespaces": (*dict.fromkeys((*found.namespaces, value)),)}
         else:
             raise ConfigError(f"unknown option {word}; usage:\n{USAGE}")
         found = replace(found, **changes)
@@ -106,6 +118,8 @@ def _read_value(word: str, value: str) -> str | int | tuple[str, int]:
         return _read_port(value)
     if _VALUES[word] == "output" and value not in _OUTPUTS:
         raise ConfigError(f"{word} {value}: must be text or json")
+    if word == "--durability" and value not in _DURABILITIES:
+        raise ConfigError(f"{word} {value}: must be full or normal")
     return _read_address(value) if word == "--health" else value
 
 
@@ -134,7 +148,7 @@ def run(
     local: bool = False,
     kubeconfig: str | None = None,
     context: str | None = None,
-    namespace: str | None = None,
+    namespace: Namespaces = None,
     leader: LeaderElection | None = None,
     health: Address | None = None,
     grace: float | None = 30.0,
@@ -144,24 +158,28 @@ def run(
     webhooks: Webhooks | NestedWebhooks = (),
     waiting: Waiting | None = None,
     hints: Sequence[str] | None = None,
+    tracing: Tracing | None = None,
 ) -> None:
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
 
-    This is how a program starts its controllers. Inside a running event loop use `Manager`, in scripts and tests with
-    an embedded server `open_local` (or the fixtures of `levelset.testing`); `running` and `drive` of
-    `levelset.runtime.controller` are the parts underneath, for loops of your own.
+    Inside a running event loop use `Manager`, in scripts and tests `open_local` or the fixtures of `levelset.testing`.
 
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
-    `--kubeconfig`, `--data`, `--port`, `--context`, `--namespace`, `--health`, `--output`, `--log-json`. With `local`
-    an API server is started in this process, which serves the kinds in use and calls the `webhooks` directly; in any
-    other server they are registered (see `Manager`). `setup` is called with the manager before it starts, to add tasks,
-    hooks and checks; `waiting` is entered while it connects, and until all controllers have synced; `hints` are the
-    commands to type next that it prints, instead of those of its systems. Returns after an orderly stop; otherwise
-    raises SystemExit, with 2 for a configuration or usage error and with 1 for a later failure. If uvloop is installed,
-    its event loop is used.
+    `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--health`, `--output`,
+    `--log-json`. `kubeconfig`, `context` and `namespace` (one, or several) say which cluster, and where controllers
+    without namespaces of their own reconcile; `leader` elects one of several replicas; `health` is the host and port of
+    health checks and metrics; `grace` is how many seconds running reconciles may take at the
+    end (None: all they need); `log` is the style of the logs, `plain` or `json`. With `local` an API server is started
+    in this process, which serves the kinds in use and calls the `webhooks` directly; in any other server they are
+    registered (see `Manager`). `setup` is called with the manager before it starts, to add tasks, hooks and checks;
+    `waiting` is entered while it connects, and until all controllers have synced; `hints` are the commands to type next
+    that it prints, instead of those of its systems; `tracing` makes spans of reconciles and requests. Returns after an
+    orderly stop; otherwise raises SystemExit, with 2 for a configuration or usage error and with 1 for a later failure.
+    If uvloop is installed, its event loop is used.
     """
     began = time.perf_counter()
-    given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespace=namespace)
+    chosen = (namespace,) if namespace and isinstance(namespace, str) else tuple(namespace or ())
+    given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=chosen)
     try:
         parsed = read_arguments(sys.argv[1:] if arguments is None else arguments)
         if parsed.help:
@@ -169,19 +187,35 @@ def run(
             return
         set_up_logs("json" if parsed.log_json else log)
         _require_parts(parts)
-        options: dict[str, Any] = {"leader": leader, "grace": grace, "health": parsed.health or health, "admin": True}
-        options["webhooks"] = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-        shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints}
-        program = _Program(parts, _merged(given, parsed), options, setup, began, **shown)
-        event_loop.run(program.run())
+        options = _manager_options(webhooks, tracing) | {"grace": grace, "health": parsed.health or health}
+        options["leader"] = _election(leader, parsed.leader)
+        shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing}
+        event_loop.run(_Program(parts, _merged(given, parsed), options, setup, began, **shown).run())
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(2) from error
+    except BrokenPipeError:
+        # At the end Python would flush what is left, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(128 + signal.SIGINT) from None
     except (ExceptionGroup, LevelsetError) as error:
         _log.error("stopped because of a failure", exc_info=error)
         raise SystemExit(1) from error
+
+
+def _election(given: LeaderElection | None, name: str | None) -> LeaderElection | None:
+    """The leader election of the keyword, with the Lease of `--leader` if that is given."""
+    if name is None:
+        return given
+    return LeaderElection(name=name) if given is None else replace(given, name=name)
+
+
+def _manager_options(webhooks: Webhooks | NestedWebhooks, tracing: Tracing | None) -> dict[str, Any]:
+    observers = () if tracing is None else (tracing,)
+    hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
+    return {"webhooks": hooks, "observers": observers, "admin": True}
 
 
 class _Program:
@@ -197,6 +231,7 @@ class _Program:
         *,
         waiting: Waiting,
         hints: Sequence[str] | None,
+        tracing: Tracing | None,
     ) -> None:
         self._arguments = arguments
         self._parts = parts
@@ -204,11 +239,13 @@ class _Program:
         self._setup = setup
         self._began = began
         self._waiting = waiting
+        self._hooks: Sequence[Hook] = () if tracing is None else (tracing.hook,)
         self._facts: dict[str, str | list[str] | dict[str, str]] = {}
         """What is printed at the start, by the key that it has in JSON."""
         self._given_hints = hints
         self._hints: list[str] = []
         self._disabled: dict[str, str] = {}
+        self._broken_pipe: BrokenPipeError | None = None
 
     async def run(self) -> None:
         async with open_parts(*self._parts) as whole, AsyncExitStack() as stack:
@@ -218,7 +255,7 @@ class _Program:
             with self._waiting(lambda: action):
                 client = await self._open(stack, whole, webhooks)
             manager = Manager(client, **self._options)
-            hosted = [manager.add(_in_namespace(one, self._arguments.namespace)) for one in whole.controllers]
+            hosted = [manager.add(_in_namespaces(one, self._arguments.namespaces)) for one in whole.controllers]
             manager.add_task("the ready line", lambda: self._announce(manager, hosted), leader_only=False)
             for setup in (whole.setup, self._setup):
                 if setup is not None:
@@ -226,10 +263,14 @@ class _Program:
             async with manager:
                 _handle_signals(manager)
                 await manager.wait_stopped()
+        if self._broken_pipe is not None:
+            raise self._broken_pipe
 
     async def _open(self, stack: AsyncExitStack, whole: System, webhooks: Webhooks) -> Client:
         """Connects the client; with --local to a server in this process, with the CRDs of all kinds in use."""
         parsed = self._arguments
+        # One namespace is that of the client, too; of several, none is.
+        namespace = parsed.namespaces[0] if len(parsed.namespaces) == 1 else None
         if webhooks.hooks:
             self._facts["webhooks"] = [one.name for one in webhooks.hooks]
         if webhooks.conversions:
@@ -237,13 +278,15 @@ class _Program:
         if not parsed.local:
             if whole.needs_own_server:
                 raise ConfigError(f"{whole.name}: needs an API server of its own; pass --local, or leave it out")
-            client = await Client.connect(parsed.kubeconfig, context=parsed.context, namespace=parsed.namespace)
+            where = parsed.kubeconfig
+            client = await Client.connect(where, context=parsed.context, namespace=namespace, hooks=self._hooks)
             await stack.enter_async_context(client)
         else:
+            where, durability = parsed.data, parsed.durability or "full"
             local = await stack.enter_async_context(
-                open_local_server(parsed.kubeconfig, data=parsed.data, port=parsed.port, system=whole)
+                open_local_server(parsed.kubeconfig, data=where, durability=durability, port=parsed.port, system=whole)
             )
-            client = await Client.connect(local.server, namespace=parsed.namespace)
+            client = await Client.connect(local.server, namespace=namespace, hooks=self._hooks)
             await stack.enter_async_context(client)
             made = await install_crds(client, kinds_to_serve(whole, webhooks))
             self._facts |= {"url": local.server.url, "kubeconfig": str(local.kubeconfig)}
@@ -263,6 +306,14 @@ class _Program:
             self._disabled["kubectl"] = "install it to read and write objects by hand"
 
     async def _announce(self, manager: Manager, hosted: Sequence[HostedController]) -> None:
+        """Prints the addresses and the ready line; stops the program if its output is a pipe without a reader."""
+        try:
+            await self._print_ready(manager, hosted)
+        except BrokenPipeError as error:
+            self._broken_pipe = error
+            manager.request_stop()
+
+    async def _print_ready(self, manager: Manager, hosted: Sequence[HostedController]) -> None:
         self._facts |= manager.urls
         is_json = self._arguments.output == "json"
         if not is_json:
@@ -316,8 +367,9 @@ def _merged(given: Arguments, parsed: Arguments) -> Arguments:
         local=parsed.local or given.local,
         kubeconfig=parsed.kubeconfig or given.kubeconfig,
         context=parsed.context or given.context,
-        namespace=parsed.namespace or given.namespace,
+        namespaces=parsed.namespaces or given.namespaces,
         data=parsed.data,
+        durability=parsed.durability,
         output=parsed.output,
         port=parsed.port,
     )
@@ -331,10 +383,10 @@ def _require_parts(parts: Sequence[object]) -> None:
         raise ConfigError("run(): pass at least one controller, such as run(Controller(Website, reconcile))")
 
 
-def _in_namespace(controller: Controller[Any], namespace: str | None) -> Controller[Any]:
-    if namespace is None or controller.namespace is not None:
+def _in_namespaces(controller: Controller[Any], namespaces: tuple[str, ...]) -> Controller[Any]:
+    if not namespaces or controller.namespace is not None:
         return controller
-    return controller.with_options(namespace=namespace)
+    return controller.with_options(namespace=namespaces)
 
 
 def _resource(controller: Controller[Any]) -> str:

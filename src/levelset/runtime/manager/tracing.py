@@ -1,9 +1,10 @@
 """OpenTelemetry tracing: a span for each reconcile, and inside it one for each request, if the client has the hook.
 
 ```python
-tracing = Tracing()
-manager = Manager(client.hooked(tracing.hook), observers=[tracing])
+run(websites, tracing=Tracing())
 ```
+
+With a manager of your own, `Manager(await Client.connect(hooks=[tracing.hook]), observers=[tracing])` is the same.
 
 Needs the extra `otel`. Spans that a reconcile function starts itself become children of its reconcile.
 """

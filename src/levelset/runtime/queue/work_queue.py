@@ -1,8 +1,9 @@
 """`WorkQueue`: a deduplicating queue of keys with delays and priorities. Pure: it is given the time.
 
 A key has at most one queued request, which is *delayed* until its time or *ready* to be taken; a taken key is
-*running*. Requests for a queued key are merged into its request, and the earliest time wins. A request for a running
-key is *held* and queued when the key is done, so that a key never runs twice at once.
+*running*. Requests for a queued key are merged into its request, and the earliest time wins: a timer, a request for a
+later time, is replaced by an earlier request and is then no reason for it. A request for a running key is *held* and
+queued when the key is done, so that a key never runs twice at once.
 
 Ready keys wait in one FIFO queue for each priority, delayed keys in one heap. A key that leaves early (higher priority,
 earlier time, cancelled) is not searched for: its old entry becomes stale, is skipped when it comes up, and is removed
@@ -52,7 +53,7 @@ class Due(msgspec.Struct, Generic[K, R], eq=False):
     priority: int
     """The highest priority of the merged requests."""
     reasons: tuple[R, ...]
-    """The reasons of the merged requests in order, each once; the first `max_reasons` of them."""
+    """The reasons of the merged requests in order, each once; the first `max_reasons`, without replaced timers."""
     since: float
     """When it became due, or will."""
     added: float
@@ -69,6 +70,8 @@ class Entry(Due[K, R]):
     """The FIFO queue of its priority, or the heap of delayed entries; None while running or held, and when removed."""
     held: "Entry[K, R] | None" = None
     """While it is running: the next request for its key."""
+    is_timer: bool = False
+    """Whether it has only the reasons of timers, which an earlier request replaces."""
 
 
 DelayedEntry = tuple[float, int, Entry[K, R]]
@@ -162,7 +165,8 @@ class WorkQueue(Generic[K, R]):
         """Enqueues each of these keys, in order, at a time; a past one means now. Returns the number of new requests.
 
         The others were merged into the queued request of their key, which then has the earliest time, the highest
-        priority and the reasons of both. Delays are cut to 180 days; ValueError if the time is not finite.
+        priority and the reasons of both, without that of a timer that comes later. Delays are cut to 180 days;
+        ValueError if the time is not finite.
         """
         since = now + self.debounce if at == now else self._due_time(at, now)
         if self._delayed and self._delayed[0][0] <= now:
@@ -177,6 +181,7 @@ class WorkQueue(Generic[K, R]):
             # Creating an entry that is not used costs less than hashing the key twice.
             due = self._entries.setdefault(key, new)
             if due is not new:
+                new.is_timer = at > now
                 found += self._merge_or_hold(due, new, now)
                 continue
             found += 1
@@ -184,6 +189,7 @@ class WorkQueue(Generic[K, R]):
                 queue.append(new)
                 self.ready += 1
             else:
+                new.is_timer = at > now
                 self._insert(new, now)
         if queue is not self._only:
             self._only = None
@@ -317,11 +323,22 @@ class WorkQueue(Generic[K, R]):
                 self.held += 1
                 return True
             due = due.held
+        self._merge_reasons(due, new)
         self._merge(due, new.since, now, new.priority)
+        return False
+
+    def _merge_reasons(self, due: Entry[K, R], new: Entry[K, R]) -> None:
+        """Adds the reasons of a new request; a timer that comes later than the other request is no reason."""
+        is_ready = isinstance(due.location, deque)
+        if new.is_timer and (is_ready or new.since > due.since):
+            return
+        if due.is_timer and not is_ready and new.since < due.since:
+            due.reasons, due.is_timer = new.reasons, new.is_timer
+            return
+        due.is_timer = due.is_timer and new.is_timer
         for reason in new.reasons:
             if reason not in due.reasons and len(due.reasons) < self.max_reasons:
                 due.reasons += (reason,)
-        return False
 
     def _insert(self, due: Entry[K, R], now: float) -> None:
         """Puts a request where it belongs: with the delayed ones, or at the end of its priority."""

@@ -32,6 +32,7 @@ from levelset.runtime.watch.machine import ListPage, Machine, OpenWatch, Phase, 
 from levelset.runtime.watch.transforms import guard_transform
 
 __all__ = [
+    "IDLE_TIMEOUT",
     "ErrorLogger",
     "ErrorReporter",
     "IdleWatchdog",
@@ -130,8 +131,12 @@ class WatchOptions(TypedDict, total=False):
     random: Callable[[], float]
 
 
+IDLE_TIMEOUT: Final = 75.0
+"""The default `idle_timeout` of a watch, in seconds: a bookmark is due every minute."""
 _MAX_BATCH: Final = 1000
 _MAX_RETRY_AFTER: Final = 600.0
+_MISSING_KIND_CAP: Final = 2.0
+"""The longest delay while the kind is not served: it is there as soon as its CRD is, and operators wait for it."""
 _STABLE_AFTER: Final = 1.0
 _JITTER: Final = 0.25
 _RECOVERABLE: Final = (LevelsetError, OSError)
@@ -237,7 +242,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
         streaming: bool | None = None,
         any_version: bool = False,
         watch_timeout: float = 290.0,
-        idle_timeout: float = 75.0,
+        idle_timeout: float = IDLE_TIMEOUT,
         backoff: Backoff = _BACKOFF,
         on_error: OnError | None = None,
         managed_fields: bool = False,
@@ -440,7 +445,10 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             if failures <= 1:
                 self._delays.reset()
             requested = retry_after_of(step.error) or 0.0
-            delay = max(self._delays.next_delay(timing.now()), min(requested, _MAX_RETRY_AFTER))
+            delay = self._delays.next_delay(timing.now())
+            if isinstance(step.error, NotFound | UnknownKind):
+                delay = min(delay, _MISSING_KIND_CAP)
+            delay = max(delay, min(requested, _MAX_RETRY_AFTER))
         self._reporter.report(step.error, attempt=failures, retry_after=delay)
         await timing.sleep(delay)
         return []

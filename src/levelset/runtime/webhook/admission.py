@@ -353,6 +353,7 @@ class HookOptions(TypedDict, total=False):
     object_selector: LabelSelector | str | None
     side_effects: SideEffects
     reinvoke: bool
+    """Of `defaults` only: whether the functions are called again if a later mutating webhook changed the object."""
 
 
 @overload

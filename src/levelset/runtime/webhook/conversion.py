@@ -196,7 +196,11 @@ _SHOWN = 5
 
 
 class LossyConversion(AssertionError):
-    """A round trip through another version changed an object, or failed."""
+    """A round trip through another version changed an object, or failed.
+
+    What to do: keep what the other version cannot express, for example in an annotation, and restore it on the way
+    back.
+    """
 
 
 def check_round_trip(

@@ -44,11 +44,12 @@ class InProcessServer(Protocol):
 class Webhooks:
     """The values of `defaults`, `validates` and `converts`, and how they are served to a cluster.
 
-    `Webhooks(*admission, service=Service("shop-webhooks", "shop"))`. A plain list of the values is enough for an
-    in-process server, or if the environment has the Service (LEVELSET_WEBHOOK_SERVICE=name.namespace) or the URL
-    (LEVELSET_WEBHOOK_URL). `name` is the name of the configurations in the cluster. By default `certificates` are
-    signed by an authority of our own, which for a Service is stored in the Secret `<service>-certificates`. Without
-    `registers`, the configurations and their CA bundle must be applied by other means.
+    `Webhooks(*admission, service=Service("shop-webhooks", "shop"))`. The cluster calls them by a `service` in it or by
+    a `url`; the program listens on `host` and `port`. A plain list of the values is enough for an in-process server, or
+    if the environment has the Service (LEVELSET_WEBHOOK_SERVICE=name.namespace) or the URL (LEVELSET_WEBHOOK_URL).
+    `name` is the name of the configurations in the cluster. By default `certificates` are signed by an authority of our
+    own, which for a Service is stored in the Secret `<service>-certificates`. Without `registers`, the configurations
+    and their CA bundle must be applied by other means.
     """
 
     def __init__(

@@ -25,7 +25,9 @@ Invariant = Callable[[State], object]
 class Exploration:
     """One scenario with its controllers.
 
+    - `scenario` is what users do, as an async function of a cluster.
     - `controllers` is called for each process, and again after each crash, which loses their memory.
+    - `invariants` are functions of a State that raise, by `assert`, where it must not be; they see every revision.
     - `outside` creates the world outside of the API (a cloud, for example) once for each run; it survives crashes, is
       passed to `controllers`, and invariants read it as `state.outside`.
     - `leader` runs two processes with leader election.
@@ -39,6 +41,7 @@ class Exploration:
     - `stale_restarts` allows plans in which a new process first sees an older state. The caches of levelset start with
       the newest, so turn this off for controllers that rely on it, such as those that count objects with generated
       names.
+    - `name` is shown in reports; the name of the scenario function by default.
     """
 
     scenario: Scenario

@@ -16,7 +16,7 @@ from levelset.errors import ConfigError
 from levelset.testing.explore.exploration import Controllers, Exploration, Invariant, Scenario, name_of
 from levelset.testing.explore.judge import Mask, judge, learn_mask
 from levelset.testing.explore.plan_generation import derive
-from levelset.testing.explore.plans import Disturbance, Plan, StepName
+from levelset.testing.explore.plans import Disturbance, Plan, StaleRestart, StepName
 from levelset.testing.explore.report import COMMAND, Failure, PlanResult, Report, failure_mode, write_story
 from levelset.testing.explore.run_result import Finding, Run, RunResult, describe_divergence
 from levelset.testing.explore.shrink import shrink
@@ -173,9 +173,10 @@ def explore(
 ) -> Report:
     """Runs a scenario once undisturbed and then with one plan of disturbances after the other; reports the failures.
 
-    `budget` is the maximum number of plans, None for all; `within` the maximum number of real seconds. The same seed
-    gives the same runs. `target` is the name of this exploration on a command line and `command` the arguments of
-    the command that replays a plan.
+    `budget` is the maximum number of plans, None for all; `within` the maximum number of real seconds. The same `seed`
+    gives the same runs. `invariants` are those of a scenario that is no Exploration. `progress` is called with the
+    state of the search after each run. `target` is the name of this exploration on a command line and `command` the
+    arguments of the command that replays a plan.
     """
     found = _exploration(what, controllers, invariants)
     if budget is not None and budget < 0:
@@ -206,7 +207,7 @@ def explore(
         seconds=time.monotonic() - began,
         target=target,
         command=tuple(command),
-        notes=tuple(_notes(explorer)),
+        notes=(*_notes(explorer), *_stale_restart_notes(tried)),
     )
 
 
@@ -248,6 +249,17 @@ def _notes(explorer: Explorer) -> Iterator[str]:
         yield "no controller writes in the undisturbed run: there is not much to disturb"
     for action, error in run.failing.items():
         yield f"in the undisturbed run {action} fails at the end: {type(error).__name__}: {error}"
+
+
+def _stale_restart_notes(tried: Sequence[PlanResult]) -> Iterator[str]:
+    """What to do if every plan that fails has a stale restart, which levelset's own caches do not show."""
+    failed = [one.plan for one in tried if not one.ok]
+    if failed and all(any(one.word == StaleRestart.word for one in plan) for plan in failed):
+        yield (
+            "only plans with a stale restart fail: a new process saw an older state first. The caches of levelset "
+            "start with the newest, so if the controller may rely on that, pass stale_restarts=False to the "
+            "Exploration, with a comment; else decide from names or owner references, not from counts"
+        )
 
 
 def _add_failure(modes: dict[tuple[str, ...], Failure], played: RunResult, explorer: Explorer) -> None:

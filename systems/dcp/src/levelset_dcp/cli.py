@@ -34,7 +34,7 @@ from levelset_dcp.session import (
     open_session,
 )
 from levelset_dcp.session.workload_cleanup import WorkloadReport, clean_workload
-from levelset_machine import Machine
+from levelset_machine import LogRotation, Machine
 
 __all__ = ["main", "parser"]
 
@@ -93,6 +93,10 @@ def _add_start(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--shutdown-timeout", type=float, default=120.0, metavar="S", help="seconds that cleanup may take (120)"
     )
+    command.add_argument("--log-size", type=_positive, default=10, metavar="MB", help="the size of one log file (10)")
+    command.add_argument(
+        "--log-files", type=_positive, default=5, metavar="N", help="how many files of each log are retained (5)"
+    )
     _add_runtime(command)
     command.set_defaults(run=_start)
 
@@ -128,6 +132,13 @@ def _add_runtime(command: argparse.ArgumentParser) -> None:
     command.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expected a number greater than 0")
+    return number
+
+
 def _pid(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -155,6 +166,7 @@ def _start(arguments: argparse.Namespace) -> int:
         monitor=monitor,
         workload=arguments.workload_id,
         shutdown_within=arguments.shutdown_timeout,
+        log_rotation=LogRotation(size=arguments.log_size << 20, files=arguments.log_files),
         runtime=arguments.container_runtime,
     )
     return asyncio.run(_run_session(options))

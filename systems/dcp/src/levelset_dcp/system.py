@@ -27,7 +27,7 @@ from levelset_dcp.replica_sets import replicasets_controller
 from levelset_dcp.services import SocketListeners, services_controller
 from levelset_dcp.tunnels import SocketRelay, tunnels_controller
 from levelset_dcp.volumes import volumes_controller
-from levelset_machine import LogStore, Machine, SocketProber, scratch_folder
+from levelset_machine import LogRotation, LogStore, Machine, SocketProber, scratch_folder
 
 __all__ = ["KINDS", "Options", "dcp_system", "laptop_system"]
 
@@ -56,6 +56,8 @@ class Options:
     """The directory of logs and certificates; a temporary one unless given."""
     persistent_logs: Path | None = None
     """The directory of the logs of persistent programs; that of the other logs unless given."""
+    log_rotation: LogRotation = field(default_factory=LogRotation)
+    """How much of each log is retained."""
     records: Records = field(default_factory=MemoryRecords)
     """The records of workloads that outlive the session."""
     grace: float = 6.0
@@ -87,9 +89,10 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
         if folder is None:
             folder = await stack.enter_async_context(scratch_folder("levelset-dcp-"))
         stack.push_async_callback(listeners.close_all)
-        logs = await asyncio.to_thread(LogStore, folder / "logs")
+        new_logs = partial(LogStore, rotation=options.log_rotation)
+        logs = await asyncio.to_thread(new_logs, folder / "logs")
         persistent_logs = (
-            await asyncio.to_thread(LogStore, options.persistent_logs) if options.persistent_logs is not None else None
+            await asyncio.to_thread(new_logs, options.persistent_logs) if options.persistent_logs is not None else None
         )
         engine = options.engine or await stack.enter_async_context(open_runtime(options.runtime))
         machine = await stack.enter_async_context(Machine(grace=options.grace))

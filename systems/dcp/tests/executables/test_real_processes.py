@@ -25,7 +25,7 @@ from levelset_dcp.kinds import (
     Terminal,
 )
 from levelset_dcp.system import Options, dcp_system
-from levelset_machine import Identity, identity_of, is_alive
+from levelset_machine import Identity, LogRotation, identity_of, is_alive
 from systems.dcp.tests.support.executables import exe
 from systems.dcp.tests.support.sessions import WITHIN, identity_of_process, lines_of, until_state, wait_for_exit
 
@@ -50,6 +50,39 @@ async def test_the_status_has_the_paths_of_the_log_files(local: LocalSystem) -> 
     await local.client.delete(ONE)
     await local.client.wait_gone(ONE, within=WITHIN)
     assert not await asyncio.to_thread(Path(found.std_out_file).exists)
+
+
+BATCHES = """
+import pathlib, sys, time
+folder, number = pathlib.Path(sys.argv[1]), 0
+for batch in range(20):
+    while not (folder / str(batch)).exists():
+        time.sleep(0.001)
+    for _ in range(100):
+        number += 1
+        print(f"line {number:05d}", flush=True)
+"""
+
+
+async def test_a_log_is_followed_through_its_rotations_and_removed_with_them(tmp_path: Path) -> None:
+    rotation, gates = LogRotation(size=5000, files=3), tmp_path / "gates"
+    await asyncio.to_thread(gates.mkdir)
+    async with open_local(dcp_system(Options(folder=tmp_path / "s", grace=0.5, log_rotation=rotation))) as local:
+        await local.client.create(exe(sys.executable, args=("-I", "-S", "-c", BATCHES, str(gates))))
+        await until_state(local.client, "one", "Running")
+        found = list[str]()
+        async with asyncio.timeout(WITHIN), local.client.logs(ONE, follow=True) as lines:
+            await asyncio.to_thread((gates / "0").touch)
+            async for line in lines:
+                found.append(line.rstrip())
+                if len(found) % 100 == 0:  # the next lines are printed when these were read
+                    await asyncio.to_thread((gates / str(len(found) // 100)).touch)
+        assert found == [f"line {number:05d}" for number in range(1, 2001)]
+        logs = tmp_path / "s" / "logs"
+        assert await asyncio.to_thread(lambda: sum(one.stat().st_size for one in logs.glob("*_out*"))) <= rotation.total
+        await local.client.delete(ONE)
+        await local.client.wait_gone(ONE, within=WITHIN)
+        assert await asyncio.to_thread(lambda: [*logs.iterdir()]) == []
 
 
 async def test_a_terminal_is_reached_through_its_socket(local: LocalSystem, tmp_path: Path) -> None:

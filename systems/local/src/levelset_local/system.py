@@ -28,7 +28,7 @@ from levelset_local.replicasets import replicasets_controller
 from levelset_local.services import Proxies, services_controller
 from levelset_local.services.resolver import RESOLVER_VARIABLE, Resolver
 from levelset_local.unsupported_kinds import unsupported_kind_webhooks
-from levelset_machine import LogStore, Machine, SocketProber, claim_block, scratch_folder
+from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim_block, scratch_folder
 
 __all__ = ["DataPlane", "Options", "local_system"]
 
@@ -43,6 +43,8 @@ class Options:
     """The folder for volumes, logs and records of Pods; None for a temporary one that is removed with the manager."""
     restart_backoff: RestartBackoff = field(default_factory=RestartBackoff)
     """The back-off between restarts of a container."""
+    log_rotation: LogRotation = field(default_factory=LogRotation)
+    """How much of the log of a container is retained."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Additional variables for every container."""
 
@@ -87,7 +89,7 @@ class DataPlane:
 async def _open(options: Options) -> AsyncGenerator[System, None]:
     resolver = Resolver()
     async with _folder(options) as folder:
-        logs = await asyncio.to_thread(LogStore, folder / "logs")
+        logs = await asyncio.to_thread(LogStore, folder / "logs", rotation=options.log_rotation)
         images = await asyncio.to_thread(Images, options.images)
         with claim_block() as block:
             async with Machine() as machine, Proxies() as proxies, resolver.server:

@@ -18,7 +18,7 @@ from levelset.objects import to_tree
 from levelset.runtime.controller import running
 from levelset.testing import Cluster
 from levelset_local.node import Images, Node, RestartBackoff, node_controller, pod_logs, pods_controller
-from levelset_machine import LogStore, Machine, SocketProber, claim_block
+from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim_block
 from systems.local.tests.node.fake_node import condition, container_states, pod, status
 
 pytestmark = [pytest.mark.real_time, pytest.mark.cluster(now=datetime.now(UTC))]
@@ -43,7 +43,7 @@ while True:
 
 
 @asynccontextmanager
-async def machine_node(folder: Path) -> AsyncGenerator[Node, None]:
+async def machine_node(folder: Path, rotation: LogRotation | None = None) -> AsyncGenerator[Node, None]:
     """A node with real processes and a short restart back-off."""
     block = claim_block()
     try:
@@ -51,7 +51,7 @@ async def machine_node(folder: Path) -> AsyncGenerator[Node, None]:
             yield Node(
                 machine,
                 SocketProber(machine, redirects_succeed=True),
-                await asyncio.to_thread(LogStore, folder / "logs"),
+                await asyncio.to_thread(LogStore, folder / "logs", rotation=rotation),
                 Images(installed=False),
                 block.pods,
                 folder,
@@ -105,6 +105,37 @@ async def test_a_pod_serves_on_its_own_address_and_terminates_gracefully(cluster
         assert b"".join([part async for part in following]) == b"bye\n"
         await cluster.until_gone(WEB)
         await cluster.expect(Ref(Pod, "twin"), is_ready)
+
+
+FLOOD = """
+for number in range(30_000):
+    print(f"line {number:05d} {'x' * 80}")
+print("end", flush=True)
+import time; time.sleep(600)
+"""
+
+
+async def test_the_flood_of_a_container_is_followed_to_its_end_and_leaves_the_disk_bounded(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    rotation, logs = LogRotation(size=100_000, files=3), tmp_path / "logs"
+    async with machine_node(tmp_path, rotation) as node, cluster.running(pods_controller(node)):
+        await cluster.create(pod("web", {**served(FLOOD), "readinessProbe": None}, terminationGracePeriodSeconds=1))
+        web = await cluster.until(WEB, is_ready)
+        last = b""
+        async for part in await read_log(node, web, follow="true"):
+            last = (last + part)[-1000:]
+            if last.endswith(b"end\n"):
+                break
+        assert last.endswith(b"line 29999 %s\nend\n" % (b"x" * 80))
+        used = await asyncio.to_thread(lambda: [one.stat().st_size for one in logs.iterdir()])
+        assert (len(used), sum(used) <= rotation.total) == (3, True)
+        await cluster.delete(WEB)
+        await cluster.until_gone(WEB)
+        await cluster.settled()
+        # The clean-up goes on in the background.
+        while await asyncio.to_thread(lambda: [*logs.iterdir()]):  # noqa: ASYNC110  (a folder has no event)
+            await asyncio.sleep(0.01)
 
 
 async def test_a_crashed_container_is_restarted_and_a_crash_loop_backs_off(cluster: Cluster, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@
 """
 
 from levelset_machine.fake import FakeMachine, FakeProgram, FakeRun
-from levelset_machine.logs import LogOptions, LogSink, LogStore
+from levelset_machine.logs import LogOptions, LogRotation, LogSink, LogStore
 from levelset_machine.network import (
     AddressPool,
     Block,
@@ -71,6 +71,7 @@ __all__ = [
     "HttpCheck",
     "Identity",
     "LogOptions",
+    "LogRotation",
     "LogSink",
     "LogStore",
     "Lookup",

@@ -12,7 +12,7 @@ import pytest
 
 from levelset_machine import Identity, LogStore, Machine, identity_of, is_alive
 from levelset_machine.process.guard_main import Register, end_all
-from levelset_machine.process.table import MARKER
+from levelset_machine.process.marker import MARKER
 from systems.machine.tests.support import cat, command, first_line, python, shell, wait_gone, wait_until
 
 MANAGER = '''

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from levelset_machine import CannotStart, Identity, LogStore, Machine, identity_of, is_alive
-from levelset_machine.process.table import MARKER
+from levelset_machine.process.marker import MARKER
 from systems.machine.tests.support import command, first_line, read, shell, wait_gone
 
 

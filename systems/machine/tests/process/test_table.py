@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset_machine import Identity, identity_of, is_alive
+from levelset_machine.process.marker import MARKER
 from levelset_machine.process.table import (
-    MARKER,
     Entry,
     alive_keys,
     parse_ps,

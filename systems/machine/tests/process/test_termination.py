@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from levelset_machine import Ended, Identity, LogStore, Machine, StopFailed, identity_of, is_alive
+from levelset_machine.process.table import Entry, read_entry
 from levelset_machine.process.termination import SharedTable, stop_run
-from systems.machine.tests.support import command, first_line, python, read, shell
+from systems.machine.tests.support import command, first_line, python, read, shell, wait_until
 
 IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
 
@@ -170,6 +171,43 @@ async def test_a_process_with_a_reused_pid_is_never_signalled(machine: Machine) 
     await machine.stop(gone)
     await stop_run(gone, SharedTable(), grace=0.0, signal=signal.SIGTERM)
     assert os.getppid() == gone.identity.pid
+
+
+class Ends(ReusedPid):
+    """A run that has ended, and whose processes have a marker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marker = "run.1"
+
+
+class GrowingTable(SharedTable):
+    """A process table in which the second process appears when the first one was killed, and must then be stopped."""
+
+    def __init__(self, children: list[int]) -> None:
+        super().__init__()
+        self._children = children
+        self.readings = 0
+
+    async def fresh(self) -> list[Entry]:
+        self.readings += 1
+        if self.readings == 3:
+            await wait_until(lambda: state_of(self._children[1]) == "T")
+        entries = [read_entry(pid) for pid in self._children[: self.readings]]
+        return [one._replace(marker="run.1", parent=1) for one in entries if one is not None]
+
+
+def state_of(pid: int) -> str:
+    entry = read_entry(pid)
+    return "" if entry is None else entry.state
+
+
+async def test_processes_that_appear_while_a_run_is_killed_are_stopped_before_they_are_killed() -> None:
+    children = [await asyncio.create_subprocess_exec("/bin/sleep", "600") for _ in range(2)]
+    tables = GrowingTable([one.pid for one in children])
+    await stop_run(Ends(), tables, grace=0.0, signal=signal.SIGTERM)
+    assert [await one.wait() for one in children] == [-signal.SIGKILL, -signal.SIGKILL]
+    assert tables.readings > 3
 
 
 class Unstoppable(ReusedPid):

@@ -157,7 +157,11 @@ __pycache__/
 .mypy_cache/
 .pytest_cache/
 .ruff_cache/
-levelset.kubeconfig
+# The data of a local API server, with its secrets (.token, .authority), and what gives access to it.
+*.db
+*.db-*
+*.db.*
+*.kubeconfig
 """
 
 FILES: Final = {

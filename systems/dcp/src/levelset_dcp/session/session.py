@@ -17,7 +17,7 @@ from levelset_dcp.records import SqliteRecords, state_path
 from levelset_dcp.session.admin import Cleanup, ExecutionStatus, admin_endpoint
 from levelset_dcp.session.cleanup import CleanupReport, clean_up
 from levelset_dcp.system import Options, dcp_system
-from levelset_machine import Identity, Machine, identity_of
+from levelset_machine import Identity, LogRotation, Machine, identity_of
 
 __all__ = ["Session", "SessionOptions", "monitored_process", "open_session", "wait_for_exit"]
 
@@ -62,6 +62,8 @@ class SessionOptions:
     """The path of the state store; the logs of persistent programs are in the same directory."""
     shutdown_within: float = 120.0
     """Seconds that the cleanup may take."""
+    log_rotation: LogRotation = field(default_factory=LogRotation)
+    """How much of each log is retained."""
     runtime: str | None = "none"
     """The name of the container engine; None to detect one."""
 
@@ -143,7 +145,12 @@ async def open_session(options: SessionOptions) -> AsyncGenerator[Session, None]
     async with AsyncExitStack() as stack:
         records = await stack.enter_async_context(SqliteRecords(options.state, workload=options.workload))
         engine = await stack.enter_async_context(open_runtime(options.runtime))
-        dcp = Options(records=records, persistent_logs=options.state.parent / "logs", engine=engine)
+        dcp = Options(
+            records=records,
+            persistent_logs=options.state.parent / "logs",
+            log_rotation=options.log_rotation,
+            engine=engine,
+        )
         where = str(options.kubeconfig)
         opened = open_local(dcp_system(dcp), listen=True, kubeconfig=where, port=options.port)
         local = await stack.enter_async_context(opened)

@@ -1,151 +1,136 @@
-"""The content of a log: its bytes in a file that only the owner can read, or in memory."""
+"""The content of a log: its bytes at offsets that never change, of which a rotation drops the oldest; in memory here.
 
-import asyncio
-import hashlib
-import logging
-import os
-from pathlib import Path
+An offset counts from the first byte that was ever written. `start` is the offset of the first byte that is left.
+"""
+
+from dataclasses import dataclass
 from typing import Final, Protocol
-from urllib.parse import quote
 
-__all__ = ["Content", "FileContent", "MemoryContent", "open_file", "remove_files"]
+from levelset.errors import ConfigError
 
-_LONGEST_NAME: Final = 200
-_NUMBERED: Final = ".log"
-_RAW: Final = ".raw"
-_log: Final = logging.getLogger(__name__)
+__all__ = ["Content", "LogRotation", "LogSource", "MemoryContent"]
+
+_MIB: Final = 1 << 20
 
 
-class Content(Protocol):
-    """The bytes of one log; append-only."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRotation:
+    """How much of a log is retained: `files` files of up to `size` bytes, as the kubelet does by default.
 
-    is_raw: bool
-    """Whether they are the unprocessed output of a program, without line numbers and times."""
+    When the current file is full, it is renamed, and the oldest one is removed. A line is never split, and is in a file
+    of its own if it is longer than `size`.
+    """
+
+    size: int = 10 * _MIB
+    files: int = 5
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.files < 1:
+            raise ConfigError(f"log rotation: size and files must be at least 1, and are {self.size} and {self.files}")
+
+    @property
+    def total(self) -> int:
+        """The most bytes of one log."""
+        return self.size * self.files
+
+
+class LogSource(Protocol):
+    """The bytes of one log for a reader."""
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether they are the unprocessed output of a program, without line numbers and times."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """The offset of the first byte that was not dropped; a line begins there."""
+        ...
+
+    @property
+    def lines_before(self) -> int:
+        """The number of lines before `start`; 0 unless `is_raw`, because stored lines carry their number."""
+        ...
 
     def size(self) -> int:
-        """The number of bytes."""
+        """The offset after the last byte."""
         ...
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Reads up to `size` bytes at `offset`; empty at the end, and if the bytes were dropped."""
+        ...
+
+    def close(self) -> None:
+        """Releases the files, if any."""
+        ...
+
+
+class Content(LogSource, Protocol):
+    """The bytes of one log for its writers; append-only."""
 
     def peek(self, offset: int, size: int) -> bytes:
         """Reads synchronously; for the few bytes that opening a log needs."""
         ...
 
-    async def read(self, offset: int, size: int) -> bytes:
-        """Reads up to `size` bytes at `offset`."""
-        ...
-
     def append(self, data: bytes) -> None:
-        """Appends bytes."""
+        """Appends bytes: whole lines, unless the last one is not finished."""
         ...
 
-    def reopen(self) -> "Content":
+    def reopen(self) -> LogSource:
         """The same content for a reader, usable until the reader closes it, even if the log is removed."""
         ...
 
-    def close(self) -> None:
-        """Releases the file, if any."""
+    def remove(self) -> None:
+        """Says that the log was removed: nothing of it may appear under its name again."""
         ...
 
 
 class MemoryContent:
     """A log in memory."""
 
-    def __init__(self) -> None:
-        self.is_raw = False
+    is_raw = False
+    lines_before = 0
+
+    def __init__(self, rotation: LogRotation) -> None:
+        self._rotation = rotation
         self._data = bytearray()
+        self._start = 0
+
+    @property
+    def start(self) -> int:
+        """The offset of the first byte that was not dropped."""
+        return self._start
 
     def size(self) -> int:
-        """The number of bytes."""
-        return len(self._data)
+        """The offset after the last byte."""
+        return self._start + len(self._data)
 
     def peek(self, offset: int, size: int) -> bytes:
         """Reads synchronously."""
-        return bytes(self._data[offset : offset + size])
+        position = offset - self._start
+        return bytes(self._data[position : position + size]) if position >= 0 else b""
 
     async def read(self, offset: int, size: int) -> bytes:
         """Reads up to `size` bytes at `offset`."""
         return self.peek(offset, size)
 
     def append(self, data: bytes) -> None:
-        """Appends bytes."""
+        """Appends bytes; drops the oldest lines, as many as fit into a file, when there are too many."""
         self._data += data
+        excess = len(self._data) - self._rotation.total
+        if excess > 0:
+            drop = max(excess, min(self._rotation.size, len(self._data) - len(data)))
+            end = self._data.find(b"\n", drop - 1) + 1
+            if 0 < end < len(self._data):
+                del self._data[:end]
+                self._start += end
 
     def reopen(self) -> "MemoryContent":
         """Itself: memory lives as long as it is referenced."""
         return self
 
-    def close(self) -> None:
+    def remove(self) -> None:
         """Does nothing."""
 
-
-class FileContent:
-    """A log in a file; `path` is where the file was when it was opened."""
-
-    def __init__(self, descriptor: int, path: Path, *, is_raw: bool) -> None:
-        self.descriptor = descriptor
-        self.path = path
-        self.is_raw = is_raw
-
-    def size(self) -> int:
-        """The number of bytes."""
-        return os.fstat(self.descriptor).st_size
-
-    def peek(self, offset: int, size: int) -> bytes:
-        """Reads synchronously."""
-        return os.pread(self.descriptor, size, offset)
-
-    async def read(self, offset: int, size: int) -> bytes:
-        """Reads up to `size` bytes at `offset`, in a thread: a disk may block."""
-        return await asyncio.to_thread(os.pread, self.descriptor, size, offset)
-
-    def append(self, data: bytes) -> None:
-        """Appends bytes without fsync: they survive a crash of this program, not of the machine.
-
-        A full disk loses them with a warning, because a program must not block on its log.
-        """
-        before = self.size()
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(self.descriptor, rest) :]
-        except OSError as error:
-            # Removes a half-written line, to which the next line would be appended.
-            os.ftruncate(self.descriptor, before)
-            _log.warning("log lines were lost", extra={"path": str(self.path), "error": str(error)})
-
-    def reopen(self) -> "FileContent":
-        """The same file, which stays readable after it was unlinked."""
-        return FileContent(os.dup(self.descriptor), self.path, is_raw=self.is_raw)
-
-    def make_raw(self) -> None:
-        """Renames the file, so that its suffix says that a program writes to it directly."""
-        self.path = self.path.rename(self.path.with_suffix(_RAW))
-        self.is_raw = True
-
     def close(self) -> None:
-        """Closes the file."""
-        os.close(self.descriptor)
-
-
-def open_file(folder: Path, key: str, *, create: bool) -> FileContent | None:
-    """Opens the file of a log; None if there is none and `create` is False."""
-    stem = _file_name(key)
-    for suffix in (_RAW, _NUMBERED):
-        path = folder / (stem + suffix)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create and suffix == _NUMBERED else 0)
-        try:
-            return FileContent(os.open(path, flags, 0o600), path, is_raw=suffix == _RAW)
-        except FileNotFoundError:
-            continue
-    return None
-
-
-def remove_files(folder: Path, key: str) -> None:
-    """Removes the file of a log; open readers can continue."""
-    for suffix in (_RAW, _NUMBERED):
-        (folder / (_file_name(key) + suffix)).unlink(missing_ok=True)
-
-
-def _file_name(key: str) -> str:
-    name = quote(key, safe="", errors="surrogatepass")
-    return name if len(name) <= _LONGEST_NAME else hashlib.sha256(name.encode()).hexdigest()
+        """Does nothing."""

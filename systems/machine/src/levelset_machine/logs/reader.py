@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from levelset_machine.logs.content import Content
+from levelset_machine.logs.content import Content, LogSource
 from levelset_machine.logs.lines import MAX_LINE, Line, LineSplitter, decode_line, stamp
 from levelset_machine.logs.options import LogOptions
 
@@ -99,41 +99,41 @@ class LineFilter:
         return b" ".join(words) + (b"" if line.is_open else b"\n")
 
 
-async def start_offset(source: Content, tail: int | None) -> tuple[int, int]:
-    """The offset at which the last `tail` lines begin, and the number of lines before it.
+async def start_offset(source: LogSource, tail: int | None) -> tuple[int, int]:
+    """The offset at which the last `tail` lines begin, or the first that was not dropped; and the lines before it.
 
     The lines are only counted for a raw log, whose lines carry no number.
     """
     if tail is None:
-        return 0, 0
+        return source.start, source.lines_before
     offset = await tail_offset(source, tail)
     return offset, await _count_lines(source, offset) if source.is_raw else 0
 
 
-async def tail_offset(source: Content, tail: int) -> int:
+async def tail_offset(source: LogSource, tail: int) -> int:
     """The offset at which the last `tail` lines begin; a last line without a line feed counts."""
-    end = source.size()
-    if tail <= 0 or end == 0:
+    end, start = source.size(), source.start
+    if tail <= 0 or end == start:
         return end
     # The line feed at the very end belongs to the last line, and does not begin another one.
     position = end - 1 if await source.read(end - 1, 1) == b"\n" else end
-    while position > 0:
-        size = min(BLOCK, position)
+    while position > start:
+        size = min(BLOCK, position - start)
         position -= size
-        block = await source.read(position, size)
+        block = await _read_whole(source, position, size)
         found = block.count(b"\n")
         if found >= tail:
             return position + _nth_line_feed_from_end(block, tail) + 1
         tail -= found
-    return 0
+    return start
 
 
 def last_number(source: Content) -> int:
     """The number of the last line of a log with stored lines; 0 if there is none."""
-    position = max(0, source.size() - 1)
+    position = max(source.start, source.size() - 1)
     text = b""
-    while position > 0 and b"\n" not in text:
-        size = min(BLOCK, position)
+    while position > source.start and b"\n" not in text:
+        size = min(BLOCK, position - source.start)
         position -= size
         text = source.peek(position, size) + text
     start = position + text.rfind(b"\n") + 1
@@ -148,8 +148,17 @@ def _nth_line_feed_from_end(block: bytes, count: int) -> int:
     return position
 
 
-async def _count_lines(source: Content, end: int) -> int:
-    count = 0
-    for offset in range(0, end, BLOCK * 16):
+async def _read_whole(source: LogSource, offset: int, size: int) -> bytes:
+    """Reads exactly `size` bytes, unless some were dropped meanwhile: a log may be in several files."""
+    data = b""
+    while len(data) < size and (more := await source.read(offset + len(data), size - len(data))):
+        data += more
+    return data
+
+
+async def _count_lines(source: LogSource, end: int) -> int:
+    """The number of lines before an offset of a raw log."""
+    count = source.lines_before
+    for offset in range(source.start, end, BLOCK * 16):
         count += (await source.read(offset, min(BLOCK * 16, end - offset))).count(b"\n")
     return count

@@ -10,19 +10,24 @@ async for chunk in store.read("web-1", LogOptions(follow=True, timestamps=True))
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from levelset.errors import ConfigError, NotFound
-from levelset_machine.logs.content import Content, FileContent, MemoryContent, open_file, remove_files
+from levelset_machine.logs.content import Content, LogRotation, LogSource, MemoryContent
+from levelset_machine.logs.file_content import SUFFIX, FileContent, file_stem, open_numbered, remove_numbered
 from levelset_machine.logs.lines import Line, LineSplitter, encode_line, stamp
 from levelset_machine.logs.options import LogOptions
+from levelset_machine.logs.raw_content import RAW_SUFFIX, RawContent, open_raw, remove_raw
 from levelset_machine.logs.reader import BLOCK, LineDecoder, LineFilter, last_number, start_offset
 
 __all__ = ["LogSink", "LogStore"]
 
+_TRIM: Final = 0.25
+"""Seconds between checks whether a raw file has become too large."""
 _POLL: Final = 0.2
 """Seconds between checks of the size of a raw file, to which another process writes directly."""
 
@@ -30,17 +35,39 @@ _POLL: Final = 0.2
 class _Log:
     """One log: its content, the number of its writers, and the readers that follow it."""
 
-    def __init__(self, key: str, content: Content, now: Callable[[], datetime], ended: Callable[[], None]) -> None:
+    def __init__(
+        self, key: str, content: Content, now: Callable[[], datetime], ended: "Callable[[_Log], None]"
+    ) -> None:
         self.key = key
         self.content = content
         self.writers = 0
         self._now = now
         self._ended = ended
+        self._trimming: asyncio.TimerHandle | None = None
+        self._trim_job: asyncio.Future[None] | None = None
         self._number = 0 if content.is_raw else last_number(content)
         size = content.size()
         # A program that was killed may have left an unfinished line.
-        self._is_open = size > 0 and content.peek(size - 1, 1) != b"\n"
+        self._is_open = size > content.start and content.peek(size - 1, 1) != b"\n"
         self._waiters = set[asyncio.Future[None]]()
+        if isinstance(content, RawContent):
+            self._trim_after(0.0)
+
+    def make_raw(self, rotation: LogRotation) -> RawContent:
+        """Has a program write to the file of this log directly; raises ConfigError if that is impossible."""
+        match self.content:
+            case RawContent() as content:
+                return content
+            case FileContent() as content if content.size() == 0:
+                made = self.content = RawContent.made_of(content.descriptor, content.path, rotation)
+                self._trim_after(_TRIM)
+                return made
+            case FileContent():
+                raise ConfigError(f"the log {self.key!r} has numbered lines; a persistent process needs one of its own")
+            case _:
+                raise ConfigError(
+                    f"the log {self.key!r} is in memory; a persistent process needs a LogStore with a folder"
+                )
 
     def add_lines(self, lines: list[Line]) -> None:
         """Appends lines with their numbers and the time; wakes the followers."""
@@ -64,7 +91,8 @@ class _Log:
         """One writer less; with the last one, the log ends for its followers."""
         self.writers -= 1
         if self.writers == 0:
-            self._ended()
+            self._trim_last()
+            self._ended(self)
             self.wake()
 
     def wake(self) -> None:
@@ -74,7 +102,30 @@ class _Log:
                 waiter.set_result(None)
         self._waiters.clear()
 
-    async def wait_beyond(self, source: Content, offset: int) -> None:
+    def _trim_after(self, seconds: float) -> None:
+        """Checks the size of a raw file from time to time; without an event loop, only when it is opened again."""
+        try:
+            self._trimming = asyncio.get_running_loop().call_later(seconds, self._trim)
+        except RuntimeError:
+            self._trimming = None
+
+    def _trim(self) -> None:
+        self._start_trim()
+        self._trim_after(_TRIM)
+
+    def _trim_last(self) -> None:
+        if self._trimming is not None:
+            self._trimming.cancel()
+            self._start_trim()
+
+    def _start_trim(self) -> None:
+        """Drops the oldest lines in a thread, on a descriptor of its own, so that the log may be closed meanwhile."""
+        is_running = self._trim_job is not None and not self._trim_job.done()
+        if isinstance(self.content, RawContent) and self.content.is_full and not is_running:
+            loop = asyncio.get_running_loop()
+            self._trim_job = loop.run_in_executor(None, _trim_and_close, self.content.reopen())
+
+    async def wait_beyond(self, source: LogSource, offset: int) -> None:
         """Returns when there are more than `offset` bytes, or no writer is left."""
         while self.writers > 0 and source.size() <= offset:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -88,8 +139,9 @@ class _Log:
 class LogSink:
     """The writing end of a log. Its owner closes it, or passes it to a run, which does."""
 
-    def __init__(self, log: _Log) -> None:
+    def __init__(self, log: _Log, rotation: LogRotation) -> None:
         self._log = log
+        self._rotation = rotation
         self._splitter = LineSplitter()
         self._is_closed = False
         log.writers += 1
@@ -118,14 +170,7 @@ class LogSink:
 
         The sink owns it and closes it. The log then holds the program's unprocessed output, without numbers and times.
         """
-        content = self._log.content
-        if not isinstance(content, FileContent):
-            raise ConfigError(f"the log {self.key!r} is in memory; a persistent process needs a LogStore with a folder")
-        if not content.is_raw and content.size() > 0:
-            raise ConfigError(f"the log {self.key!r} has numbered lines; a persistent process needs one of its own")
-        if not content.is_raw:
-            content.make_raw()
-        return content.descriptor
+        return self._log.make_raw(self._rotation).descriptor
 
     def close(self) -> None:
         """Writes an unfinished line, and closes the sink; the log ends when its last sink is closed."""
@@ -137,24 +182,31 @@ class LogSink:
 
 
 class LogStore:
-    """Logs by key: in files of a folder, or in memory if no folder is given."""
+    """Logs by key: in files of a folder, or in memory if no folder is given; `rotation` bounds the size of each."""
 
-    def __init__(self, folder: Path | str | None = None, *, now: Callable[[], datetime] | None = None) -> None:
-        self._folder = None if folder is None else Path(folder)
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        now: Callable[[], datetime] | None = None,
+        rotation: LogRotation | None = None,
+    ) -> None:
+        self._folder = None if folder is None else str(folder)
         self._now = now or _utc_now
+        self._rotation = rotation or LogRotation()
         self._logs = dict[str, _Log]()
         if self._folder is not None:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def open(self, key: str) -> LogSink:
         """Opens a log for writing. An existing log is continued, also while another sink writes to it."""
         log = self._logs.get(key)
         if log is None:
-            content = MemoryContent() if self._folder is None else open_file(self._folder, key, create=True)
+            content = MemoryContent(self._rotation) if self._folder is None else self._open_file(key, create=True)
             if content is None:
                 raise ConfigError(f"the file of the log {key!r} vanished while it was opened; open it again")
-            log = self._logs[key] = _Log(key, content, self._now, lambda: self._close(key, content))
-        return LogSink(log)
+            log = self._logs[key] = _Log(key, content, self._now, self._close)
+        return LogSink(log, self._rotation)
 
     def read(self, key: str, options: LogOptions | None = None) -> AsyncIterator[bytes]:
         """Reads a log in chunks, of whole lines where possible; see LogOptions.
@@ -166,53 +218,61 @@ class LogStore:
 
     def has(self, key: str) -> bool:
         """Whether the log exists."""
-        if key in self._logs or self._folder is None:
-            return key in self._logs
-        found = open_file(self._folder, key, create=False)
-        if found is not None:
-            found.close()
-        return found is not None
+        return key in self._logs or self.path(key) is not None
 
     def path(self, key: str) -> Path | None:
-        """The file of a log; None if it is in memory or does not exist."""
-        found = None if self._folder is None else open_file(self._folder, key, create=False)
-        if found is None:
+        """The current file of a log; None if it is in memory or does not exist."""
+        if self._folder is None:
             return None
-        found.close()
-        return found.path
+        stem = file_stem(self._folder, key)
+        found = next((stem + suffix for suffix in (SUFFIX, RAW_SUFFIX) if os.path.exists(stem + suffix)), None)  # noqa: PTH110  (text)
+        return None if found is None else Path(found)
 
     def remove(self, key: str) -> None:
-        """Removes a log, if it exists. Its open sinks and readers stay usable."""
-        self._logs.pop(key, None)
+        """Removes a log with all its files, if it exists. Its open sinks and readers stay usable."""
+        log = self._logs.pop(key, None)
+        if log is not None:
+            log.content.remove()
         if self._folder is not None:
-            remove_files(self._folder, key)
+            stem = file_stem(self._folder, key)
+            if not remove_raw(stem):
+                remove_numbered(stem)
 
     async def _chunks_of(self, key: str, options: LogOptions) -> AsyncIterator[bytes]:
         log = self._logs.get(key)
-        if log is not None:
-            source = log.content.reopen()
-        else:
-            stored = None if self._folder is None else open_file(self._folder, key, create=False)
-            if stored is None:
-                raise NotFound(f"there is no log {key!r}")
-            source = stored
+        source = self._stored(key) if log is None else log.content.reopen()
         try:
             async for chunk in _chunks(source, log if options.follow else None, options):
                 yield chunk
         finally:
             source.close()
 
-    def _close(self, key: str, content: Content) -> None:
+    def _stored(self, key: str) -> LogSource:
+        """The content of a log that has no writers."""
+        stored = self._open_file(key, create=False)
+        if stored is None:
+            raise NotFound(f"there is no log {key!r}")
+        try:
+            return stored.reopen()
+        finally:
+            stored.close()
+
+    def _open_file(self, key: str, *, create: bool) -> FileContent | RawContent | None:
+        if self._folder is None:
+            return None
+        stem = file_stem(self._folder, key)
+        return open_raw(stem, self._rotation) or open_numbered(stem, self._rotation, create=create)
+
+    def _close(self, log: _Log) -> None:
         """Closes the file of a log without writers; a log in memory stays until it is removed."""
         if self._folder is None:
             return
-        content.close()
-        log = self._logs.get(key)
-        if log is not None and log.content is content:
-            del self._logs[key]
+        log.content.close()
+        if self._logs.get(log.key) is log:
+            del self._logs[log.key]
 
 
-async def _chunks(source: Content, log: _Log | None, options: LogOptions) -> AsyncIterator[bytes]:
+async def _chunks(source: LogSource, log: _Log | None, options: LogOptions) -> AsyncIterator[bytes]:
     """The selected chunks of the content, and of what is appended to `log`, if given, until it ends."""
     selected = LineFilter(options)
     offset, before = await start_offset(source, options.tail)
@@ -224,8 +284,10 @@ async def _chunks(source: Content, log: _Log | None, options: LogOptions) -> Asy
         end = source.size()
         while offset < end and not selected.is_full:
             data = await source.read(offset, min(BLOCK, end - offset))
-            if not data:  # truncated meanwhile: an append failed on a full disk
-                break
+            if not data:  # these lines were dropped before they were read, or the file was truncated
+                offset = source.start if source.start > offset else end
+                lines = LineDecoder(is_raw=source.is_raw, before=source.lines_before)
+                continue
             offset += len(data)
             if chunk := selected.write(lines.add(data)):
                 yield chunk
@@ -240,6 +302,13 @@ async def _chunks(source: Content, log: _Log | None, options: LogOptions) -> Asy
 def _as_line(piece: Line) -> Line:
     """A piece of a line that is too long, as a line of its own."""
     return Line(piece.text)
+
+
+def _trim_and_close(content: RawContent) -> None:
+    try:
+        content.trim()
+    finally:
+        content.close()
 
 
 def _utc_now() -> datetime:

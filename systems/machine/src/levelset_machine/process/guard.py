@@ -18,8 +18,8 @@ from levelset_machine.process.runner import Identity, identity_of
 __all__ = ["Guard"]
 
 _LAUNCH: Final = (
-    # Imports guard_main without running any __init__ and without site-packages: it needs two files only, and importing
-    # the package would cost every guard process the memory and start-up time of levelset.
+    # Imports guard_main without running any __init__ and without site-packages: it needs three files only, and
+    # importing the package would cost every guard process the memory and start-up time of levelset.
     "import sys, types\n"
     "for name, path in (('levelset_machine', []), ('levelset_machine.process', [sys.argv[1]])):\n"
     "    package = sys.modules[name] = types.ModuleType(name)\n"
@@ -183,7 +183,6 @@ def _launch(arguments: list[str]) -> tuple[subprocess.Popen[bytes], int]:
             [sys.executable, "-I", "-S", "-c", _LAUNCH, folder, *arguments],
             stdin=theirs,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
             cwd="/",
             env={},
             start_new_session=True,

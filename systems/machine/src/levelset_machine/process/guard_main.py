@@ -5,27 +5,33 @@ that the manager has exited; `bye` before it, that the manager has stopped every
 modules, because every manager runs one of these.
 """
 
+import contextlib
 import os
 import select
 import signal as signals
 import sys
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from levelset_machine.process.table import (
     alive_keys,
     open_process,
+    process_name,
     read_entry,
     read_table,
     run_members,
     send_signal,
 )
 
-__all__ = ["Register", "end_all", "main"]
+__all__ = ["Ended", "Register", "end_all", "main", "names_text"]
 
 _GRACE: Final = 1.0
 _TIMEOUT: Final = 10.0
 _PAUSE: Final = 0.02
+_MOST_NAMES: Final = 10
+Ended = dict[tuple[int, int], str]
+"""Names of processes, by their pid and start time."""
 
 
 class Register:
@@ -61,27 +67,43 @@ def main(arguments: list[str]) -> None:
     token, pid, started = arguments[0], int(arguments[1]), int(arguments[2])
     register = Register()
     _follow(register, pid, started)
-    end_all(register.roots, token, rounds=1 if register.is_tidy else 3)
+    ended = end_all(register.roots, token, rounds=1 if register.is_tidy else 3)
+    if ended:
+        why = "programs of this session had left running" if register.is_tidy else "a killed session had left running"
+        _report(f"levelset guard: ended {len(ended)} processes that {why}: {names_text(ended)}\n")
 
 
-def end_all(roots: dict[int, int], token: str, *, rounds: int = 3) -> None:
-    """Ends these processes, all that belongs to them, and all whose marker begins with the token.
+def names_text(ended: Ended) -> str:
+    """The first processes by pid and name, for a log."""
+    shown = [f"{pid} {name}".rstrip() for (pid, _), name in sorted(ended.items())[:_MOST_NAMES]]
+    return ", ".join([*shown, "..."] if len(ended) > _MOST_NAMES else shown)
+
+
+def end_all(roots: dict[int, int], token: str, *, rounds: int = 3) -> Ended:
+    """Ends these processes, all that belongs to them, and all whose marker begins with the token; returns them.
 
     Sends SIGTERM first and SIGKILL after a second, and reads the table again until nothing was found `rounds` times: a
     process that was being forked when the manager died has no marker yet.
     """
-    seen = set[tuple[int, int]]()
+    seen = Ended()
     _terminate(_find(roots, token, seen))
     began = time.monotonic()
     while _alive(seen) and time.monotonic() - began < _GRACE:
         time.sleep(_PAUSE)
+    has_killed = False
     while rounds > 0 and time.monotonic() - began < _TIMEOUT:
+        known = set(seen)
         left = _find(roots, token, seen) | _alive(seen)
-        for pid, started in left:
-            send_signal(pid, started, signals.SIGKILL)
+        if has_killed and (new := seen.keys() - known):
+            # They fork while they are killed: all are stopped first, as a killed one leaves its place to another.
+            _send(new, signals.SIGSTOP)
+            continue
+        _send(left, signals.SIGKILL)
+        has_killed = has_killed or bool(left)
         rounds -= not left
         if rounds > 0:
             time.sleep(_PAUSE)
+    return seen
 
 
 def _follow(register: Register, pid: int, started: int) -> None:
@@ -124,26 +146,40 @@ def _read_all(register: Register) -> bool:
 
 
 def _terminate(found: set[tuple[int, int]]) -> None:
-    for pid, started in found:
-        send_signal(pid, started, signals.SIGTERM)
-        # A stopped process does not receive SIGTERM before it is continued.
-        send_signal(pid, started, signals.SIGCONT)
+    _send(found, signals.SIGTERM)
+    # A stopped process does not receive SIGTERM before it is continued.
+    _send(found, signals.SIGCONT)
 
 
-def _find(roots: dict[int, int], token: str, seen: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def _send(keys: Iterable[tuple[int, int]], signal: int) -> None:
+    for pid, started in keys:
+        send_signal(pid, started, signal)
+
+
+def _find(roots: dict[int, int], token: str, seen: Ended) -> set[tuple[int, int]]:
     found = alive_keys(run_members(read_table(markers=True), roots, lambda marker: marker.startswith(f"{token}.")))
     found = {(pid, started) for pid, started in found if pid != os.getpid()}
-    seen |= found
+    for key in found - seen.keys():
+        seen[key] = process_name(key[0])
     return found
 
 
-def _alive(seen: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def _alive(seen: Ended) -> set[tuple[int, int]]:
     entries = ((pid, started, read_entry(pid)) for pid, started in seen)
     return {
         (pid, started)
         for pid, started, entry in entries
         if entry is not None and entry.started == started and entry.is_alive
     }
+
+
+def _report(text: str) -> None:
+    """Writes to the stderr that the guard has from its manager, unless that would block."""
+    poll = select.poll()
+    poll.register(2, select.POLLOUT)
+    with contextlib.suppress(OSError):  # a terminal or a pipe that was closed
+        if any(event & select.POLLOUT for _, event in poll.poll(0)):
+            os.write(2, text.encode(errors="replace"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ async with Machine() as machine:
 import asyncio
 import contextlib
 import resource
-import secrets
 import signal as signals
 import subprocess
 import threading
@@ -23,10 +22,12 @@ from typing import Final, Self
 from levelset_machine.logs import LogSink
 from levelset_machine.process.command import CannotStart, Command, cannot_start
 from levelset_machine.process.guard import Guard
+from levelset_machine.process.marker import MARKER, inherited_marker, new_token, read_limit_marker, run_marker
+from levelset_machine.process.orphans import MachineFile, end_orphans
 from levelset_machine.process.process_run import ExitWatch, ProcessRun
 from levelset_machine.process.runner import Identity, Run, StopFailed, is_alive
 from levelset_machine.process.streams import FileStreams, PipeStreams, Pump, Streams
-from levelset_machine.process.table import MARKER
+from levelset_machine.process.table import read_entry
 from levelset_machine.process.terminal import Terminal
 from levelset_machine.process.termination import SharedTable, stop_run
 
@@ -42,13 +43,15 @@ _left_running: Final = list[subprocess.Popen[bytes]]()
 class Machine:
     """Runs processes; on leaving its block, all that are not persistent are stopped.
 
-    If this program is killed before that, a guard process stops them within seconds, unless `guard` is False.
+    If this program is killed before that, a guard process stops them within seconds, unless `guard` is False; if both
+    are killed at once, the next machine of this user does.
     """
 
     def __init__(self, *, guard: bool = True, grace: float = 6.0) -> None:
         """`grace` is the grace period, in seconds, for processes that are stopped on leaving the block."""
-        self._token = secrets.token_hex(8)
+        self._token = new_token()
         self._guard = Guard(self._token) if guard else None
+        self._file = MachineFile(self._token) if guard else None
         self._grace = grace
         self._runs = dict[Identity, ProcessRun]()
         self._count = 0
@@ -89,6 +92,9 @@ class Machine:
         return self._adopted(identity)
 
     async def __aenter__(self) -> Self:
+        if self._file is not None:
+            await asyncio.to_thread(end_orphans)
+            await asyncio.to_thread(self._file.open)
         return self
 
     async def __aexit__(
@@ -106,6 +112,8 @@ class Machine:
                 self._detach(run)
             if self._guard is not None:
                 await self._guard.close(is_tidy=not failures)
+            if self._file is not None:
+                await asyncio.to_thread(self._file.close)
             for pump in list(self._pumps):
                 pump.close()
         if failures:
@@ -121,18 +129,22 @@ class Machine:
         if self._is_closing:
             raise CannotStart(f"cannot start {command.program!r}: its Machine is being stopped")
         _raise_file_limit()
-        marker = ""
-        if not streams.is_persistent:
-            self._count += 1
-            marker = f"{self._token}.{self._count}"
-            if self._guard is not None:
-                self._guard.begin()
+        marker = self._marker(streams)
         try:
             child = _spawn(command, marker, streams)
         except (OSError, ValueError) as error:
             streams.close()
             raise cannot_start(command, error) from error
         return self._begin(command, child, marker, streams)
+
+    def _marker(self, streams: Streams) -> str:
+        """The marker of the next run; that of a persistent one has a token of its own, which no guard looks for."""
+        if streams.is_persistent:
+            return run_marker(new_token(), 1)
+        self._count += 1
+        if self._guard is not None:
+            self._guard.begin()
+        return run_marker(self._token, self._count)
 
     def _begin(self, command: Command, child: "subprocess.Popen[bytes]", marker: str, streams: Streams) -> ProcessRun:
         """Watches a process that was just started; kills it if that is impossible."""
@@ -148,7 +160,7 @@ class Machine:
         self._pumps.update(pumps)
         run.begin(watch, pumps)
         self._runs[run.identity] = run
-        if self._guard is not None and marker:
+        if self._guard is not None and not run.is_persistent:
             self._guard.watch(run.identity)
         return run
 
@@ -156,7 +168,7 @@ class Machine:
         known = self._runs.get(identity)
         if known is not None:
             return known
-        run = ProcessRun(self.now, child=None, marker="", is_persistent=True)
+        run = ProcessRun(self.now, child=None, marker=_adopted_marker(identity), is_persistent=True)
         try:
             watch = ExitWatch(
                 identity.pid, lambda: self._ended(run), lambda: not is_alive(identity), period=_ADOPTED_PERIOD
@@ -188,17 +200,24 @@ def _spawn(command: Command, marker: str, streams: Streams) -> "subprocess.Popen
     if not command.argv:
         raise ValueError("empty argv")
     env = {name: value for name, value in command.env.items() if name != MARKER}
-    if marker:
+    if not streams.is_persistent:
         env[MARKER] = marker
     _left_running[:] = [child for child in _left_running if child.poll() is None]
     argv, (stdin, out, err) = streams.words(command), streams.open()
     try:
-        with _default_signals():
+        with _default_signals(), inherited_marker(marker):
             return subprocess.Popen(  # noqa: S603  (running commands of the caller is its purpose)
                 argv, stdin=stdin, stdout=out, stderr=err, env=env, cwd=command.cwd, start_new_session=True
             )
     finally:
         streams.release()
+
+
+def _adopted_marker(identity: Identity) -> str:
+    """The marker of a process that leads its session, as the root process of a run does; empty for any other."""
+    entry = read_entry(identity.pid)
+    is_root = entry is not None and entry.started == identity.started and entry.session == identity.pid
+    return read_limit_marker(identity.pid) if is_root else ""
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ class ExitWatch:
 
 
 class ProcessRun:
-    """A run of a Machine; without `child` if this program is not its parent, without `marker` if persistent."""
+    """A run of a Machine; without `child` if this program is not its parent."""
 
     def __init__(
         self,

@@ -12,21 +12,20 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from levelset_machine.process.marker import MARKER, read_limit_marker
+
 __all__ = [
-    "MARKER",
     "Entry",
     "alive_keys",
     "open_process",
     "parse_ps",
+    "process_name",
     "read_entry",
     "read_ps",
     "read_table",
     "run_members",
     "send_signal",
 ]
-
-MARKER: Final = "LEVELSET_RUN"
-"""The environment variable that names the run of a process; descendants inherit it, also in other sessions."""
 
 _HAS_PROC: Final = sys.platform.startswith("linux")
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
@@ -45,7 +44,7 @@ class Entry(NamedTuple):
     state: str
     """One letter: `R` running, `S` sleeping, `Z` a zombie."""
     marker: str = ""
-    """The value of MARKER in its initial environment; empty if it is unset or not readable."""
+    """The marker of its run, from its resource limit or its initial environment; empty if neither has one."""
 
     @property
     def is_alive(self) -> bool:
@@ -54,7 +53,7 @@ class Entry(NamedTuple):
 
 
 def read_table(*, markers: bool = False) -> list[Entry]:
-    """All processes of the machine; with `markers`, their environments are read too."""
+    """All processes of the machine; with `markers`, those of their runs are read too."""
     if not _HAS_PROC:
         return read_ps()
     found = (read_entry(int(name), marker=markers) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
@@ -79,8 +78,16 @@ def read_entry(pid: int, *, marker: bool = False) -> Entry | None:
         parent=int(fields[1]),
         session=int(fields[3]),
         state=fields[0].decode(),
-        marker=_read_marker(pid) if marker else "",
+        marker=(read_limit_marker(pid) or _read_marker(pid)) if marker else "",
     )
+
+
+def process_name(pid: int) -> str:
+    """The name of the program that a process executes; empty if it is gone or the system does not tell."""
+    try:
+        return _read(f"/proc/{pid}/comm").decode(errors="replace").strip() if _HAS_PROC else ""
+    except _GONE:
+        return ""
 
 
 def read_ps(pid: int | None = None) -> list[Entry]:

@@ -1,6 +1,7 @@
 """Termination of a run and all its processes: signal, grace period, SIGKILL, until the process table shows none."""
 
 import asyncio
+import logging
 import os
 import signal as signals
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ _KILL_TIMEOUT: Final = 9.0
 """How many seconds killing may take in all: 15 together with the usual grace period of 6."""
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
+_log: Final = logging.getLogger(__name__)
 
 
 class Stoppable(Run, Protocol):
@@ -59,20 +61,28 @@ async def stop_run(
     """Returns when no process of the run is left; raises StopFailed if one survives SIGKILL for `kill_timeout`."""
     deadline = timing.now() + grace + kill_timeout
     # Collected before the first signal: when a parent has exited, its children are no longer recognizable.
-    seen = set[Identity]()
+    seen, killed = set[Identity](), set[Identity]()
     if run.ended is None:
         seen = await _members(run, tables)
         await _stop_root(run, grace=grace, signal=signal, after_kill=min(kill_timeout, _AFTER_KILL))
     pause = _FIRST_PAUSE
     while True:
-        seen |= await _members(run, tables)
+        found = await _members(run, tables)
+        new = found - seen
+        seen |= found
         left = {one for one in seen if is_alive(one)}
         if not left and run.ended is not None:
+            _report(run, killed)
             return
         if timing.now() > deadline:
             raise StopFailed(_message(run, left), tuple(sorted(left, key=lambda one: one.pid)))
-        for one in left:
-            send_signal(one.pid, one.started, signals.SIGKILL)
+        if killed and new:
+            # It forks while it is killed. A killed process leaves its place to another one, a stopped one does not:
+            # all are stopped first, until no new ones appear.
+            _send(new, signals.SIGSTOP)
+            continue
+        killed |= left
+        _send(left, signals.SIGKILL)
         await timing.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -94,11 +104,26 @@ async def _stop_root(run: Stoppable, *, grace: float, signal: int, after_kill: f
         await ends_within(run, after_kill)
 
 
+def _send(identities: Iterable[Identity], signal: int) -> None:
+    for one in identities:
+        send_signal(one.pid, one.started, signal)
+
+
+def _report(run: Run, killed: set[Identity]) -> None:
+    """Logs how many processes had to be killed because the run's first process did not end them."""
+    pids = sorted(one.pid for one in killed - {run.identity})
+    if pids:
+        _log.info("killed processes that a program left", extra={"program": run.identity.pid, "count": len(pids)})
+
+
 async def _members(run: Stoppable, tables: SharedTable) -> set[Identity]:
     """The processes of the run that have not exited; never this process itself, whatever the table says."""
-    mine = run.marker
-    found = run_members(await tables.fresh(), {run.identity.pid: run.identity.started}, mine.__eq__ if mine else None)
-    return {Identity(pid, started) for pid, started in alive_keys(found) if pid != os.getpid()}
+    mine, me = run.marker, os.getpid()
+    # Our own children that are not this run: one that another thread started with it has inherited its marker. In a
+    # container, where this program is process 1, the orphans of the run are our children too.
+    table = [one for one in await tables.fresh() if one.parent != me or one.pid == run.identity.pid or me == 1]
+    found = run_members(table, {run.identity.pid: run.identity.started}, mine.__eq__ if mine else None)
+    return {Identity(pid, started) for pid, started in alive_keys(found) if pid != me}
 
 
 def _message(run: Run, left: Iterable[Identity]) -> str:

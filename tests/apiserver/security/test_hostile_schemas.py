@@ -1,0 +1,114 @@
+"""Hostile definitions and objects: no request keeps the event loop, and each has a bounded number of steps."""
+
+import asyncio
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from levelset.apiserver import ApiServer
+from levelset.apiserver.wire import step_limits
+from levelset.http import Headers, Request, Response
+from tests.apiserver.support.loop_watchdog import watch_loop
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/a.io/v1/namespaces/default/widgets"
+SLOW = "(a?){1000}a{1000}"
+LIMIT = 0.05
+
+
+def definition(spec: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": spec}}
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.a.io"},
+        "spec": {"group": "a.io", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def widget(spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "a.io/v1", "kind": "Widget", "metadata": {"name": "x"}, "spec": spec}
+
+
+def strings(pattern: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string", "pattern": pattern}}}}
+
+
+async def send(server: ApiServer, method: str, path: str, body: Any, media: str = "application/json") -> Response:
+    headers = Headers({"Content-Type": media})
+    path, _, query = path.partition("?")
+    result = server.handle(Request(method, path, query, headers, json.dumps(body).encode(), server.owner))
+    return result if isinstance(result, Response) else await asyncio.ensure_future(result)
+
+
+def text_of(response: Response) -> bytes:
+    assert isinstance(response.body, bytes)
+    return response.body
+
+
+async def test_an_expensive_pattern_is_matched_off_the_loop_with_the_same_result():
+    async with ApiServer(tls=False) as server:
+        assert (await send(server, "POST", CRDS, definition(strings(SLOW)))).status == 201
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            good = await send(server, "POST", WIDGETS, widget({"l": ["a" * 1500]}))
+            bad = await send(
+                server, "PUT", f"{WIDGETS}/x", json.loads(text_of(good)) | {"spec": {"l": ["a" * 999 + "b"]}}
+            )
+        assert (good.status, bad.status) == (201, 422)
+        assert watchdog.longest < LIMIT, watchdog.culprit
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/apply-patch+yaml"])
+async def test_a_request_beyond_its_steps_is_refused(media: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(step_limits, "REQUEST_STEPS", 300_000)
+    is_apply = media != "application/json"
+    async with ApiServer(tls=False) as server:
+        # A pattern of its own: compiled patterns are shared by the process, and have cached the states of other tests.
+        await send(server, "POST", CRDS, definition(strings(f"{SLOW}{'y' if is_apply else 'z'}")))
+        method, path = ("PATCH", f"{WIDGETS}/x?fieldManager=m") if is_apply else ("POST", WIDGETS)
+        refused = await send(server, method, path, widget({"l": ["a" * 1500]}), media)
+        assert refused.status == 413
+        assert b"take more than 300000 steps" in text_of(refused)
+
+
+async def test_a_definition_with_a_pattern_that_is_too_expensive_is_refused():
+    async with ApiServer(tls=False) as server:
+        refused = await send(server, "POST", CRDS, definition(strings("a{1000}" * 5)))
+        assert refused.status == 422
+        assert b"estimated pattern cost exceeds budget" in text_of(refused)
+        bounded = strings("a{1000}" * 5)
+        bounded["properties"]["l"]["items"]["maxLength"] = 200
+        assert (await send(server, "POST", CRDS, definition(bounded))).status == 201
+
+
+async def test_an_expensive_rule_is_evaluated_off_the_loop():
+    items = {"type": "array", "maxItems": 400, "items": {"type": "integer"}}
+    rule = {"rule": "self.l.all(a, self.l.exists(b, a + b == -1))", "message": "no"}
+    spec = {"type": "object", "properties": {"l": items}, "x-kubernetes-validations": [rule]}
+    async with ApiServer(tls=False) as server:
+        assert (await send(server, "POST", CRDS, definition(spec))).status == 201
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            fine = await send(server, "POST", WIDGETS, widget({"l": [-1] * 399 + [0]}))
+        assert fine.status == 201
+        assert watchdog.longest < LIMIT, watchdog.culprit
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_patterns_and_texts_never_keep_the_loop(seed: int):
+    random = Random(seed)
+    parts = ["a", "b?", "(a|b)*", "(a?){50}", ".{1,90}", "[^b]+", "(ab*)+", r"\b", "a{200}"]
+    pattern = "".join(random.choices(parts, k=6)) + random.choice(["", "$", "c"])
+    texts = ["".join(random.choices("ab \n", k=random.randint(1, 2_000))) for _ in range(20)]
+    async with ApiServer(tls=False) as server:
+        assert (await send(server, "POST", CRDS, definition(strings(pattern)))).status == 201
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            outcome = await send(server, "POST", WIDGETS, widget({"l": texts}))
+        assert outcome.status in {201, 413, 422}
+        assert watchdog.longest < LIMIT, (pattern, watchdog.culprit)
