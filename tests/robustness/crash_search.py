@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from levelset.errors import ConfigError, ServerFailed
@@ -59,7 +59,7 @@ class Outcome:
     """How many crashes were tried, and what opening said when it refused."""
 
     images: int = 0
-    refusals: list[str] | None = None
+    refusals: list[str] = field(default_factory=list)
 
 
 async def record(
@@ -133,11 +133,18 @@ def _continue(recording: Recording, after: Recording, killed_at: int, folder: Pa
 
 
 async def check_power_cuts(
-    recording: Recording, folder: Path, dice: random.Random, *, first: int = 0, every: int = 1, samples: int = 2
+    recording: Recording,
+    folder: Path,
+    dice: random.Random,
+    *,
+    first: int = 0,
+    every: int = 1,
+    samples: int = 2,
+    may_refuse: bool = False,
 ) -> Outcome:
     """Cuts the power before steps of a recording, in every way; raises `Violation`.
 
-    Nothing may be refused: a disk that only loses what was not synced damages nothing.
+    Nothing may be refused, unless `may_refuse`: a disk that only loses what was not synced damages nothing.
     """
     outcome = Outcome()
     image = DiskImage()
@@ -146,8 +153,13 @@ async def check_power_cuts(
         if position >= first and position % every == offset:
             for crash in CRASHES:
                 for _ in range(samples if crash in {"prefix", "subset"} else 1):
-                    await check_crash(recording, position, image.power_cut(crash, dice), folder, crash)
                     outcome.images += 1
+                    try:
+                        await check_crash(recording, position, image.power_cut(crash, dice), folder, crash)
+                    except Violation as error:
+                        if not may_refuse or not isinstance(error.__cause__, ConfigError):
+                            raise
+                        outcome.refusals.append(str(error))
         image.apply(step)
     return outcome
 
@@ -167,7 +179,7 @@ async def check_crash(recording: Recording, position: int, files: dict[str, byte
 
 async def check_flipped_bits(recording: Recording, folder: Path, dice: random.Random, count: int) -> Outcome:
     """Flips a bit of the files at random steps; nothing wrong may be read, nothing missed silently."""
-    outcome = Outcome(refusals=[])
+    outcome = Outcome()
     for _ in range(count):
         position = dice.randrange(len(recording.steps) // 4, len(recording.steps))
         files = cached_files(recording.steps[:position])
@@ -181,7 +193,6 @@ async def check_flipped_bits(recording: Recording, folder: Path, dice: random.Ra
                 if not storage.damaged:
                     check_recovered(storage, recording.journal, position, floor=recording.journal.newest(position))
         except ConfigError as error:
-            assert outcome.refusals is not None
             outcome.refusals.append(str(error))
     return outcome
 

@@ -35,7 +35,9 @@ class FaultAt:
 async def check_fault(folders, seed, plan, *, durability="full", every=5):
     """Records a run with a fault, and checks what death and a loss of power leave, before and after it."""
     recording = await record(folders(), seed, durability, faults=plan)
-    await check_power_cuts(recording, folders(), random.Random(seed), every=every, samples=1)
+    # Without full durability, a log that could not be synced may be copied into the file: 0034 says why.
+    may_refuse = durability == "normal" and plan.operation == "sync"
+    await check_power_cuts(recording, folders(), random.Random(seed), every=every, samples=1, may_refuse=may_refuse)
     for position in range(random.Random(seed).randrange(every), len(recording.steps), every):
         files = cached_files(recording.steps[:position])
         async with opened(files, folders(), durability, is_power_cut=False) as storage:
@@ -91,7 +93,10 @@ async def test_a_file_can_be_opened_on_a_full_disk(folders):
 async def check_opening(folders, recording, killed_at, plan):
     """Opens with a fault, then without: everything durable is there, after a loss of power, too."""
     again, is_open = await record_opening(folders(), "full", after=recording, killed_at=killed_at, faults=plan)
-    await check_power_cuts(again, folders(), random.Random(1), first=killed_at, every=3, samples=1)
+    may_refuse = plan.operation == "sync"
+    await check_power_cuts(
+        again, folders(), random.Random(1), first=killed_at, every=3, samples=1, may_refuse=may_refuse
+    )
     files = cached_files(again.steps)
     async with opened(files, folders(), "full", is_power_cut=False) as storage:
         check_recovered(storage, again.journal, len(again.steps), floor=again.journal.newest(killed_at))

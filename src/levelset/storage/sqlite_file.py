@@ -106,8 +106,7 @@ def open_file(path: Path, durability: Durability) -> tuple[sqlite3.Connection, C
         connection = _connect(path)
         _check_version(path, connection)
         _configure(connection, durability)
-        if durability == "full":
-            _sync_log(connection)
+        _empty_log(connection)
         if lost and mark is not None:
             _jump(connection, mark.revision)
         contents = read_contents(connection)
@@ -303,14 +302,16 @@ def _configure(connection: sqlite3.Connection, durability: Durability) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _sync_log(connection: sqlite3.Connection) -> None:
-    """Makes durable what is in the log, before anything of it is shown.
+def _empty_log(connection: sqlite3.Connection) -> None:
+    """Copies what a process that died left in the log into the file, and syncs it, before anything of it is shown.
 
-    A process that died between a commit and its sync, or whose sync failed, left commits that are only in the memory of
-    the operating system. They are copied into the file, since the system may take the pages of the log for written.
+    It may have died between a commit and its sync, or the sync may have failed: then the commit is only in the memory
+    of the operating system, which may take the pages of the log for written. The log is truncated, which gives the next
+    one another salt: with the old one, the remains of an unfinished commit could be completed by the next commit, which
+    SQLite writes over them, and come back after a loss of power.
     """
     try:
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.Error as error:
         # Deletions must be possible on a full disk; the log was synced before it was copied.
         if getattr(error, "sqlite_errorname", "") != "SQLITE_FULL":

@@ -22,7 +22,7 @@ from levelset.apiserver.verbs.commit import WriteResult, can_be_removed
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
-from levelset.apiserver.wire.step_limits import LOOP_STEPS, run_limited, run_off_loop
+from levelset.apiserver.wire.step_limits import GROUPS_WITH_PROGRAMS, LOOP_STEPS, run_limited, run_off_loop
 from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
 from levelset.re2.step_budget import StepsExceeded, within
@@ -52,7 +52,13 @@ async def create(
     NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and AlreadyExists.
     """
     options = WriteOptions() if options is None else options
-    decoded = await _decode_new(state, served, namespace, tree, options) if applied is None else applied
+    is_limited = served.custom or served.group in GROUPS_WITH_PROGRAMS
+    if applied is not None:
+        decoded = applied
+    elif is_limited:
+        decoded = await _decode_new(state, served, namespace, tree, options)
+    else:
+        decoded = strategy.decode_new(served, namespace, tree, options)
     in_flight = state.in_flight_creates
     metadata: Tree = tree["metadata"]
     in_flight.begin(tree, served.prefix, namespace)
@@ -61,10 +67,12 @@ async def create(
         if "name" not in metadata and "generateName" in metadata:
             metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
         strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=applied is not None)
-        if options.admission is None:
-            await run_limited(state.expensive_work, lambda: strategy.validate_new(state, served, tree, decoded.causes))
-        else:
+        if options.admission is not None:
             await write_admission.admit_create(state, served, tree, decoded.causes, options)
+        elif is_limited:
+            await _validate_new(state, served, tree, decoded)
+        else:
+            strategy.validate_new(state, served, tree, decoded.causes)
         if options.authorizer is not None:
             options.authorizer.check(tree, None)
         name = metadata["name"]
@@ -131,7 +139,10 @@ async def guaranteed_update(
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
-        prepared = await _run_change(state, change, old, item, options)
+        if served.custom or served.group in GROUPS_WITH_PROGRAMS:
+            prepared = await _run_change(state, change, old, item, options)
+        else:
+            prepared = change(old, item)
         if options.admission is not None:
             prepared = await write_admission.admit_update(state, served, old, prepared, options)
         if not prepared.changed:
@@ -161,6 +172,10 @@ async def _decode_new(
     tree.clear()
     tree.update(msgspec.json.decode(body))
     return await run_off_loop(state.expensive_work, lambda: strategy.decode_new(served, namespace, tree, options))
+
+
+async def _validate_new(state: ServerState, served: ServedResource, tree: Tree, decoded: DecodedObject) -> None:
+    await run_limited(state.expensive_work, lambda: strategy.validate_new(state, served, tree, decoded.causes))
 
 
 async def _run_change(
