@@ -310,6 +310,7 @@ def served_families() -> list[Any]:
 async def _families_of_a_manager() -> list[Any]:
     from levelset import Context, Controller, LeaderElection, ObjectMeta, open_local  # noqa: PLC0415 -- as above
     from levelset.kinds.core_v1 import ConfigMap  # noqa: PLC0415 -- as above
+    from levelset.runtime.manager.custom_metrics import REGISTRY  # noqa: PLC0415 -- as above
 
     async def reconcile(obj: ConfigMap, ctx: Context) -> None:
         """Reconciles nothing."""
@@ -317,7 +318,8 @@ async def _families_of_a_manager() -> list[Any]:
     async with open_local(Controller(ConfigMap, reconcile), leader=LeaderElection(name="docs")) as local:
         await local.client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
         await local.manager.wait_idle()
-        return [one for one in local.manager.metrics.registry.families() if one.samples]
+        own = {one.name for one in REGISTRY.families()}  # those that a program defines itself
+        return [one for one in local.manager.metrics.registry.families() if one.samples and one.name not in own]
 
 
 def _settings() -> Iterator[str]:
