@@ -246,5 +246,5 @@ async def test_the_address_of_an_operator_that_was_killed_is_replaced(
     assert tried.output.endswith(": changed (it had another address: https://127.0.0.1:9443/validate) (dry run)\n")
     assert first.output.endswith(": changed (it had another address: https://127.0.0.1:9443/validate)\n")
     assert second.output.endswith(": unchanged\n")
-    assert "9443" not in json.dumps(found.tree)
+    assert "127.0.0.1:9443" not in json.dumps(found.tree)
     assert '"service"' in json.dumps(found.tree)
