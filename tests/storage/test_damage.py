@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC240 - these tests damage files between two servers
 
+import asyncio
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ import pytest
 
 from levelset.errors import ConfigError, Expired, ServerFailed
 from levelset.storage import DamagedValue, SqliteStorage
+from levelset.storage.disk_reserve import DiskReserve
 from levelset.storage.revision_mark import RevisionMark, read_mark
 
 pytestmark = pytest.mark.usefixtures("file_access")
@@ -275,6 +277,21 @@ async def test_after_a_failed_sync_nothing_is_acknowledged_until_the_file_is_ope
                 await write
         assert storage.write_problem is not None
     assert await values(path) == {"/a": b"1"}
+
+
+async def test_a_file_that_was_opened_on_a_full_disk_takes_writes_as_soon_as_there_is_space(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("levelset.storage.sqlite._SPACE_RETRY_SECONDS", 0.01)
+    has_space = False
+    monkeypatch.setattr(DiskReserve, "take", lambda _, __: has_space)
+    async with await SqliteStorage.open(path) as storage, asyncio.timeout(20):
+        assert storage.write_problem == f"the disk of {path} is full"
+        await asyncio.sleep(0.03)
+        assert storage.write_problem is not None
+        has_space = True
+        while storage.write_problem is not None:  # noqa: ASYNC110 - only a timer of the storage ends it
+            await asyncio.sleep(0.01)
 
 
 def _failing_sync(*_: object, **__: object) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Mark",
     "UsageError",
     "ago",
+    "durability_option",
     "heading",
     "mark",
     "output_option",
@@ -37,6 +38,15 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+durability_option = click.option(
+    "--durability",
+    type=click.Choice(["full", "normal"]),
+    default="full",
+    show_default=True,
+    help="With a file: full survives a loss of power, normal may lose the last seconds then, and is quicker.",
+)
+"""The option `--durability` of the commands that start a server."""
 
 Mark = str
 """A level: one of `ok`, `warn`, `fail`, `info`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from levelset.cli.output import UsageError, output_option, progress, show_line
+from levelset.cli.output import UsageError, durability_option, output_option, progress, show_line
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,13 +25,7 @@ KUBECONFIG = "levelset.kubeconfig"
 @click.option(
     "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
 )
-@click.option(
-    "--durability",
-    type=click.Choice(["full", "normal"]),
-    default="full",
-    show_default=True,
-    help="With a file: full survives a loss of power, normal may lose the last seconds then, and is quicker.",
-)
+@durability_option
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; any free one if 0.")
 @click.option(
     "--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 in a container.", show_default=True

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from levelset.cli.output import UsageError, output_option, progress, reporting_errors
+from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors
 from levelset.cli.run import open_dashboard, read_dashboard
 from levelset.cli.targets import load_targets
 from levelset.runtime.manager import System
@@ -39,13 +39,7 @@ _FIRST_STEPS: Final = (
 @click.option(
     "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
 )
-@click.option(
-    "--durability",
-    type=click.Choice(["full", "normal"]),
-    default="full",
-    show_default=True,
-    help="With a file: full survives a loss of power, normal may lose the last seconds then, and is quicker.",
-)
+@durability_option
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")

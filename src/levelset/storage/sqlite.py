@@ -127,7 +127,9 @@ class SqliteStorage(MvccReads):
             history_bytes=history_bytes,
             history_age=history_age,
         )
-        return await asyncio.to_thread(opened)
+        storage = await asyncio.to_thread(opened)
+        storage._retry_without_reserve()
+        return storage
 
     def find_write_problem(self) -> str | None:
         """Why only deletions are possible now, or nothing at all; also if no write has failed yet.
@@ -136,6 +138,7 @@ class SqliteStorage(MvccReads):
         """
         if self._writer.is_idle and not self._closed:
             self._writer.submit(self._examine_disk, lambda _: None)
+        self._retry_without_reserve()
         return self.write_problem or self._disk_problem
 
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
@@ -375,7 +378,11 @@ class SqliteStorage(MvccReads):
         if self.write_problem is None:
             self.write_problem = f"the disk of {self.path} is full"
             log.error("%s: only deletions are possible until there is space", self.write_problem)
-        if self._space_timer is None:
+        self._retry_without_reserve()
+
+    def _retry_without_reserve(self) -> None:
+        """Tries to take the reserve again from time to time; the disk may be full when the file is opened."""
+        if not self._has_reserve and self._space_timer is None and not self._closed:
             self._retry_space_later()
 
     def _retry_space_later(self) -> None:

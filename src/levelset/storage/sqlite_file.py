@@ -26,7 +26,6 @@ __all__ = [
     "Contents",
     "Durability",
     "connect_read_only",
-    "digest_of",
     "discard_row",
     "mark_path",
     "open_file",
@@ -297,9 +296,6 @@ def _configure(connection: sqlite3.Connection, durability: Durability) -> None:
             upgrade(connection)
         if version != _SCHEMA_VERSION:
             connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    if version != _SCHEMA_VERSION:
-        # Into the file itself: without its log, it must not be taken for a new one.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _empty_log(connection: sqlite3.Connection) -> None:
@@ -308,7 +304,8 @@ def _empty_log(connection: sqlite3.Connection) -> None:
     It may have died between a commit and its sync, or the sync may have failed: then the commit is only in the memory
     of the operating system, which may take the pages of the log for written. The log is truncated, which gives the next
     one another salt: with the old one, the remains of an unfinished commit could be completed by the next commit, which
-    SQLite writes over them, and come back after a loss of power.
+    SQLite writes over them, and come back after a loss of power. The tables of a new file are copied as well: without
+    its log, it must not be taken for an empty one.
     """
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -464,11 +461,6 @@ def _item_row(item: Item) -> tuple[Any, ...]:
 
 def _checksum(item: Item) -> int:
     return _item_checksum(item.key, item.value, item.revision, item.created, item.version)
-
-
-def digest_of(items: Iterable[Item]) -> int:
-    """The sum of the checksums of items, as the mark holds it."""
-    return sum(map(_checksum, items)) % _DIGESTS
 
 
 def _chunks(rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
