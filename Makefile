@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom clean
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom audit fuzz clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -29,6 +29,12 @@ test-uvloop: .venv/dev.installed ## the default test suite on uvloop's event loo
 
 test-robustness: .venv/dev.installed ## the tests that take minutes: attacks and faults in their long forms
 	@scripts/test-robustness
+
+test-etcd: .venv/dev.installed ## the storage in etcd on real clusters of loopback, one and three members (gets etcd)
+	@scripts/test-etcd
+
+test-browser: .venv/dev.installed ## attacks on the dashboard in a real browser (needs Chromium)
+	@$(PY) -m pytest -m browser tests/dashboard
 
 test-clients: .venv/dev.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients
@@ -67,6 +73,9 @@ bench-omnia: .venv/dev.installed ## measure Omnia with 200 agents, each a real p
 
 bench-dcp: .venv/dev.installed ## measure DCP with 1,000 programs
 	@$(PY) benchmarks/dcp.py
+
+soak: .venv/dev.installed ## objects come and go for minutes, and memory must not follow (SOAK_SECONDS for each of three parts)
+	@PYTHONPATH="$(CURDIR)/systems/machine/src:$(CURDIR)/systems/dcp/src" $(PY) benchmarks/soak.py $(SOAK_SECONDS)
 
 bench-testing: .venv/dev.installed ## measure what a test costs, and the explorer
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/testing.py
@@ -111,8 +120,33 @@ IN_PACKAGES := PYTHONPATH="$(CURDIR)" .venv-packages/bin/python
 	@.venv-packages/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/packages.txt
 	@touch .venv-packages/installed
 
+audit: .venv-audit/installed ## known vulnerabilities of the locked dependencies (needs the internet), and bandit; STRICT=1 skips nothing
+	@.venv-audit/bin/python scripts/audit.py $(if $(STRICT),--strict)
+
+.venv-audit/installed: requirements/audit.txt
+	@echo "installing what audits the dependencies and the sources ..."
+	@python3 -m venv .venv-audit
+	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch .venv-audit/installed
+
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?= http json yaml protobuf selectors cel re2 patches
+
+fuzz: .venv-fuzz/installed ## fuzz the parsers and decoders, each FUZZ_SECONDS=600 (Linux); FUZZ_TARGETS= names some of them
+	@for target in $(FUZZ_TARGETS); do \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) s ..."; \
+		PYTHONPATH="$(CURDIR)" .venv-fuzz/bin/python -m tests.fuzz.run $$target $(FUZZ_SECONDS) || exit 1; \
+	done
+
+.venv-fuzz/installed: requirements/fuzz.txt pyproject.toml
+	@echo "installing the fuzzer ..."
+	@python3 -m venv .venv-fuzz
+	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch .venv-fuzz/installed
+
 lock: ## choose the newest versions of all dependencies, and write the lock files (needs uv)
 	@scripts/lock
 
 clean: ## remove what the other targets made
-	@rm -rf .venv .venv-bench .venv-clients .venv-docs .venv-packages .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-clients .venv-audit .venv-docs .venv-fuzz .venv-packages .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,8 @@
 """levelset: a controller that applies one ConfigMap and sets one status, under a manager with its metrics on.
 
 With the argument `owns` it also watches its ConfigMaps, as a real one would, and reconciles when one changes; without it,
-it does the same as the handler for kopf. The server's address is in the environment.
+it does the same as the handler for kopf. The server's address is in the environment. With `record=PATH` the run is
+recorded in that file.
 """
 
 import asyncio
@@ -10,26 +11,19 @@ import os
 import sys
 import time
 
-from levelset import Client, Config, Context, Controller, Manager, Object, ObjectMeta, owns
+from levelset_operator import Child, reconcile
+
+from levelset import Client, Config, Controller, Manager, owns
 from levelset.client import Token
-from models_levelset import Website, WebsiteStatus
-
-
-class Child(Object, api="v1", kind="ConfigMap"):
-    data: dict[str, str] = {}
-
-
-async def reconcile(site: Website, ctx: Context) -> None:
-    metadata = ObjectMeta(name=site.name, namespace=site.namespace)
-    await ctx.apply(Child(metadata=metadata, data={"image": site.spec.image}), owner=site)
-    await ctx.set_status(site, WebsiteStatus(ready=1))
+from models_levelset import Website
 
 
 async def main() -> None:
     config = Config(server=os.environ["PEER_SERVER"], credentials=Token(os.environ["PEER_TOKEN"]))
     relations = (owns(Child),) if "owns" in sys.argv else ()
+    record = next((word.removeprefix("record=") for word in sys.argv if word.startswith("record=")), None)
     websites = Controller(Website, reconcile, *relations, concurrency=32)
-    async with await Client.connect(config) as client, Manager(client) as manager:
+    async with await Client.connect(config) as client, Manager(client, record=record) as manager:
         manager.add(websites)
         began = time.process_time()
         print(json.dumps({"phase": "started"}), flush=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from levelset.apiserver import audit_log
 from levelset.apiserver.audit_log import AuditLog, RotatingFile
 from levelset.apiserver.authn.users import User
 from levelset.errors import ConfigError
@@ -272,3 +273,10 @@ def test_symbolic_links_and_pipes_are_rejected(tmp_path: Path) -> None:
         with pytest.raises(OSError):  # noqa: PT011 - each with another errno
             opened(tmp_path / name)
     assert (tmp_path / "target").read_bytes() == b""
+
+
+def test_annotations_beyond_their_number_and_size_are_cut() -> None:
+    bounded = audit_log._bounded({f"key-{number}": "x" * 20_000 for number in range(100)})
+    assert bounded is not None
+    assert len(bounded) == 64
+    assert {len(value) for value in bounded.values()} == {10 * 1024}

@@ -1,4 +1,5 @@
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,13 @@ def test_a_path_that_cannot_be_written_is_a_config_error(tmp_path: Path) -> None
         load_authority(tmp_path)
     with pytest.raises(ConfigError):
         load_authority(tmp_path / "no" / "a")
+
+
+@pytest.mark.parametrize(("days", "message"), [(4000, "has expired"), (-4000, "is not valid before")])
+def test_a_certificate_authority_that_the_clock_makes_invalid_is_refused_with_what_to_do(
+    tmp_path: Path, days: int, message: str
+) -> None:
+    load_authority(tmp_path / "a")
+    clock = datetime.now(UTC) + timedelta(days=days)
+    with pytest.raises(ConfigError, match=f"{message} .*: check the clock of this machine, or remove the file"):
+        load_authority(tmp_path / "a", now=lambda: clock)

@@ -1,9 +1,12 @@
-"""Compilation errors and their positions."""
+"""Compilation: errors and their positions, and long expressions, which are compiled piece by piece."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from levelset.cel import BOOL, CompileError, Declarations, compile_rule, declared_type
+from levelset.cel import BOOL, INT, CompileError, Declarations, EvaluationError, compile_rule, declared_type
 from levelset.errors import Malformed
+from levelset.re2.step_budget import StepsExceeded, within
 from tests.cel.evaluation import VARIABLES
 
 EXPECTED = (
@@ -73,3 +76,41 @@ def test_fields_that_a_schema_does_not_know_are_undefined() -> None:
     for name in ("b", "c"):
         with pytest.raises(CompileError, match=f"undefined field '{name}'"):
             compile_rule(f"self.{name} == 'a'", Declarations({"self": kind}))
+
+
+OPERANDS = {"true": True, "false": False, "(1 / x == 1)": None}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(sorted(OPERANDS)), min_size=2, max_size=300), st.sampled_from(["&&", "||"]))
+def test_an_operator_with_many_operands_has_the_value_of_its_operands(operands: list[str], operator: str) -> None:
+    program = compile_rule(f" {operator} ".join(operands), Declarations({"x": INT}))
+    values, decisive = {OPERANDS[each] for each in operands}, operator == "||"
+    if decisive not in values and None in values:
+        with pytest.raises(EvaluationError, match="division by zero"):
+            program({"x": 0})
+    else:
+        assert program({"x": 0}) is (decisive if decisive in values else not decisive)
+
+
+@pytest.mark.parametrize("count", [39, 41, 81, 200])
+def test_long_lists_and_maps_have_all_their_elements(count: int) -> None:
+    known = Declarations({"x": INT})
+    items = ", ".join(f"x + {at}" for at in range(count))
+    entries = ", ".join(f"{at}: [x + {at}][0]" for at in range(count))
+    assert compile_rule(f"[{items}]", known, None)({"x": 1}) == list(range(1, count + 1))
+    assert compile_rule(f"{{{entries}}}", known, None)({"x": 1}) == {at: at + 1 for at in range(count)}
+    optional = ", ".join(f"?optional.of(x + {at})" if at % 2 else "?optional.none()" for at in range(count))
+    assert compile_rule(f"[{optional}]", known, None)({"x": 1}) == list(range(2, count + 1, 2))
+
+
+def test_a_list_of_thousands_of_elements_has_all_of_them() -> None:
+    items = ", ".join(f"x + {at}" for at in range(1_700))
+    assert compile_rule(f"[{items}]", Declarations({"x": INT}), None)({"x": 1}) == list(range(1, 1_701))
+
+
+def test_compiling_is_charged_by_the_length_of_the_expression() -> None:
+    text = " && ".join(["x > 0"] * 100)
+    with pytest.raises(StepsExceeded):
+        within(10_000, lambda: compile_rule(text, Declarations({"x": INT})))
+    assert within(1_000_000, lambda: compile_rule(text, Declarations({"x": INT})))({"x": 1})

@@ -1,5 +1,6 @@
 """`levelset storage` on files that were damaged on purpose."""
 
+import asyncio
 import json
 import sqlite3
 from pathlib import Path
@@ -110,3 +111,37 @@ async def test_a_file_in_use_is_refused(path: Path) -> None:
 
 def test_a_missing_file_is_refused(path: Path) -> None:
     assert "cannot be read: No such file" in run("check", path).output
+
+
+def test_a_copy_says_what_it_copied_and_refuses_a_target_that_is_there(path: Path, tmp_path: Path) -> None:
+    asyncio.run(fill(path))
+    dump, target = tmp_path / "dump.jsonl", tmp_path / "copy.db"
+    copied = run("copy", path, dump)
+    assert copied.exit_code == 0, copied.output
+    assert copied.stdout == (
+        f"copied 3 objects (36 bytes) from {path} to {dump}, each with its revision\n"
+        f"verified; {path} was at revision 3, {dump} is at 3\n"
+    )
+    report = json.loads(run("copy", dump, target, "-o", "json").stdout)
+    assert (report["items"], report["target_revision"], report["keeps_revisions"]) == (3, 3, True)
+    assert asyncio.run(listed(target)) == (["/registry/a", "/registry/b", "/registry/c"], 3, 3)
+    refused = run("copy", path, target)
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        f"The target {target} exists: choose another file, or remove it.\n",
+    )
+
+
+def test_a_damaged_file_is_not_copied(path: Path, tmp_path: Path) -> None:
+    asyncio.run(fill(path))
+    damage(path, "UPDATE items SET value = x'00' WHERE key = '/registry/b'")
+    refused = run("copy", path, tmp_path / "dump.jsonl")
+    assert refused.exit_code == 2
+    assert "is damaged: see `levelset storage check" in refused.stderr
+
+
+def test_a_user_of_etcd_needs_a_password_file(path: Path) -> None:
+    asyncio.run(fill(path))
+    refused = run("copy", path, "http://127.0.0.1:1", "--etcd-user", "me")
+    assert refused.exit_code == 2
+    assert "pass --etcd-user and --etcd-password-file" in refused.stderr

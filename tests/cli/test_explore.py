@@ -2,16 +2,19 @@
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
 
-from levelset.cli.explore import explore, read_budget
+from levelset.cli.explore import describe_progress, explore, read_budget, read_limits
 from levelset.cli.output import UsageError
+from levelset.testing.explore.search import SearchProgress
 from tests.project.files import ROOT
 from tests.project.markdown import blocks
 
@@ -82,11 +85,77 @@ def test_the_undisturbed_run_can_be_replayed_too() -> None:
     assert result.output.splitlines()[-1].startswith("no failures (")
 
 
-def test_reports_are_written_as_json_and_junit(tmp_path: Path) -> None:
-    result = invoke(BROKEN, "--budget", "2", "--json", str(tmp_path / "a.json"), "--junit", str(tmp_path / "a.xml"))
+def test_reports_are_written_as_json_junit_and_html(tmp_path: Path) -> None:
+    files = [word for one in ("json", "junit", "html") for word in (f"--{one}", str(tmp_path / one))]
+    result = invoke(BROKEN, "--budget", "2", *files)
     assert result.exit_code == 1
-    assert json.loads((tmp_path / "a.json").read_text())[0]["played"] == 2
-    assert len(ET.parse(tmp_path / "a.xml").findall("testsuite/testcase")) == 3
+    (tree,) = json.loads((tmp_path / "json").read_text())
+    assert tree["played"] == 2
+    assert [(one["line"], one["function"], one["reached"]) for one in tree["coverage"]] == [
+        (34, "reconcile", 3),
+        (37, "reconcile", 3),
+    ]
+    assert len(ET.parse(tmp_path / "junit").findall("testsuite/testcase")) == 3
+    assert "<h3>Cause</h3>" in (tmp_path / "html").read_text()
+
+
+def test_the_coverage_of_call_sites_is_printed() -> None:
+    result = invoke("tests.testing.explore.half_reached:exploration", "--budget", "12", "--jobs", "1")
+    assert result.exit_code == 0, result.output
+    last = result.output.splitlines()[-2:]
+    assert last[0].startswith("coverage: 1 of 2 call sites reached; 1 crashed, 1 failed, ")
+    assert last[1] == "never reached: tests/testing/explore/half_reached.py:24 (reconcile)"
+
+
+def test_an_exploration_is_continued_from_its_state_file(tmp_path: Path) -> None:
+    words = (BROKEN, "--jobs", "1", "--state", str(tmp_path / "state"))
+    first = invoke(*words, "--budget", "2")
+    again = invoke(*words, "--budget", "3")
+    assert ("forgetful: 2 of" in first.output, "forgetful: 3 of" in again.output) == (True, True)
+    assert len((tmp_path / "state").read_text().splitlines()) == 4
+
+
+INTERRUPTED = """
+import signal
+from levelset.testing.explore import Exploration
+
+async def scenario(people):
+    signal.raise_signal(signal.SIGINT)
+    await people.settled()
+
+exploration = Exploration(scenario, [])
+"""
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Handles SIGINT as programs of a terminal do; those that a shell runs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupted_exploration_says_how_to_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    monkeypatch.chdir(tmp_path)
+    result = invoke("interrupted.py", "--state", "notes")
+    assert result.exit_code == 1
+    assert "interrupted; the same command continues from notes" in result.stderr
+    assert "continues" not in invoke("interrupted.py").stderr
+
+
+def test_the_progress_shows_failures_states_and_speed() -> None:
+    quiet, bad = SearchProgress(10, 200, 0, 0, 40, 0.2), SearchProgress(10, 200, 3, 1, 40, 0.2)
+    assert describe_progress("books", quiet) == "books: no failures, 40 states, 50 plans/s"
+    assert describe_progress("books", bad) == "books: 3 failed in 1 mode, 40 states, 50 plans/s"
+
+
+def test_a_time_budget_has_no_limit_of_plans_unless_there_is_one() -> None:
+    assert read_limits(None, None) == {"budget": 200, "within": None}
+    assert read_limits(None, "2m") == {"budget": None, "within": 120.0}
+    assert read_limits("50", "1h") == {"budget": 50, "within": 3600.0}
+    assert read_limits("30s", "60s") == {"budget": None, "within": 30.0}
 
 
 def test_json_output() -> None:
@@ -111,6 +180,7 @@ def test_a_replay_as_json() -> None:
         (["tests.testing.explore.broken:nothing"], "has no nothing; it has forgetful, hopeless"),
         (["no_such_module_at_all"], "there is no module no_such_module_at_all"),
         ([BROKEN, "--budget", "many"], "--budget many: expected a number of plans such as 200, or a time such as 30s"),
+        ([BROKEN, "--time", "soon"], "--time soon: expected a time such as 60s, 10m or 1h"),
         (
             [BROKEN, "--replay", "nonsense"],
             "'nonsense' is not a plan: unknown disturbance 'nonsense', expected one of crash-before",

@@ -9,7 +9,9 @@ from levelset.aio import timing
 from levelset.apiserver import ApiServer
 from levelset.client.client import Client
 from levelset.client.internals import with_hook, with_settings
+from levelset.client.request_pipeline import RequestPipeline
 from levelset.client.transport.interface import Call, CallCounter, CallCounts, Guard, Hook, Response, Send
+from levelset.client.transport.retry import Retries
 from levelset.errors import ApiError, ConfigError, Unreachable
 from levelset.http import Headers
 from levelset.testing.virtual_time import virtual
@@ -230,3 +232,40 @@ async def test_a_guard_behind_a_counter_runs_after_it() -> None:
     with pytest.raises(ConfigError, match="never"):
         await client.list(Namespace)
     assert counts == {(None, "GET", "verb"): 1}
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+@virtual
+async def test_a_guard_checks_every_attempt_so_that_a_retry_is_refused_too(is_direct: bool) -> None:
+    """A leader that loses its Lease while a write waits for its next attempt must not send it."""
+    attempts: list[str] = []
+    is_leader = [True]
+
+    async def busy(call: Call, send: Send) -> Response:
+        attempts.append(call.verb)
+        return fake_response(503, b"{}")
+
+    def check(_: Call) -> None:
+        if not is_leader:
+            raise ConfigError("refused")
+
+    transport = Refusing(attempts)
+    pipeline = RequestPipeline(transport, retries=Retries(), wire_hooks=[] if is_direct else [busy])
+    guarded = pipeline.with_hook(Guard(check))
+    asyncio.get_running_loop().call_later(0.0001, is_leader.clear)
+    with pytest.raises(ConfigError, match="refused"):
+        await guarded.send(Call(method="DELETE", path="/api/v1/nodes/a", verb="delete"))
+    assert attempts == ["delete"]
+
+
+class Refusing:
+    """A transport that answers 503."""
+
+    def __init__(self, attempts: list[str]) -> None:
+        self._attempts = attempts
+
+    async def send(self, call: Call) -> Response:
+        self._attempts.append(call.verb)
+        return fake_response(503, b"{}")
+
+    async def aclose(self) -> None: ...

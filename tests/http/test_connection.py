@@ -417,3 +417,14 @@ class TestDeadlines:
         server = await serve(echo, limits=Limits(head_within=0.0, every=0.001))
         client = await connect(server)
         assert await client.read_to_end() == b""
+
+    async def test_a_sweep_that_fails_is_not_the_last(self, serve, until, monkeypatch):
+        server = await serve(echo, limits=Limits(every=0.001))
+        failures: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
+
+        def fail(now: float) -> None:
+            raise ValueError(now)
+
+        monkeypatch.setattr(server, "sweep", fail)
+        await until(lambda: len(failures) > 2)

@@ -10,7 +10,8 @@ PUBLIC: dict[str, list[str]] = tomllib.loads((ROOT / "tests/project/public_modul
     "public"
 ]
 MODULES = {module_name(path): path for path in SOURCES if path.is_relative_to(PACKAGE)}
-PACKAGES = sorted((f"levelset.{name}" for name in [*packages(), "testing.explore"]), key=len, reverse=True)
+INNER = ("testing.explore", "testing.replay")
+PACKAGES = sorted((f"levelset.{name}" for name in [*packages(), *INNER]), key=len, reverse=True)
 
 
 def package_of(module: str) -> str:

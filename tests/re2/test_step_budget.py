@@ -1,12 +1,14 @@
 """The step budget: counts the work of a thread, and ends what exceeds it."""
 
 import threading
+import time
 
 import pytest
 
-from levelset.re2 import compile_regex
+from levelset.re2 import Regex, compile_regex
 from levelset.re2.automaton import Automaton
 from levelset.re2.parser import parse
+from levelset.re2.python_engine import compile_steps
 from levelset.re2.step_budget import StepsExceeded, charge, remaining, spend, within
 
 
@@ -69,3 +71,50 @@ def test_the_steps_per_character_grow_with_the_expanded_pattern() -> None:
     costs = [compile_regex(one).steps_per_character for one in ("a", "a{100}", "(a|b){100}", "a{1000}" * 3)]
     assert costs == sorted(costs)
     assert costs[0] == 20
+
+
+def test_a_text_on_pythons_engine_is_charged_with_its_worst_case() -> None:
+    regex = compile_regex("[ab]+[bc]+d")  # three ways to divide a text, so some 200**3 steps at most
+    text = "b" * regex.limit
+    with pytest.raises(StepsExceeded):
+        within(1_000, lambda: regex.matches(text))
+    assert within(20_000, lambda: regex.matches(text)) is False
+
+
+def test_a_text_that_takes_a_microsecond_is_free() -> None:
+    regex = compile_regex("^[a-z]+$")
+    regex.backtracking()
+    assert regex.free >= 63
+    assert within(10, lambda: regex.matches("a" * 63))
+
+
+def test_finding_the_position_of_a_match_is_charged_for_every_node_that_it_visits() -> None:
+    regex, text = Regex("(a?){500}a{500}"), "a" * 400
+    regex.linear()
+    with pytest.raises(StepsExceeded):
+        within(50_000, lambda: regex.find(text))
+    with pytest.raises(StepsExceeded):
+        within(50_000, lambda: regex.find_all(text))
+
+
+def test_parsing_a_pattern_and_compiling_it_for_pythons_engine_are_charged() -> None:
+    pattern = "abcdefghij" * 100
+    with pytest.raises(StepsExceeded):
+        within(20_000, lambda: Regex(pattern))
+    regex = Regex(pattern)
+    with pytest.raises(StepsExceeded):
+        within(20_000, lambda: regex.matches("x"))
+    assert within(100_000, lambda: regex.matches("x")) is False
+
+
+@pytest.mark.parametrize("pattern", ["[^a]", ".", "(?s).", r"[\x{1}-\x{10fffe}]", r"\pL", "[aЀАВЙТф]", "[a-z0-9_]+x"])
+def test_the_charge_for_compiling_bounds_what_python_takes(pattern: str) -> None:
+    regex = Regex(pattern)
+    began = time.thread_time()
+    regex.backtracking()
+    taken = time.thread_time() - began
+    assert taken < compile_steps(regex.tree) * 1e-6 + 0.005  # ten times what a step stands for: machines differ
+
+
+def test_a_negated_set_is_compiled_at_once() -> None:
+    assert max(compile_steps(Regex(one).tree) for one in ("[^a]", ".", "(?s).", r"\S")) < 1_000

@@ -1,8 +1,11 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levelset.errors import Expired
 from levelset.storage import Change, FutureRevision, Item
 from levelset.storage.history import History, Limits, undo
+from levelset.storage.mvcc import MvccWatch
 
 
 def make_history(*, compacted: int = 0, limits: Limits | None = None) -> History:
@@ -147,3 +150,68 @@ def test_the_wake_up_callback_is_called_once_until_due_watchers_are_taken():
     assert len(rings) == 1
     assert len(history.feeds.take_due()) == 1
     assert history.feeds.take_due() == []
+
+
+def sparse_history(*revisions: int, compacted: int = 0) -> History:
+    history = History(compacted=compacted, changes=[], limits=Limits(), ring=lambda: None)
+    for revision in revisions:
+        history.append(put(revision, "/a"))
+    return history
+
+
+@given(
+    gaps=st.lists(st.integers(0, 5), max_size=12),
+    compacted=st.integers(0, 40),
+    further=st.integers(0, 3),
+)
+def test_the_changes_after_a_revision_are_found_whether_revisions_are_consecutive_or_not(gaps, compacted, further):
+    revisions = [sum(gaps[: number + 1]) + 1 for number in range(len(gaps))]  # a gap of 0 shares the revision
+    history = sparse_history(*revisions)
+    history.advance(history.revision + further)
+    compacted = min(compacted, history.revision)
+    history.compact(compacted)
+    assert history.revision == max(revisions, default=0) + further
+    for revision in range(compacted, history.revision + 1):
+        wanted = [one for one in revisions if one > revision]
+        assert [change.revision for change in history.since(revision)] == wanted
+        feed, position = history.subscribe("/a", revision)
+        assert [change.revision for change in feed.changes[position - feed.first :]] == wanted
+    with pytest.raises(FutureRevision):
+        history.check(history.revision + 1)
+
+
+def test_a_sparse_history_is_bounded_by_its_changes_and_not_by_their_revisions():
+    history = make_history(limits=Limits(changes=8))
+    for revision in range(10, 110, 10):
+        history.append(put(revision, "/a"))
+    assert [change.revision for change in history.changes] == [30, 40, 50, 60, 70, 80, 90, 100]
+    assert history.compacted == 20
+
+
+def test_history_moves_on_to_a_revision_that_changes_nothing_and_never_back():
+    history = sparse_history(3)
+    history.advance(7)
+    history.advance(5)
+    assert history.revision == 7
+    assert history.since(6) == []
+
+
+def test_watches_pass_over_a_gap_and_reads_inside_it_are_expired():
+    history = sparse_history(3)
+    for revision in (8, 9):
+        history.append(put(revision, "/a"))
+    history.add_gap(3, 9)
+    assert len(history.since(3)) == 2
+    assert history.since(9) == []
+    with pytest.raises(Expired, match="not known any more"):
+        history.since(5)
+    assert len(history.subscribe("/a", 5)[0].changes) == 2
+    history.compact(9)
+    history.append(put(12, "/a"))
+    assert len(history.since(10)) == 1
+
+
+async def test_a_batch_never_splits_the_changes_of_one_revision():
+    history = sparse_history(*range(1, 1000), *[1000] * 5, 1001)
+    watch = MvccWatch(history, "/a", after=0, is_over=lambda: False)
+    assert [len(watch.batch_nowait()) for _ in range(3)] == [1004, 1, 0]

@@ -5,7 +5,7 @@ from typing import Any
 
 from levelset import Client, Context, Controller, Object, ObjectMeta, Resource, Spec, Status, owns
 
-__all__ = ["Fleet", "FleetSpec", "FleetStatus", "Ship", "fleet", "named_ships", "numbered_ships", "ships_of"]
+__all__ = ["Fleet", "FleetSpec", "FleetStatus", "Ship", "fleet", "named_ships", "numbered_ships", "ship", "ships_of"]
 
 
 class FleetSpec(Spec):

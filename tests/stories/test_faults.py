@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from levelset import Client, Controller
-from levelset.testing.faults import WRITES, conflict, delayed_watch
+from levelset.testing.faults import WRITES, delayed_watch, server_error
 from levelset.testing.virtual_time import virtual
 from tests.stories.fleets import Fleet, Fleets, fleet, named_ships, numbered_ships, ships_of
 from tests.stories.network import CutOff
@@ -46,7 +46,7 @@ def made_and_unmade(server: RestartableServer) -> tuple[int, int]:
 @virtual
 async def test_children_are_exactly_right_although_one_write_in_five_fails(make: Making) -> None:
     async with open_restartable_server(Fleet) as (server, people):
-        refusals = conflict(share=0.2, verbs=WRITES, seed=5).hook()
+        refusals = server_error(share=0.2, verbs=WRITES, seed=5).hook()
         async with run_operator(server, make()[0], hooks=(refusals,)):
             for name, size in SIZES.items():
                 await people.create(fleet(name, size))
@@ -88,7 +88,7 @@ async def test_a_server_that_is_restarted_in_the_middle_loses_nothing(make: Maki
 @virtual
 async def test_all_faults_together_converge(make: Making) -> None:
     async with open_restartable_server(Fleet, seed=3) as (server, people):
-        hooks: tuple[Any, ...] = (conflict(share=0.2, verbs=WRITES, seed=9).hook(), delayed_watch(2.0).hook())
+        hooks: tuple[Any, ...] = (server_error(share=0.2, verbs=WRITES, seed=9).hook(), delayed_watch(2.0).hook())
         async with run_operator(server, make()[0], hooks=hooks):
             for number, (name, size) in enumerate(SIZES.items()):
                 await people.create(fleet(name, size))

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from levelset import Client, LeaderElection
+from levelset import Client, Context, Controller, LeaderElection, owns
+from levelset.client import Call, Response, Send
 from levelset.testing.virtual_time import virtual
-from tests.stories.fleets import Fleet, fleet, named_ships, numbered_ships, ships_of
+from tests.stories.fleets import Fleet, FleetStatus, Ship, fleet, named_ships, numbered_ships, ship, ships_of
 from tests.stories.network import CutOff
 from tests.stories.operator_process import run_operator, until
 from tests.stories.restartable_server import RestartableServer, open_restartable_server
@@ -120,3 +121,79 @@ async def test_a_standby_is_warm_but_reconciles_nothing() -> None:
             await people.create(fleet("blue"))
             await asyncio.sleep(120)
         assert counter.reconciles <= 2, "it may only have begun when the first one stopped"
+
+
+class LateDelivery:
+    """A network that is cut and delivers what was sent meanwhile only when it heals, though its sender is gone."""
+
+    def __init__(self, carrier: Client) -> None:
+        self.is_cut = False
+        self.cuts_at: str | None = None
+        self.held: list[Call] = []
+        self.sent: list[tuple[float, str]] = []
+        self._carrier = carrier
+
+    async def __call__(self, call: Call, send: Send) -> Response:
+        if call.method != "GET" and "/leases" not in call.path:
+            self.sent.append((asyncio.get_running_loop().time(), call.path))
+            self.is_cut = self.is_cut or (self.cuts_at is not None and call.path.endswith(self.cuts_at))
+        if not self.is_cut:
+            return await send(call)
+        if call.method != "GET" and "/leases" not in call.path:
+            self.held.append(call)
+        await asyncio.get_running_loop().create_future()  # no answer ever comes
+        raise AssertionError("unreachable")
+
+    async def heal(self) -> list[int]:
+        """Delivers what was held; returns the statuses."""
+        return [(await self._carrier._pipeline.transport.send(call)).status for call in self.held]
+
+
+def busy_fleets() -> Controller[Fleet]:
+    """Applies one ship after the other, slowly, and removes those that are not wanted."""
+
+    async def reconcile(one: Fleet, ctx: Context) -> None:
+        await ctx.set_status(one, FleetStatus(ships=one.spec.size))
+        for number in range(one.spec.size):
+            await ctx.apply(ship(one, name=f"{one.name}-{number}"), owner=one)
+            await asyncio.sleep(2.0)
+        for found in await ctx.children(Ship):
+            if int(found.name.rpartition("-")[2]) >= one.spec.size:
+                await ctx.delete(found)
+
+    return Controller(Fleet, reconcile, owns(Ship, metadata_only=False), name="busy")
+
+
+@pytest.mark.parametrize(("what", "answer"), [("an apply", 201), ("a status", 409)])
+@virtual
+async def test_a_late_write_of_a_deposed_busy_leader_is_refused_or_repaired_by_its_successor(
+    what: str, answer: int
+) -> None:
+    async with open_restartable_server(Fleet) as (server, people), await server.client("first") as carrier:
+        network = LateDelivery(carrier)
+        first = asyncio.create_task(lead(server, "first", network, make=lambda: [busy_fleets()]), name="first")
+        await asyncio.sleep(5)
+        second = asyncio.create_task(lead(server, "second", make=lambda: [busy_fleets()]), name="second")
+        await asyncio.sleep(5)
+        network.cuts_at = "/status" if what == "a status" else None  # what is under way when the network is cut
+        await people.create(fleet("blue", 9))
+        await asyncio.sleep(1)
+        if what == "an apply":
+            await asyncio.sleep(6)  # it has applied some of nine, and is busy with the rest
+            network.is_cut = True
+        cut = asyncio.get_running_loop().time()
+        await asyncio.sleep(8)
+        blue = await people.get(Fleet, "blue", namespace="default")
+        await people.update(blue.with_spec(size=1))  # the deposed leader does not know
+        await asyncio.wait([first], timeout=60)
+        assert first.exception() is not None, "who has lost the lead ends"
+        await asyncio.sleep(60)
+        assert await ships_of(people) == {"blue": ["blue-0"]}
+        assert all(at < cut + 10.0 for at, _ in network.sent), "nothing is sent once the renew deadline is over"
+        assert await network.heal() == [answer]
+        await asyncio.sleep(60)
+        assert await ships_of(people) == {"blue": ["blue-0"]}
+        status = (await people.get(Fleet, "blue", namespace="default")).status
+        assert status is not None
+        assert status.ships == 1
+        await end(second)

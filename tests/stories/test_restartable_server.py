@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from levelset import Client, Cluster, Conflict, Object, ObjectMeta
-from levelset.testing.faults import WRITES, conflict, delayed_watch
+from levelset import Client, Cluster, Object, ObjectMeta
+from levelset.errors import ServerFailed
+from levelset.testing.faults import WRITES, delayed_watch, server_error
 from levelset.testing.virtual_time import virtual
 from tests.stories.network import CutOff
 from tests.stories.restartable_server import open_restartable_server
@@ -59,7 +60,7 @@ async def test_a_restarted_server_has_its_objects_and_watches_resume() -> None:
 @virtual
 async def test_injected_write_failures_are_not_in_the_journal() -> None:
     async with open_restartable_server() as (server, _):
-        refusals = conflict(share=0.5, verbs=WRITES, seed=1).hook()
+        refusals = server_error(share=0.5, verbs=WRITES, seed=1).hook()
         async with await server.client("writer", refusals) as client:
             outcomes = [await _tried(client, f"n{number}") for number in range(40)]
         assert refusals.injected == outcomes.count(False) > 10
@@ -69,7 +70,7 @@ async def test_injected_write_failures_are_not_in_the_journal() -> None:
 async def _tried(client: Client, name: str) -> bool:
     try:
         await client.create(settings(name))
-    except Conflict:
+    except ServerFailed:
         return False
     return True
 

@@ -1,7 +1,7 @@
 """The test cluster: its verbs, virtual time, running controllers and failure messages."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -18,7 +18,7 @@ from levelset import (
 )
 from levelset.aio import Crashed
 from levelset.client import Call, Response, Send
-from levelset.errors import ConfigError, Unreachable
+from levelset.errors import ConfigError, ServerFailed, Unreachable
 from levelset.testing import START, Cluster, Stuck, faults, open_cluster, run, virtual
 from tests.testing.shop import ConfigMap, Order, OrderSpec, Parcel, make_packing, order
 
@@ -336,8 +336,8 @@ async def test_faults_affect_one_process_only() -> None:
 
 @virtual
 async def test_hooks_inject_faults_into_the_client_of_the_test() -> None:
-    async with open_cluster(hooks=[faults.conflict(verbs=("create",)).hook()]) as cluster:
-        with pytest.raises(Exception, match="has been modified"):
+    async with open_cluster(hooks=[faults.server_error(verbs=("create",)).hook()]) as cluster:
+        with pytest.raises(ServerFailed, match="injected fault: 500"):
             await cluster.create(order())
         await cluster.settled()
 
@@ -404,6 +404,11 @@ async def test_a_cluster_in_another_namespace_is_still_a_cluster() -> None:
         assert (await other.until(ONE)).namespace == "other"
         assert await cluster.find(ONE) is None
         assert (await cluster.until(Ref(Order, "one", "other"))).spec == OrderSpec(items=1)
+
+
+async def test_in_real_time_the_clock_is_the_real_one() -> None:
+    async with open_cluster() as cluster:
+        assert abs(cluster.now() - datetime.now(UTC)) < timedelta(seconds=60)
 
 
 async def test_in_real_time_only_advance_is_refused() -> None:

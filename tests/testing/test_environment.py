@@ -82,7 +82,7 @@ async def test_a_response_after_a_kill_is_not_seen() -> None:
         process = cluster.process(make_packing(), faults=[kill_meanwhile])
         await process.start()
         await cluster.until(PARCEL)
-        await cluster.advance(1)
+        await cluster.advance(1, allow_errors=Unreachable)
         await process.kill()
         found = await cluster.expect(Ref(Order, "one"))
         assert found.status is None

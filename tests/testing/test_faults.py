@@ -22,7 +22,16 @@ from levelset.aio import Crashed
 from levelset.apiserver import ApiServer
 from levelset.apiserver.package_data import load_package_data
 from levelset.client import Retries
-from levelset.errors import ConfigError, LeaseLost, ServerFailed, TimedOut, TooManyRequests, Unauthorized, Unreachable
+from levelset.errors import (
+    ConfigError,
+    LeaseLost,
+    NotFound,
+    ServerFailed,
+    TimedOut,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
 from levelset.testing import faults, open_cluster
 from levelset.testing.faults import Fault, hooks_of, wrap_controllers
 from levelset.testing.virtual_time import virtual
@@ -249,8 +258,32 @@ def test_a_fault_is_a_value_with_a_repr() -> None:
         (lambda: faults.slow(-1), "0 or more"),
         (lambda: faults.repeated_events(1, back=0), "1 or more"),
         (lambda: faults.conflict(verbs=("put",)), "conflict: verbs="),
+        (lambda: faults.conflict(verbs=("create",)), "no server responds 409 Conflict to create"),
     ],
 )
 def test_an_invalid_fault_is_refused(make, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+@virtual
+async def test_a_conflict_is_one_that_a_server_could_give() -> None:
+    async with clients(faults.conflict()) as (client, faulty):
+        made = await faulty.apply(settings("new"), force=True)
+        with pytest.raises(Conflict):
+            await faulty.apply(settings("new"), force=True)
+        with pytest.raises(Conflict):
+            await faulty.update(made)
+        await faulty.delete(made.ref)
+        assert await client.find(made.ref) is None
+        with pytest.raises(NotFound):
+            await faulty.patch(made.ref, CHANGE)
+
+
+@virtual
+async def test_a_call_that_cannot_conflict_does_not_count() -> None:
+    async with clients(faults.conflict(count=1)) as (_, faulty):
+        await faulty.apply(settings("new"), force=True)
+        with pytest.raises(Conflict):
+            await faulty.apply(settings("new"), force=True)
+        await faulty.apply(settings("new"), force=True)

@@ -1,6 +1,7 @@
 """The event loop in virtual time: jumps, idle, threads, refused I/O and hang detection."""
 
 import asyncio
+import contextlib
 import math
 import socket
 import threading
@@ -211,3 +212,82 @@ def test_sockets_can_be_allowed() -> None:
             await writer.wait_closed()
 
     assert run(main(), sockets=True) == b"hello"
+
+
+async def wait_or_time_out(done: asyncio.Event) -> str:
+    try:
+        async with asyncio.timeout(5):
+            await done.wait()
+    except TimeoutError:
+        return "the clock jumped"
+    return "done"
+
+
+def call_in(loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
+    time.sleep(0.02)
+    loop.call_soon_threadsafe(done.set)
+
+
+def submit_to(loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
+    async def finish() -> None:
+        done.set()
+
+    time.sleep(0.02)
+    finishing = finish()
+    with contextlib.closing(finishing):
+        asyncio.run_coroutine_threadsafe(finishing, loop).result()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("work", [call_in, submit_to])
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_thread_of_ones_own_that_calls_into_the_loop_is_refused(work: Any, daemon: bool) -> None:
+    async def main() -> str:
+        done = asyncio.Event()
+        thread = threading.Thread(target=work, args=(asyncio.get_running_loop(), done), name="my thread", daemon=daemon)
+        thread.start()
+        return await wait_or_time_out(done)
+
+    with pytest.raises(RealWork, match=r"the thread 'my thread' calls into the loop.*asyncio.to_thread"):
+        run(main())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_future_of_a_pool_that_calls_back_into_the_loop_is_refused() -> None:
+    async def main(pool: ThreadPoolExecutor) -> str:
+        return await asyncio.wait_for(asyncio.wrap_future(pool.submit(slowly, 0.02, "done")), 5)
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RealWork, match="calls into the loop"):
+        run(main(pool))
+
+
+def test_a_thread_that_does_not_concern_the_loop_is_let_alone() -> None:
+    async def main() -> float:
+        threading.Thread(target=time.sleep, args=(0.02,)).start()
+        await asyncio.sleep(60)
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == 60.0
+
+
+def test_a_thread_that_runs_for_long_is_refused_unless_it_is_a_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.05)
+    monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE_DAEMON", 0.02)
+    let_go = threading.Event()
+
+    async def main(*, daemon: bool) -> str:
+        threading.Thread(target=let_go.wait, name="my thread", daemon=daemon).start()
+        return await wait_or_time_out(asyncio.Event())
+
+    assert run(main(daemon=True)) == "the clock jumped"
+    with pytest.raises(RealWork, match="the thread 'my thread' has been running for 0.05 real seconds"):
+        run(main(daemon=False))
+    let_go.set()
+
+
+@virtual
+async def test_work_in_a_thread_may_call_into_the_loop_while_the_loop_waits_for_it() -> None:
+    loop, called = asyncio.get_running_loop(), asyncio.Event()
+    await asyncio.to_thread(loop.call_soon_threadsafe, called.set)
+    await called.wait()
+    assert loop.time() == 0.0

@@ -13,7 +13,16 @@ from typing import Any, Self
 
 from levelset.aio import timing
 
-__all__ = ["Crash", "Crashed", "Interruption", "Restart", "Supervisor", "Unstopped", "Verdict"]
+__all__ = [
+    "Crash",
+    "Crashed",
+    "Interruption",
+    "Restart",
+    "Supervisor",
+    "Unstopped",
+    "Verdict",
+    "explain_cancellation",
+]
 
 
 class Interruption:
@@ -57,6 +66,19 @@ class Interruption:
             return False
         self._interrupted = False
         return task.uncancel() <= self._cancels
+
+
+def explain_cancellation(error: asyncio.CancelledError) -> RuntimeError:
+    """The failure of work that awaited something cancelled; raises the error if the current task itself is cancelled.
+
+    For tasks that must go on: a CancelledError from inside would end them without a trace.
+    """
+    task = asyncio.current_task()
+    if task is None or task.cancelling():
+        raise error
+    found = RuntimeError("something that was awaited was cancelled, but not the task that awaited it")
+    found.__cause__ = error
+    return found
 
 
 Work = Coroutine[Any, Any, object]

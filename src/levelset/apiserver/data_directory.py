@@ -7,13 +7,15 @@ clients survive a restart.
 import os
 import shlex
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from levelset.apiserver.authn.token_file import load_users, new_token
 from levelset.apiserver.authn.users import ADMIN, User
 from levelset.errors import ConfigError
-from levelset.http import CertificateAuthority, Identity, write_private
+from levelset.http import CertificateAuthority, Identity, validity_of, write_private
 from levelset.storage import Durability, MemoryStorage, SqliteStorage, Storage
 
 __all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "open_storage"]
@@ -48,8 +50,13 @@ def load_secrets(data: str, token_file: Path | None = None) -> tuple[dict[str, U
     return load_users(token_file or f"{data}.token"), load_authority(f"{data}.authority")
 
 
-def load_authority(path: str | os.PathLike[str]) -> CertificateAuthority:
-    """Reads the CA key and certificate (PEM) from the file, or creates the file with new ones. Raises ConfigError."""
+def load_authority(
+    path: str | os.PathLike[str], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> CertificateAuthority:
+    """Reads the CA key and certificate (PEM) from the file, or creates the file with new ones.
+
+    Raises ConfigError, also if the certificate is not valid now: no client could connect.
+    """
     target = Path(path)
     try:
         content = target.read_bytes()
@@ -64,7 +71,18 @@ def load_authority(path: str | os.PathLike[str]) -> CertificateAuthority:
         raise ConfigError(
             f"The file {target} has no CA key and certificate: restore it, or remove it to generate new ones."
         )
+    _check_validity(target, begin + certificate, now())
     return CertificateAuthority(Identity(begin + certificate, key))
+
+
+def _check_validity(target: Path, certificate: bytes, now: datetime) -> None:
+    begin, end = validity_of(certificate)
+    problem = f"has expired at {end:%Y-%m-%d %H:%M}" if end <= now else f"is not valid before {begin:%Y-%m-%d %H:%M}"
+    if not begin <= now < end:
+        raise ConfigError(
+            f"The certificate authority in {target} {problem}: check the clock of this machine, or remove the file to"
+            " have a new one, and get the kubeconfig again."
+        )
 
 
 def _create_authority(target: Path) -> CertificateAuthority:

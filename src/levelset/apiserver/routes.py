@@ -112,8 +112,8 @@ def find_action(call: Call) -> Action:
 def _respond(
     call: Call, verb: Coroutine[Any, Any, T], respond: Callable[[T], Response], *, is_admitted: bool = True
 ) -> HandlerResult:
-    """Returns the response to the result of a verb; without a task, unless a webhook may have to be awaited."""
-    if call.served.converts_by_webhook or (is_admitted and call.state.admission is not None):
+    """Returns the response to the result of a verb; without a task, unless a webhook or etcd may have to be awaited."""
+    if call.served.converts_by_webhook or (call.state.admission if is_admitted else call.state.shared) is not None:
         return _respond_later(verb, respond)
     return run_eagerly(verb, respond)
 
@@ -163,7 +163,7 @@ def _get(call: Call) -> HandlerResult:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     assert path.name is not None
-    if request.query or served.converts_by_webhook:
+    if request.query or served.converts_by_webhook or state.shared is not None:
         version = request.parameter("resourceVersion") or ""
         item = read_item(state, served, path.namespace, path.name, resource_version=version)
         return _respond(call, item, partial(_item_response, call, chosen), is_admitted=False)

@@ -3,6 +3,9 @@
 Sub-expressions that may fail become statements, all others plain Python expressions. Calls are inlined where the types
 are known and dispatched by value where they are not; macros become loops, and each iteration is charged to the budget.
 
+Long expressions become many small functions, compiled one after the other: Python compiles a function without letting
+other threads run, so that one of thousands of lines would stop an event loop beside it.
+
 No text of an expression becomes code: variable names are generated, and strings, numbers and field names are literals
 written by `repr`, or constants in the namespace.
 """
@@ -10,7 +13,9 @@ written by `repr`, or constants in the namespace.
 from collections.abc import Callable, Mapping
 from collections.abc import Generator as Generated
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
 from levelset.cel import dynamic_operators
 from levelset.cel.errors import CostExceeded, EvaluationError
@@ -19,6 +24,7 @@ from levelset.cel.runtime_cost import CHARGES
 from levelset.cel.syntax_tree import (
     Bind,
     Call,
+    Entry,
     Fold,
     Ident,
     ListOf,
@@ -52,7 +58,10 @@ __all__ = ["FAILURES", "Generator", "boolean", "call", "emitter", "fold"]
 FAILURES = (EvaluationError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 _MAX_BLOCKS = 10  # Python allows 20 nested blocks in each function
 _MAX_TEXT = 400  # characters of a plain expression; longer ones become statements
+_MAX_LINES = 100  # of a function; what follows gets functions of its own
+_MAX_PARTS = 40  # operands, elements or entries that are written in one function
 
+_T = TypeVar("_T")
 Emit = Callable[["Generator", Any], str]
 _EMITS: dict[type, Emit] = {}
 
@@ -78,8 +87,9 @@ class Generator:
         self.risky = False
         self.weight = 0
         self.loops = 0
-        self._functions: list[str] = []
+        self._functions: list[list[str]] = []
         self._lines: list[str] = []
+        self._size: int = 0
         self._indent = 1
         self._blocks = 0
         self._count = 0
@@ -90,10 +100,10 @@ class Generator:
         """The function that evaluates this tree; its parameters are a budget and the variables, in order."""
         result = self.emit(tree)
         self.line(f"return {result}")
-        head = f"def run({', '.join(['b', *self._parameters])}):"
-        source = "\n".join([*self._functions, head, *self._lines])
+        self._functions.append([f"def run({', '.join(['b', *self._parameters])}):", *self._lines])
         names: dict[str, Any] = {"__builtins__": {}, **self.constants}
-        exec(compile(source, "<cel>", "exec"), names)  # noqa: S102 (only what was written here)
+        for source in _pieces(self._functions):
+            exec(compile(source, "<cel>", "exec"), names)  # noqa: S102 (only what was written here)
         made: Callable[..., Any] = names["run"]
         return made
 
@@ -101,13 +111,15 @@ class Generator:
 
     def emit(self, node: Node) -> str:
         """A Python expression for the value of a tree; the statements that it depends on are written first."""
-        if self._blocks >= _MAX_BLOCKS and node.height > 2:
-            return self._outlined(node)
-        text = _EMITS[type(node)](self, node)
+        write = _EMITS[type(node)]
+        if node.height > 2 and (self._blocks >= _MAX_BLOCKS or self._size >= _MAX_LINES):
+            return self.apart(lambda: write(self, node))
+        text = write(self, node)
         return self.stored(text) if len(text) > _MAX_TEXT else text
 
     def line(self, text: str) -> None:
         """Writes a statement."""
+        self._size += 1
         self._lines.append(" " * self._indent + text)
 
     def name(self, prefix: str = "t") -> str:
@@ -156,16 +168,19 @@ class Generator:
         """The variable of the generated code that a name is bound to."""
         return next(made for known, made in reversed(self._scope) if known == name)
 
-    def _outlined(self, node: Node) -> str:
-        """A call of a separate function that holds the code, because Python limits how deeply blocks nest."""
-        saved = self._lines, self._indent, self._blocks
-        self._lines, self._indent, self._blocks = [], 1, 0
-        result = _EMITS[type(node)](self, node)
+    def apart(self, write: Callable[[], str]) -> str:
+        """A call of a separate function for what `write` emits.
+
+        Python limits how deeply blocks nest, and compiles a function in one piece, however long it is.
+        """
+        saved = self._lines, self._indent, self._blocks, self._size
+        self._lines, self._indent, self._blocks, self._size = [], 1, 0, 0
+        result = write()
         self.line(f"return {result}")
         made = self.name("f")
         parameters = ", ".join(dict.fromkeys(["b", *(known for _, known in self._scope)]))
-        self._functions.append("\n".join([f"def {made}({parameters}):", *self._lines]))
-        self._lines, self._indent, self._blocks = saved
+        self._functions.append([f"def {made}({parameters}):", *self._lines])
+        self._lines, self._indent, self._blocks, self._size = saved
         self.risky = True
         return f"{made}({parameters})"
 
@@ -211,6 +226,23 @@ class Generator:
         self.line("except FAILURES as x:")
         for line in on_failure:
             self.line(f" {line}")
+
+
+def _pieces(functions: list[list[str]]) -> Generated[str, None, None]:
+    """The source of these functions, several together while they are short."""
+    lines: list[str] = []
+    for function in functions:
+        if lines and len(lines) + len(function) > _MAX_LINES:
+            yield "\n".join(lines)
+            lines = []
+        lines += function
+    yield "\n".join(lines)
+
+
+def _parts(items: list[_T]) -> list[list[_T]]:
+    """The items in parts that fit into one function each."""
+    size = max(_MAX_PARTS, -(-len(items) // _MAX_PARTS))
+    return [items[at : at + size] for at in range(0, len(items), size)]
 
 
 def boolean(node: Node) -> Callable[[str], str]:
@@ -288,6 +320,8 @@ def _presence(g: Generator, operand: str, key: str, kind: Type, *, is_nullable: 
 def _logic(g: Generator, node: Logic) -> str:
     """`&&` and `||`: an operand that fails is ignored if another one determines the result."""
     is_and = node.operator == "&&"
+    if len(node.operands) > _MAX_PARTS:
+        node = _nested(node)
     if all(map(_is_simple, node.operands)):
         return f"({(' and ' if is_and else ' or ').join(map(g.emit, node.operands))})"
     found, error = g.name(), g.name("e")
@@ -305,6 +339,16 @@ def _logic(g: Generator, node: Logic) -> str:
     return found
 
 
+def _nested(node: Logic) -> Logic:
+    """The same as a tree of shorter ones, which has the same value and the same first failure."""
+    parts = [Logic(part[0].position, node.operator, part) for part in _parts(node.operands)]
+    for part in parts:
+        part.height, part.type = max(node.height, 3), node.type  # high enough for functions of their own
+    nested = Logic(node.position, node.operator, list[Node](parts))
+    nested.height, nested.type = node.height, node.type
+    return nested
+
+
 def _is_simple(node: Node) -> bool:
     """Whether a tree is certainly a plain expression that cannot fail."""
     if isinstance(node, Select):
@@ -316,34 +360,46 @@ def _is_simple(node: Node) -> bool:
 @emitter(ListOf)
 def _list(g: Generator, node: ListOf) -> str:
     g.weight += 10
-    if node.optional:
-        found = g.stored("[]")
-        for place, element in enumerate(node.elements):
-            value = g.atom(g.emit(element))
-            is_optional = place in node.optional
-            g.line(
-                f"if {value} is not NONE: {found}.append({value}.value)" if is_optional else f"{found}.append({value})"
-            )
-        return found
-    if node.elements and all(isinstance(element, Literal) for element in node.elements):
+    if not node.optional and node.elements and all(isinstance(element, Literal) for element in node.elements):
         return g.constant([element.value for element in node.elements if isinstance(element, Literal)])
-    return f"[{', '.join(g.emit(element) for element in node.elements)}]"
+    return _in_parts(g, [(element, at in node.optional) for at, element in enumerate(node.elements)], _elements)
+
+
+def _in_parts(g: Generator, items: list[_T], write: Callable[[Generator, list[_T]], str]) -> str:
+    """A list that `write` emits, in several functions if it is long."""
+    if len(items) <= _MAX_PARTS:
+        return write(g, items)
+    return f"[{', '.join('*' + g.apart(partial(_in_parts, g, part, write)) for part in _parts(items))}]"
+
+
+def _elements(g: Generator, elements: list[tuple[Node, bool]]) -> str:
+    if not any(is_optional for _, is_optional in elements):
+        return f"[{', '.join(g.emit(element) for element, _ in elements)}]"
+    found = g.stored("[]")
+    for element, is_optional in elements:
+        value = g.atom(g.emit(element))
+        g.line(f"if {value} is not NONE: {found}.append({value}.value)" if is_optional else f"{found}.append({value})")
+    return found
 
 
 @emitter(MapOf)
 def _map(g: Generator, node: MapOf) -> str:
     g.weight += 30
     g.risky = True
-    if not any(entry.optional for entry in node.entries):
-        return f"make_map([{', '.join(f'({g.emit(entry.key)}, {g.emit(entry.value)})' for entry in node.entries)}])"
+    return f"make_map({_in_parts(g, node.entries, _entries)})"
+
+
+def _entries(g: Generator, entries: list[Entry]) -> str:
+    if not any(entry.optional for entry in entries):
+        return f"[{', '.join(f'({g.emit(entry.key)}, {g.emit(entry.value)})' for entry in entries)}]"
     found = g.stored("[]")
-    for entry in node.entries:
+    for entry in entries:
         key, value = g.atom(g.emit(entry.key)), g.atom(g.emit(entry.value))
         if entry.optional:
             g.line(f"if {value} is not NONE: {found}.append(({key}, {value}.value))")
         else:
             g.line(f"{found}.append(({key}, {value}))")
-    return f"make_map({found})"
+    return found
 
 
 @emitter(Struct)
@@ -351,14 +407,22 @@ def _struct(g: Generator, node: Struct) -> str:
     g.weight += 40
     # The schema of the object is only known at evaluation: the name is checked then.
     found = g.stored(f"Made({node.name!r})" if node.type.kind == "dyn" else "{}")
+    if len(node.entries) > _MAX_PARTS:
+        named = [replace(each, key=Literal(each.position, _key(node, each))) for each in node.entries]
+        g.line(f"{found}.update({_in_parts(g, named, _entries)})")
+        return found
     for entry in node.entries:
         value = g.atom(g.emit(entry.value))
-        key = repr(node.type.keys.get(entry.key, entry.key))
+        key = repr(_key(node, entry))
         if entry.optional:
             g.line(f"if {value} is not NONE: {found}[{key}] = {value}.value")
         else:
             g.line(f"{found}[{key}] = {value}")
     return found
+
+
+def _key(node: Struct, entry: Entry) -> str:
+    return node.type.keys.get(entry.key, entry.key)
 
 
 @emitter(Bind)

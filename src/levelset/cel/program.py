@@ -10,15 +10,16 @@ from levelset.cel.compiler import FAILURES, Generator
 from levelset.cel.cost_estimate import estimate
 from levelset.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
 from levelset.cel.library.functions import FUNCTIONS
-from levelset.cel.parser import parse
+from levelset.cel.parser import MAX_LENGTH, parse
 from levelset.cel.syntax_tree import Ident, Node, walk
 from levelset.cel.types import BOOL, Type
-from levelset.re2.step_budget import StepsExceeded, remaining, spend
+from levelset.re2.step_budget import StepsExceeded, charge, remaining, spend
 
 __all__ = ["CALL_LIMIT", "OBJECT_LIMIT", "Budget", "Declarations", "Program", "compile_rule"]
 
 CALL_LIMIT = 1_000_000  # steps of one evaluation
 OBJECT_LIMIT = 10_000_000  # steps of all evaluations for one object
+_STEPS_PER_CHARACTER = 120  # of compiling an expression, see `levelset.re2.step_budget`
 _EMITTERS = (compiler.call, compiler.fold)  # imported for their side effect: they register their emitters
 
 
@@ -103,7 +104,11 @@ def _evaluation_error(error: BaseException) -> EvaluationError:
 
 
 def compile_rule(text: str, declarations: Declarations, result: Type | None = BOOL) -> Program:
-    """Compiles this expression, which must have the type `result` (None for any); raises CompileError."""
+    """Compiles this expression, which must have the type `result` (None for any); raises CompileError.
+
+    Compiling is charged to the step budget, if there is one: raises StepsExceeded.
+    """
+    charge(_STEPS_PER_CHARACTER * min(len(text), MAX_LENGTH))
     try:
         return _compile(text, declarations, result)
     except RecursionError:

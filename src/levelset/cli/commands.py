@@ -15,7 +15,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "create": ("levelset.cli.scaffold.create:create", "Adds a kind or webhooks to a project."),
     "serve": ("levelset.cli.serve:serve", "Runs a Kubernetes API server on this machine."),
     "compact": ("levelset.cli.compact:compact", "Compacts the history of a running server up to now."),
-    "storage": ("levelset.cli.data_file:storage", "Checks and repairs the data file of a server."),
+    "storage": ("levelset.cli.data_file:storage", "Checks, repairs and copies the storage of a server."),
     "up": ("levelset.cli.up:up", "Runs an API server and all controllers of a project."),
     "run": (
         "levelset.cli.run:run",
@@ -49,6 +49,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Shows the controllers, queues, watches and last errors of running managers.",
     ),
     "why": ("levelset.cli.status:why", "Shows the last reconciles of an object, with reasons and results."),
+    "replay": ("levelset.cli.replay:replay", "Plays a recorded run again, without a cluster, and shows what differs."),
+    "record": ("levelset.cli.record:record", "Records running managers, and compares recordings."),
     "trigger": ("levelset.cli.status:trigger", "Triggers a reconcile of an object in a running manager."),
 }
 """The module of each command and its short help, so that `levelset --help` imports none of them."""

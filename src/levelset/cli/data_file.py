@@ -1,19 +1,21 @@
-"""`levelset storage`: checks and repairs the data file of a server that is not running."""
+"""`levelset storage`: checks and repairs the data file of a server that is not running, and copies storages."""
 
+import asyncio
 import shlex
 from pathlib import Path
 
 import click
 
+from levelset.cli.etcd_options import EtcdOptions, etcd_options
 from levelset.cli.output import CommandFailed, UsageError, output_option, progress, reporting_errors, show_json
-from levelset.storage import check_file, repair_file
+from levelset.storage import DataFile, DumpFile, EtcdKeys, Place, check_file, copy_storage, repair_file
 
-__all__ = ["check", "repair", "storage"]
+__all__ = ["check", "copy", "repair", "storage"]
 
 
 @click.group()
 def storage() -> None:
-    """Checks and repairs the data file of a server that is not running."""
+    """Checks, repairs and copies the storage of a server that is not running."""
 
 
 @storage.command()
@@ -60,6 +62,41 @@ def repair(path: Path, accept_loss: bool, output: str) -> None:
     click.echo(f"{path} has {found.items} intact objects now; the old file is {old}")
     for line in lines:
         click.echo(f"  {line}")
+
+
+@storage.command()
+@click.argument("source")
+@click.argument("target")
+@etcd_options
+@output_option
+def copy(source: str, target: str, access: EtcdOptions, output: str) -> None:
+    """Copies everything from SOURCE to TARGET, which must be empty, reads it again and compares.
+
+    Each is the data file of a server, a dump (a file that ends in .jsonl), or the URLs of an etcd, with commas. No
+    server may run on either. A dump contains Secrets as they are. Files keep the revisions of the objects; etcd keeps
+    their order. Clients of the server list again.
+    """
+    done = 0
+
+    def count(number: int) -> None:
+        nonlocal done
+        done = number
+
+    with reporting_errors(), progress(lambda: f"copying {source} to {target}: {done} objects", output=output):
+        places = _place(source, access), _place(target, access)
+        report = asyncio.run(copy_storage(*places, progress=count))
+    if output == "json":
+        show_json({**report._asdict(), "source": source, "target": target})
+        return
+    order = "each with its revision" if report.keeps_revisions else "in the order of their revisions"
+    click.echo(f"copied {report.items} objects ({report.bytes:,} bytes) from {source} to {target}, {order}")
+    click.echo(f"verified; {source} was at revision {report.source_revision}, {target} is at {report.target_revision}")
+
+
+def _place(name: str, access: EtcdOptions) -> Place:
+    if name.startswith(("http://", "https://")):
+        return EtcdKeys(lambda: access.storage(name, compaction=None))
+    return DumpFile(Path(name)) if name.endswith(".jsonl") else DataFile(Path(name))
 
 
 def _losses(damaged: tuple[str, ...], missing: int, lost_writes: int, problems: tuple[str, ...]) -> list[str]:

@@ -2,8 +2,9 @@
 
 import json
 import math
+import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,19 +21,30 @@ from levelset.cli.output import (
     show_table,
 )
 from levelset.cli.targets import load
-from levelset.testing.explore import Exploration, Plan, Report, RunResult, junit
+from levelset.testing.explore import Exploration, Plan, Report, RunResult, junit, write_html
 from levelset.testing.explore import explore as run_plans
 from levelset.testing.explore import replay as run_plan
 from levelset.testing.explore.exploration import name_of
 from levelset.testing.explore.report import COMMAND, write_story
+from levelset.testing.explore.search import DEFAULT_BUDGET, Progress, SearchProgress
 
-__all__ = ["explore", "read_budget"]
+__all__ = ["describe_progress", "explore", "read_budget", "read_limits"]
 
 
 @click.command()
 @click.argument("target", metavar="MODULE:EXPLORATION")
 @click.option(
-    "--budget", default="200", metavar="PLANS|SECONDSs", help="The maximum number of plans, or the time to spend (30s)."
+    "--budget",
+    metavar="PLANS|SECONDSs",
+    help=f"The maximum number of plans, or the time to spend (30s).  [default: {DEFAULT_BUDGET}, or all with --time]",
+)
+@click.option("--time", "spent", metavar="TIME", help="The time to spend on each exploration (60s, 10m, 1h).")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Runs N plans at once.  [default: all cores]")
+@click.option(
+    "--state",
+    "state_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Notes what was run in this file, and continues there if it was interrupted.",
 )
 @click.option("--seed", default=1, show_default=True, help="The random seed; the same seed gives the same runs.")
 @click.option("--replay", metavar="ID", help="Runs only this plan, and shows every step of it.")
@@ -41,16 +53,21 @@ __all__ = ["explore", "read_budget"]
 @click.option(
     "--junit", "junit_file", type=click.Path(path_type=Path), help="Writes the report to this file, as JUnit XML."
 )
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Writes the report as one HTML file.")
 @output_option
 def explore(
     *,
     target: str,
-    budget: str,
+    budget: str | None,
+    spent: str | None,
+    jobs: int | None,
+    state_file: Path | None,
     seed: int,
     replay: str | None,
     only: str | None,
     json_file: Path | None,
     junit_file: Path | None,
+    html_file: Path | None,
     output: str,
 ) -> None:
     """Tests controllers with crashes, conflicts, lost responses and stale caches at every step.
@@ -67,15 +84,12 @@ def explore(
         if replay is not None:
             _replay(found, target, replay, seed, output)
             return
-        plans, within = read_budget(budget)
-        reports = [
-            _explore(one, target, seed, output, command=_command(one, found, only), budget=plans, within=within)
-            for one in found
-        ]
-    if json_file is not None:
-        _write(json_file, json.dumps([one.to_tree() for one in reports], indent=2) + "\n")
-    if junit_file is not None:
-        _write(junit_file, junit(reports))
+        limits = read_limits(budget, spent)
+        options = {**limits, "jobs": jobs or _cores(), "state": state_file}
+        reports = [_explore(one, target, seed, output, command=_command(one, found, only), **options) for one in found]
+    for path, write in ((json_file, _json), (junit_file, junit), (html_file, write_html)):
+        if path is not None:
+            _write(path, write(reports))
     if output == "json":
         show_json([one.to_tree() for one in reports])
     else:
@@ -94,6 +108,38 @@ def read_budget(text: str) -> tuple[int | None, float | None]:
     if not 0 < (plans or seconds or 0) < math.inf:
         raise UsageError(f"--budget {text}: expected a number of plans such as 200, or a time such as 30s")
     return plans, seconds
+
+
+def read_limits(budget: str | None, spent: str | None) -> dict[str, Any]:
+    """The limits of an exploration: `budget` in plans, None for all, and `within` in seconds."""
+    if spent is None:
+        plans, within = read_budget(budget or str(DEFAULT_BUDGET))
+    else:
+        plans, within = (None, None) if budget is None else read_budget(budget)
+        within = min(_read_time(spent), math.inf if within is None else within)
+    return {"budget": plans, "within": within}
+
+
+def _read_time(text: str) -> float:
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], 0.0)
+    try:
+        seconds = float(text[:-1]) * unit
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--time {text}: expected a time such as 60s, 10m or 1h")
+    return seconds
+
+
+def _cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _json(reports: Sequence[Report]) -> str:
+    return json.dumps([one.to_tree() for one in reports], indent=2) + "\n"
 
 
 def _selected(found: Sequence[Exploration], target: str, only: str | None) -> Sequence[Exploration]:
@@ -115,8 +161,13 @@ def _command(one: Exploration, found: Sequence[Exploration], only: str | None) -
 
 
 def _explore(one: Exploration, target: str, seed: int, output: str, **limits: Any) -> Report:
-    with _progress(one.name or target, output) as progress:
-        return run_plans(one, seed=seed, target=target, progress=progress, **limits)
+    try:
+        with _progress(one.name or target, output) as progress:
+            return run_plans(one, seed=seed, target=target, progress=progress, **limits)
+    except KeyboardInterrupt:
+        if limits["state"] is not None:
+            click.echo(f"interrupted; the same command continues from {limits['state']}", err=True)
+        raise
 
 
 def _replay(found: Sequence[Exploration], target: str, replay: str, seed: int, output: str) -> None:
@@ -167,6 +218,8 @@ def _show(report: Report) -> None:
     if report.families:
         rows = [(word, all_, bad or "-") for word, (all_, bad) in sorted(report.families.items())]
         show_table(("DISTURBANCE", "PLANS", "FAILED"), rows)
+    if report.coverage.sites:
+        click.echo(report.coverage.summary())
 
 
 def _write(path: Path, text: str) -> None:
@@ -177,20 +230,29 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _progress(name: str, output: str) -> Generator[Callable[[int, int, int], None] | None, None, None]:
-    """A progress bar on a terminal; yields its update function, None elsewhere."""
+def _progress(name: str, output: str) -> Generator[Progress | None, None, None]:
+    """A progress line on a terminal; yields its update function, None elsewhere."""
     if output == "json" or not sys.stderr.isatty():
         yield None
         return
     # Imported late: only a terminal needs it.
     from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.progress import Progress as Bar  # noqa: PLC0415
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    # Without a thread that refreshes it: worker processes are forked meanwhile.
+    with Bar(console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task(name, total=None)
 
-        def update(played: int, whole: int, failed: int) -> None:
-            shown: dict[str, Any] = {"completed": played, "total": whole}
-            bar.update(task, description=f"{name}: {failed} failed" if failed else name, **shown)
+        def update(now: SearchProgress) -> None:
+            bar.update(task, description=describe_progress(name, now), completed=now.played, total=now.total)
+            bar.refresh()
 
         yield update
+
+
+def describe_progress(name: str, now: SearchProgress) -> str:
+    """The progress of an exploration as one line."""
+    found = (
+        f"{now.failed} failed in {now.modes} {'mode' if now.modes == 1 else 'modes'}" if now.failed else "no failures"
+    )
+    return f"{name}: {found}, {now.states} states, {now.per_second:.0f} plans/s"

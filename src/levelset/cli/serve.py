@@ -10,22 +10,34 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from levelset.cli.etcd_options import EtcdOptions, etcd_options
 from levelset.cli.output import UsageError, durability_option, output_option, progress, show_line
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
     from levelset.apiserver.audit_log import AuditLog
+    from levelset.storage import Storage
 
 __all__ = ["serve"]
 
 KUBECONFIG = "levelset.kubeconfig"
+_MEMORY = "memory"
 
 
 @click.command()
 @click.option(
-    "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
+    "--data", default=_MEMORY, metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
 )
 @durability_option
+@click.option("--etcd", metavar="URL,URL,...", help="Store objects in this etcd, instead of --data.")
+@click.option(
+    "--etcd-compaction",
+    default=300.0,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="Compact etcd every so many seconds; 0 for never.",
+)
+@etcd_options
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; any free one if 0.")
 @click.option(
     "--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 in a container.", show_default=True
@@ -48,6 +60,9 @@ def serve(
     *,
     data: str,
     durability: Literal["full", "normal"],
+    etcd: str | None,
+    etcd_compaction: float,
+    access: EtcdOptions,
     host: str,
     port: int,
     kubeconfig: Path,
@@ -65,21 +80,50 @@ def serve(
     from levelset.aio.event_loop import run  # noqa: PLC0415
 
     began = time.perf_counter()
+    if etcd is not None and data != _MEMORY:
+        raise UsageError("Objects are stored in etcd or in a file: pass --etcd or --data, not both.")
+    place = _Place(data, durability, etcd, etcd_compaction or None, access)
+    given = _Options(place, host, port, kubeconfig, token_file, rbac, webhooks, audit_log, output)
     try:
-        run(
-            _serve(
-                _Options(data, durability, host, port, kubeconfig, token_file, rbac, webhooks, audit_log, output), began
-            )
-        )
+        run(_serve(given, began))
     except ConfigError as error:
         raise UsageError(str(error)) from error
+
+
+class _Place(NamedTuple):
+    """Where objects are stored."""
+
+    data: str
+    durability: Literal["full", "normal"]
+    etcd: str | None
+    compaction: float | None
+    access: EtcdOptions
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        return self.data if self.etcd is None else self.etcd
+
+    def secrets_path(self, kubeconfig: Path) -> str:
+        """What the files with the token and the certificate authority are named after; etcd has none beside it."""
+        return self.data if self.etcd is None else str(kubeconfig.with_suffix(""))
+
+    async def open(self) -> "Storage":
+        """The storage; raises ConfigError."""
+        from levelset.apiserver.data_directory import check_data_path, open_storage  # noqa: PLC0415  # as above
+
+        if self.etcd is None:
+            await asyncio.to_thread(check_data_path, self.data)
+            return await open_storage(self.data, self.durability)
+        storage = await asyncio.to_thread(self.access.storage, self.etcd, compaction=self.compaction)
+        await storage.start()
+        return storage
 
 
 class _Options(NamedTuple):
     """The options of the command."""
 
-    data: str
-    durability: Literal["full", "normal"]
+    place: _Place
     host: str
     port: int
     kubeconfig: Path
@@ -91,21 +135,20 @@ class _Options(NamedTuple):
 
 
 async def _serve(given: _Options, began: float) -> None:
-    from levelset.apiserver.data_directory import check_data_path, load_secrets, open_storage  # noqa: PLC0415
+    from levelset.apiserver.data_directory import load_secrets  # noqa: PLC0415
     from levelset.apiserver.kubeconfig_file import ConnectionInfo, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.wire.webhook_client import WebhookClient  # noqa: PLC0415
 
-    data, host, port, kubeconfig = given.data, given.host, given.port, given.kubeconfig
+    place, host, port, kubeconfig = given.place, given.host, given.port, given.kubeconfig
     # Checks first: nothing is created or changed if one fails.
     await asyncio.to_thread(check_kubeconfig, kubeconfig)
     await asyncio.to_thread(_check_port, host, port)
-    await asyncio.to_thread(check_data_path, data)
-    with progress(f"opening {data}", output=given.output):
-        storage = await open_storage(data, given.durability)
+    with progress(f"opening {place.name}", output=given.output):
+        storage = await place.open()
     try:
         stopped = _stop_event()
-        users, authority = await asyncio.to_thread(load_secrets, data, given.token_file)
+        users, authority = await asyncio.to_thread(load_secrets, place.secrets_path(kubeconfig), given.token_file)
         first = next(token for token, caller in users.items() if caller.is_master)
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks)
@@ -124,7 +167,7 @@ def _show_ready(given: _Options, url: str, milliseconds: float) -> None:
     """Prints the URL of the server; on stderr if stdout is the audit log."""
     kubeconfig, aside = given.kubeconfig, given.audit_log == "-"
     if given.output == "json":
-        info = {"url": url, "kubeconfig": str(kubeconfig), "data": given.data, "ready_ms": round(milliseconds, 1)}
+        info = {"url": url, "kubeconfig": str(kubeconfig), "data": given.place.name, "ready_ms": round(milliseconds, 1)}
         show_line(info, err=aside)
         return
     for line in (

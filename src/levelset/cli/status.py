@@ -8,10 +8,21 @@ from urllib.parse import urlencode, urlsplit
 
 import click
 
-from levelset.cli.output import CommandFailed, UsageError, ago, mark, output_option, progress, show_json, show_table
+from levelset.cli.output import (
+    CommandFailed,
+    UsageError,
+    ago,
+    mark,
+    output_option,
+    progress,
+    reporting_errors,
+    show_json,
+    show_table,
+)
 from levelset.runtime.manager.process_records import ProcessRecord, find_records
+from levelset.runtime.recording import read_recording, reconciles_in, status_of
 
-__all__ = ["status", "trigger", "why"]
+__all__ = ["call_managers", "status", "trigger", "why"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,10 +38,17 @@ def _namespace_option(function: F) -> F:
     return click.option("-n", "--namespace", help="The namespace of the object; by default all.")(function)
 
 
+def _from_option(function: F) -> F:
+    return click.option("--from", "recording", metavar="FILE", help="Reads this recording, not running managers.")(
+        function
+    )
+
+
 @click.command()
 @_pid_option
+@_from_option
 @output_option
-def status(pid: int | None, output: str) -> None:
+def status(pid: int | None, recording: str | None, output: str) -> None:
     """Shows the controllers, queues, watches and last errors of the managers on this machine.
 
     OBJECTS are those in the cache now, EVENTS the changes of objects since the start with the listed ones, and LAST
@@ -38,7 +56,11 @@ def status(pid: int | None, output: str) -> None:
 
     Example: levelset status
     """
-    found = _call_managers(pid, "GET", "/status", output)
+    if recording is None:
+        found = call_managers(pid, "GET", "/status", output)
+    else:
+        with reporting_errors(), progress(f"reading {recording}", output=output):
+            found = [status_of(read_recording(recording))]
     if output == "json":
         show_json(found)
         return
@@ -52,14 +74,18 @@ def status(pid: int | None, output: str) -> None:
 @click.argument("thing", metavar="KIND/NAME")
 @_namespace_option
 @_pid_option
+@_from_option
 @output_option
-def why(thing: str, namespace: str | None, pid: int | None, output: str) -> None:
+def why(thing: str, namespace: str | None, pid: int | None, recording: str | None, output: str) -> None:
     """Shows the last reconciles of an object, with their reasons and results.
 
     Example: levelset why website/blog -n default
     """
     query = _query(thing, namespace)
-    reconciles = [one for found in _call_managers(pid, "GET", f"/why?{query}", output) for one in found["reconciles"]]
+    if recording is not None:
+        _show_recorded(recording, thing, namespace, output)
+        return
+    reconciles = [one for found in call_managers(pid, "GET", f"/why?{query}", output) for one in found["reconciles"]]
     if output == "json":
         show_json(reconciles)
         return
@@ -67,6 +93,22 @@ def why(thing: str, namespace: str | None, pid: int | None, output: str) -> None
         where = f" -n {namespace}" if namespace else ""
         raise CommandFailed(f"{thing} has not been reconciled; trigger it: levelset trigger {thing}{where}")
     for one in reconciles:
+        _show_reconcile(one)
+
+
+def _show_recorded(recording: str, thing: str, namespace: str | None, output: str) -> None:
+    kind, _, name = thing.partition("/")
+    with reporting_errors(), progress(f"reading {recording}", output=output):
+        found = reconciles_in(read_recording(recording), kind, name, namespace)
+    if output == "json":
+        show_json(found)
+        return
+    if not found:
+        raise CommandFailed(
+            f"{thing} was not reconciled in {recording}; levelset status --from {recording} shows what was"
+        )
+    for one in found:
+        click.echo(f"at {one['at']:.3f} s, reconcile {one['number']}:")
         _show_reconcile(one)
 
 
@@ -81,7 +123,7 @@ def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> 
     Example: levelset trigger website/blog -n default
     """
     query = _query(thing, namespace or "default")
-    triggered = [name for one in _call_managers(pid, "POST", f"/trigger?{query}", output) for name in one["triggered"]]
+    triggered = [name for one in call_managers(pid, "POST", f"/trigger?{query}", output) for name in one["triggered"]]
     if output == "json":
         show_json({"triggered": triggered})
     else:
@@ -89,7 +131,7 @@ def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> 
         click.echo(f"triggered {', '.join(triggered)}; see the result: levelset why {thing}{where}")
 
 
-def _call_managers(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:
+def call_managers(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:
     """The responses of the selected managers; on a terminal it shows which one it waits for."""
     responses: list[Any] = []
     for one in _selected_managers(pid):

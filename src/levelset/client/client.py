@@ -55,7 +55,7 @@ from levelset.client.requests import (
 from levelset.client.responses import retry_after_of
 from levelset.client.rest_mapper import RestMapper
 from levelset.client.transport.in_process import InProcessServer, InProcessTransport
-from levelset.client.transport.interface import Call, Hook, Response, Transport
+from levelset.client.transport.interface import Call, CallTap, Hook, Response, Transport
 from levelset.client.transport.retry import Retries
 from levelset.client.transport.sockets import SocketTransport
 from levelset.client.watch_events import EventReader
@@ -910,6 +910,9 @@ class Client:
                 self._observers.remove(observer)
 
         return detach
+
+    def _attach(self, tap: CallTap | None) -> None:
+        self._pipeline.attach(tap)
 
     def _with_hook(self, hook: Hook) -> Self:
         """The same client with one more hook, which sees each verb before all others; it shares the connections."""

@@ -11,9 +11,9 @@ from levelset.client.client import Client, WriteObserver
 from levelset.client.lists import ObjectPage, Transform
 from levelset.client.object_types import Kind, view_of
 from levelset.client.requests import Fields, Labels, Match, Validation
-from levelset.client.transport.interface import Hook
+from levelset.client.transport.interface import CallTap, Hook
 
-__all__ = ["apply_body", "list_page", "observe_writes", "with_hook", "with_settings"]
+__all__ = ["apply_body", "attach_tap", "list_page", "observe_writes", "with_hook", "with_settings"]
 
 C = TypeVar("C", bound=Client)
 
@@ -59,6 +59,10 @@ class _Internals(Client):
         )
 
     @staticmethod
+    def attach_tap(client: Client, tap: CallTap | None) -> None:
+        client._attach(tap)
+
+    @staticmethod
     def observe_writes(client: Client, observer: WriteObserver) -> Callable[[], None]:
         return client._observe_writes(observer)
 
@@ -94,6 +98,9 @@ list_page: Final = _Internals.list_page
 
 With `managed_fields=False` these are cut out of the bytes; then `transform` may change the bytes.
 """
+
+attach_tap: Final = _Internals.attach_tap
+"""Has a tap see each call of this client and of all others with its connections; None detaches it."""
 
 observe_writes: Final = _Internals.observe_writes
 """Calls `observer` after each write of this client, or one derived from it, that succeeds; returns how to detach it."""

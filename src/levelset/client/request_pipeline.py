@@ -1,7 +1,8 @@
 """The request pipeline of a client: hooks, retries, wire hooks, transport; then warnings and errors.
 
 Hooks see one call per verb. Below them calls are retried where that is safe (`transport/retry.py`), and the wire hooks
-below that see every attempt. A status of 300 or more becomes an exception at the top, so hooks see plain responses.
+below that see every attempt. A `Guard` checks every attempt: what was allowed a moment ago may be refused now. A status
+of 300 or more becomes an exception at the top, so hooks see plain responses.
 
 Fast path: if there are only `Guard`s, followed by `CallCounter`s, a call goes directly to the transport. The checks run
 before and the counters after it, which has the same effect in a single coroutine.
@@ -15,7 +16,7 @@ from typing import Final
 
 from levelset.aio.timing import clock_of
 from levelset.client.responses import read_error, warnings_of
-from levelset.client.transport.interface import Call, CallCounter, Guard, Hook, Response, Send, Transport
+from levelset.client.transport.interface import Call, CallCounter, CallTap, Guard, Hook, Response, Send, Transport
 from levelset.client.transport.retry import FIRST_RETRYABLE, Retries, RetryHook
 from levelset.errors import ConfigError, Unreachable
 
@@ -26,12 +27,13 @@ _MAX_REMEMBERED: Final = 1000
 
 
 class _SharedState:
-    """The state that all pipelines to one transport share: their event loop, its clock, and whether they are closed."""
+    """The state that all pipelines to one transport share: loop, clock, whether they are closed, and a tap."""
 
-    __slots__ = ("is_closed", "loop", "now")
+    __slots__ = ("is_closed", "loop", "now", "tap")
 
     def __init__(self) -> None:
         self.is_closed = False
+        self.tap: CallTap | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.now: Callable[[], float] = _no_time
 
@@ -44,6 +46,7 @@ class RequestPipeline:
         "_checks",
         "_counters",
         "_direct",
+        "_guarded",
         "_hooks",
         "_on_warning",
         "_once",
@@ -83,7 +86,8 @@ class RequestPipeline:
         """Builds the chains through the hooks, and the direct path if there are only guards, then counters."""
         self._hooks = hooks
         self._once = _chained(hooks, self._attempt)
-        self._repeated = _chained([*hooks, self._retrying], self._attempt)
+        self._guarded = _chained([one for one in hooks if isinstance(one, Guard)], self._attempt)
+        self._repeated = _chained([*hooks, self._retrying], self._guarded)
         guards = list(takewhile(lambda one: isinstance(one, Guard), hooks))
         inner = (*hooks[len(guards) :], *self._wire_hooks)
         self._checks = tuple(one.check for one in guards if isinstance(one, Guard))
@@ -100,11 +104,17 @@ class RequestPipeline:
         """Whether the transport is closed."""
         return self._state.is_closed
 
+    def attach(self, tap: CallTap | None) -> None:
+        """Has this tap see each call of all pipelines to the same transport; None detaches it."""
+        self._state.tap = tap
+
     async def send(self, call: Call, *, is_repeated: bool = True) -> Response:
         """Sends a call and returns its response; ApiError for 300 and more, Unreachable or TimedOut for none."""
         state, direct = self._state, self._direct
         if state.is_closed or state.loop is not asyncio.get_running_loop():
             self._check(call)
+        if state.tap is not None and (number := state.tap.begin(call)) is not None:
+            return self._checked(call, await self._send_tapped(state.tap, number, call, is_repeated=is_repeated))
         if direct is None or not is_repeated:
             return self._checked(call, await (self._repeated if is_repeated else self._once)(call))
         for check in self._checks:
@@ -130,6 +140,9 @@ class RequestPipeline:
     async def send_raw(self, call: Call) -> Response:
         """Sends a call and returns its response, whatever its status."""
         self._check(call)
+        tap = self._state.tap
+        if tap is not None and (number := tap.begin(call)) is not None:
+            return await self._send_tapped(tap, number, call)
         return await self._repeated(call)
 
     async def aclose(self) -> None:
@@ -138,12 +151,41 @@ class RequestPipeline:
         self._state.is_closed = True
         await self._transport.aclose()
 
+    async def _send_tapped(self, tap: CallTap, number: int, call: Call, *, is_repeated: bool = True) -> Response:
+        """Sends a call through all hooks and retries as `send` does, and reports how it ended."""
+        try:
+            if self._direct is None or not is_repeated:
+                response = await (self._repeated if is_repeated else self._once)(call)
+            else:
+                for check in self._checks:
+                    check(call)
+                deadline = self._state.now() + call.timeout
+                outcome: Response | Unreachable
+                try:
+                    outcome = await self._direct(call)
+                except Unreachable as error:
+                    outcome = error
+                except BaseException:
+                    _count(self._counters, call, None)
+                    raise
+                if isinstance(outcome, Response) and (status := outcome.status) < FIRST_RETRYABLE:
+                    response = outcome
+                    for counter in self._counters:
+                        counter.counts[status, call.method, counter.label] += 1  # `add`, inlined
+                else:
+                    response = await self._continue(call, outcome, deadline)
+        except BaseException as error:
+            tap.end(number, error)
+            raise
+        tap.end(number, response)
+        return response
+
     async def _continue(self, call: Call, outcome: Response | Unreachable, deadline: float) -> Response:
         """Continues a direct call after this outcome: wire counters count each attempt, the others the result."""
         _count(_counters(self._wire_hooks), call, None if isinstance(outcome, Unreachable) else outcome.status)
         status: int | None = None
         try:
-            response = await self._retrying.resume(call, self._attempt, outcome, deadline)
+            response = await self._retrying.resume(call, self._guarded, outcome, deadline)
             status = response.status
             return response
         finally:

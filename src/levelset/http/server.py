@@ -149,8 +149,8 @@ class Server:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._limits.every, self._tick)  # first: a failing sweep must not be the last
         self.sweep(loop.time())
-        self._timer = loop.call_later(self._limits.every, self._tick)
 
 
 def listen_error_message(error: OSError, host: str, port: int) -> str:

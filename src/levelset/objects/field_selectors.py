@@ -5,8 +5,8 @@ Which fields can be used for selection is up to the API server; a missing field 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from levelset.errors import BadSelector
 from levelset.objects.names import quote
@@ -43,9 +43,16 @@ class FieldSelector:
     """
 
     requirements: tuple[FieldRequirement, ...] = ()
+    fields: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The fields that the requirements use."""
+    _tests: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "requirements", tuple(sorted(set(self.requirements))))
+        requirements = tuple(sorted(set(self.requirements)))
+        fields = frozenset([one.field for one in requirements])
+        object.__setattr__(self, "requirements", requirements)
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "_tests", tuple(_merge(requirements)))
 
     @classmethod
     def parse(cls, text: str) -> "FieldSelector":
@@ -75,19 +82,27 @@ class FieldSelector:
         """Whether it has no requirement."""
         return not self.requirements
 
-    @property
-    def fields(self) -> frozenset[str]:
-        """The fields that the requirements use."""
-        return frozenset(one.field for one in self.requirements)
-
     def matches(self, lookup: "Mapping[str, str] | Callable[[str], str | None]") -> bool:
         """Whether an object matches, given its fields by path, or a function that returns them; None is missing."""
         find = lookup if callable(lookup) else lookup.get
-        return all(((find(one.field) or "") == one.value) != one.negated for one in self.requirements)
+        for path, equal, unequal in self._tests:
+            value = find(path) or ""
+            if value in unequal or (equal and (len(equal) > 1 or value not in equal)):
+                return False
+        return True
 
     def requires_exact(self, field: str) -> str | None:
         """The one value that this field must have, or None if several are possible."""
         return next((one.value for one in self.requirements if one.field == field and not one.negated), None)
+
+
+def _merge(requirements: Iterable[FieldRequirement]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
+    """Each field with the values that it must have and must not have: one test, whatever the number of requirements."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for one in requirements:
+        found.setdefault(one.field, (set(), set()))[one.negated].add(one.value)
+    for path, (equal, unequal) in found.items():
+        yield path, frozenset(equal), frozenset(unequal)
 
 
 def escape_field_value(text: str) -> str:

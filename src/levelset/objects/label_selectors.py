@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from levelset.errors import BadSelector
 from levelset.objects.json_tree import Tree, format_path
@@ -73,7 +74,8 @@ class Requirement:
         return TESTS[self.operator](labels.get(self.key), self.values)
 
 
-Test = Callable[[str | None, tuple[str, ...]], bool]
+Values = tuple[str, ...] | frozenset[str]
+Test = Callable[[str | None, Any], bool]
 """Whether a label's value (None: there is no such label) meets an operator's values."""
 
 
@@ -105,11 +107,11 @@ def _to_int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _is_among(value: str | None, values: tuple[str, ...]) -> bool:
+def _is_among(value: str | None, values: Values) -> bool:
     return value in values
 
 
-def _is_not_among(value: str | None, values: tuple[str, ...]) -> bool:
+def _is_not_among(value: str | None, values: Values) -> bool:
     return value not in values
 
 
@@ -153,10 +155,19 @@ def parse_requirements(text: str) -> list[Requirement]:
     return _Parser(text).read_selector()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+def _checked(key: str, operator: Operator, values: Iterable[str] = ()) -> Requirement:
+    """A requirement whose parts the parser has checked; to check them again would double its time."""
+    made = object.__new__(Requirement)
+    object.__setattr__(made, "key", key)
+    object.__setattr__(made, "operator", operator)
+    object.__setattr__(made, "values", tuple(sorted(set(values))))
+    return made
+
+
+class _Token(NamedTuple):
     text: str
     position: int
+    end: int
 
     @property
     def is_word(self) -> bool:
@@ -174,16 +185,17 @@ _BINARY = {
     "<": Operator.LESS_THAN,
 }
 _token = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
+_plain_values = re.compile(r"[^=!()<>]*(?=\))")
+_SPACES = " \t\r\n"
 
 
 class _Parser:
-    """A recursive-descent parser with one token of lookahead."""
+    """A recursive-descent parser with one token of lookahead, which reads no further than the first error."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = [_Token(found.group(), found.start()) for found in _token.finditer(text)]
-        self._tokens.append(_Token("", len(text)))
-        self._next = 0
+        self._keys: set[str] = set()  # those that were checked: thousands of terms may have the same
+        self._next = self._scan(0)
 
     def read_selector(self) -> list[Requirement]:
         requirements: list[Requirement] = []
@@ -200,27 +212,28 @@ class _Parser:
     def _read_requirement(self) -> Requirement:
         if self._peek().text == "!":
             self._take()
-            return Requirement(self._read_key(), Operator.DOES_NOT_EXIST)
+            return _checked(self._read_key(), Operator.DOES_NOT_EXIST)
         key = self._read_key()
         if self._peek().text in {"", ","}:
-            return Requirement(key, Operator.EXISTS)
+            return _checked(key, Operator.EXISTS)
         token = self._take()
         match _BINARY.get(token.text):
             case None:
                 raise self._expected("one of = == != in notin > <", token)
             case Operator.IN | Operator.NOT_IN as operator:
-                return Requirement(key, operator, self._read_values())
+                return _checked(key, operator, self._read_values())
             case Operator.GREATER_THAN | Operator.LESS_THAN as operator:
-                return Requirement(key, operator, (self._read_integer(),))
+                return _checked(key, operator, (self._read_integer(),))
             case operator:
-                return Requirement(key, operator, (self._read_value(),))
+                return _checked(key, operator, (self._read_value(),))
 
     def _read_key(self) -> str:
         token = self._take()
         if not token.is_word:
             raise self._expected("a label key", token)
-        if problems := check_label_key(token.text):
+        if token.text not in self._keys and (problems := check_label_key(token.text)):
             raise self._error(f"{quote(token.text)} is no label key: {'; '.join(problems)}", token)
+        self._keys.add(token.text)
         return token.text
 
     def _read_value(self) -> str:
@@ -238,6 +251,8 @@ class _Parser:
     def _read_values(self) -> tuple[str, ...]:
         if (opening := self._take()).text != "(":
             raise self._expected("'('", opening)
+        if (plain := self._read_plain_values(opening.end)) is not None:
+            return plain
         values: list[str] = []
         while True:
             # Between two separators there is one word, or nothing for the empty value.
@@ -248,6 +263,15 @@ class _Parser:
             if token.text != ",":
                 raise self._expected("',' or ')'", token)
 
+    def _read_plain_values(self, start: int) -> tuple[str, ...] | None:
+        """The values up to `)` if they are all valid, in a few calls for thousands of them; None to read one by one."""
+        found = _plain_values.match(self._text, start)
+        values = [] if found is None else [one.strip(_SPACES) for one in found.group().split(",")]
+        if found is None or any(map(check_label_value, values)):
+            return None
+        self._next = self._scan(found.end() + 1)
+        return tuple(values)
+
     def _read_word(self, wanted: str) -> str:
         token = self._take()
         if not token.is_word:
@@ -257,13 +281,19 @@ class _Parser:
         return token.text
 
     def _peek(self) -> _Token:
-        return self._tokens[self._next]
+        return self._next
 
     def _take(self) -> _Token:
-        token = self._tokens[self._next]
-        # The end token is never consumed: it may be read any number of times.
-        self._next = min(self._next + 1, len(self._tokens) - 1)
+        token = self._next
+        self._next = self._scan(token.end)
         return token
+
+    def _scan(self, start: int) -> _Token:
+        """The token at or after a position; the end of the text may be read any number of times."""
+        found = _token.search(self._text, start)
+        if found is None:
+            return _Token("", len(self._text), len(self._text))
+        return _Token(found.group(), found.start(), found.end())
 
     def _expected(self, wanted: str, token: _Token) -> BadSelector:
         found = quote(token.text) if token.text else "the end"
@@ -283,12 +313,17 @@ class LabelSelector:
     """
 
     requirements: tuple[Requirement, ...] = ()
-    _tests: tuple[tuple[str, tuple[str, ...], Test], ...] = field(init=False, repr=False, compare=False)
+    _tests: tuple[tuple[str, Values, Test], ...] = field(init=False, repr=False, compare=False)
+    _merged: "_MergedTests | None" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         requirements = tuple(sorted(set(self.requirements), key=_sort_key))
         object.__setattr__(self, "requirements", requirements)
-        object.__setattr__(self, "_tests", tuple((one.key, one.values, TESTS[one.operator]) for one in requirements))
+        are_many = len(requirements) > _MAX_UNMERGED
+        one_by_one = () if are_many else requirements
+        tests = tuple((one.key, _quick(one.values), TESTS[one.operator]) for one in one_by_one)
+        object.__setattr__(self, "_tests", tests)
+        object.__setattr__(self, "_merged", _MergedTests(requirements) if are_many else None)
 
     @classmethod
     def parse(cls, text: str) -> "LabelSelector":
@@ -338,10 +373,10 @@ class LabelSelector:
         """Whether an object with these labels matches; None means no labels."""
         if labels is None:
             labels = {}
-        for key, values, test in self._tests:  # noqa: SIM110 - all() with a generator is twice as slow
+        for key, values, test in self._tests:
             if not test(labels.get(key), values):
                 return False
-        return True
+        return self._merged is None or self._merged.match(labels)
 
     def requires_exact(self, key: str) -> str | None:
         """The one value that this label must have, or None if several are possible."""
@@ -356,6 +391,63 @@ class LabelSelector:
         Raises BadSelector for `>` and `<`, which a tree cannot express.
         """
         return None if self == _NOTHING else _write_tree(self.requirements)
+
+
+_MAX_UNMERGED = 8
+"""Selectors with more requirements are merged, so that an object costs no more for thousands of them."""
+
+
+def _quick(values: tuple[str, ...]) -> Values:
+    """The values in the form that is quickest to search."""
+    return values if len(values) <= _MAX_UNMERGED else frozenset(values)
+
+
+class _MergedTests:
+    """Many requirements as a few tests for each label: what an object costs depends on its labels only."""
+
+    __slots__ = ("_missing", "_required", "_tests")
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        by_key: dict[str, list[Requirement]] = {}
+        for one in requirements:
+            by_key.setdefault(one.key, []).append(one)
+        self._required = frozenset(key for key, all_ in by_key.items() if any(one.operator in _PRESENT for one in all_))
+        self._missing = frozenset(
+            key for key, all_ in by_key.items() if any(one.operator is Operator.DOES_NOT_EXIST for one in all_)
+        )
+        tests = {key: tuple(_merge_values(all_)) for key, all_ in by_key.items()}
+        self._tests = {key: those for key, those in tests.items() if those}
+
+    def match(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels meet all requirements."""
+        keys = labels.keys()
+        if len(self._required) > len(labels) or not self._required <= keys or not self._missing.isdisjoint(keys):
+            return False
+        tests = self._tests
+        for key in tests if len(tests) <= len(labels) else labels:
+            for values, test in tests.get(key, ()):
+                if not test(labels.get(key), values):
+                    return False
+        return True
+
+
+_PRESENT = frozenset({Operator.EXISTS, Operator.EQUALS, Operator.IN, Operator.GREATER_THAN, Operator.LESS_THAN})
+"""The operators that a missing label does not meet."""
+
+
+def _merge_values(requirements: Iterable[Requirement]) -> Iterable[tuple[Values, Test]]:
+    """The tests of one label's value that together equal these requirements: at most one of each kind."""
+    values: dict[Test, list[tuple[str, ...]]] = {}
+    for one in requirements:
+        values.setdefault(TESTS[one.operator], []).append(one.values)
+    if allowed := values.get(_is_among):
+        yield frozenset(allowed[0]).intersection(*allowed[1:]), _is_among
+    if refused := values.get(_is_not_among):
+        yield frozenset().union(*refused), _is_not_among
+    if lower := values.get(_is_greater):
+        yield max(lower, key=lambda one: int(one[0])), _is_greater
+    if upper := values.get(_is_less):
+        yield min(upper, key=lambda one: int(one[0])), _is_less
 
 
 _OPERATORS = {

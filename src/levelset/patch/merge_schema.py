@@ -111,6 +111,8 @@ _MERGE_KEY = "x-kubernetes-patch-merge-key"
 _STRATEGY = "x-kubernetes-patch-strategy"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _MERGE_KEYWORDS = (_LIST_TYPE, _LIST_KEYS, _MAP_TYPE, _MERGE_KEY, _STRATEGY)
+# A schema without any of these, such as that of a string, says nothing about merging.
+_SHAPING = frozenset({"$ref", "allOf", "properties", "items", "additionalProperties", _EMBEDDED, *_MERGE_KEYWORDS})
 
 
 class ShapeBuilder:
@@ -122,7 +124,7 @@ class ShapeBuilder:
 
     def read(self, schema: Tree) -> Shape:
         """The shape of `schema`; recursive definitions give cyclic shapes."""
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or _SHAPING.isdisjoint(schema):
             return ANYTHING
         name = _reference(schema)
         if name is None:

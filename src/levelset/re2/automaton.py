@@ -190,6 +190,7 @@ _MAX_CACHED = 50_000  # the cache limit: the sizes of sets, and transitions betw
 _MAX_MASKS = 2_500  # consuming nodes up to which sets are bit masks: their follow sets take a megabyte for each context
 _MAX_SAME = 32  # sets of nodes with the same next node that are joined
 _MAX_TABLES = 20_000  # cached unions of eight follow sets
+_VISIT_STEPS = 5  # of visiting a node while the position of a match is searched
 _END = ""  # used in place of a character: the end of the text
 
 
@@ -381,6 +382,7 @@ class Automaton:
                 if self._advance(reached, since, char, following):
                     best = (since, at)
                     break
+            charge(_VISIT_STEPS * len(seen))
             threads = following
         return best
 

@@ -7,22 +7,50 @@ repetitions and choices there are.
 
 import math
 
-from levelset.re2.charsets import Charset
+from msgspec import Struct
+
+from levelset.re2.charsets import LAST, Charset, negate
 from levelset.re2.parser import Alternation, Assertion, Expression, Repeat, Sequence
 
-__all__ = ["safe_length", "translate"]
+__all__ = ["Backtracking", "backtracking", "compile_steps", "safe_length", "translate"]
 
 _MANY = 16  # from this count on, a counted repetition is treated as unbounded
 _MAX_RANGES = 3_000  # ranges in all sets of characters; Python takes ten microseconds to compile one
+_NODE_STEPS, _RANGE_STEPS, _WIDE_STEPS = (
+    50,
+    150,
+    13_000,
+)  # of compiling a node, a range, a set with characters above 255
+
+
+class Backtracking(Struct, frozen=True):
+    """How many steps Python's engine takes at most: `choices` times the `degree`th power of the text's length."""
+
+    choices: int
+    degree: int
+
+    def steps(self, length: int) -> int:
+        """The steps for a text of this length."""
+        found: int = self.choices * length**self.degree
+        return found
+
+    def length(self, steps: int) -> int:
+        """The maximum length of a text that takes at most this number of steps."""
+        return int((steps / self.choices) ** (1 / self.degree))
+
+
+def backtracking(tree: Expression, steps: int) -> Backtracking | None:
+    """What Python's engine takes at most; None if it may take more than `steps` for a text of any length."""
+    choices = _ways(tree, steps)
+    if choices > steps or _ambiguous(tree, repeated=False) or _ranges(tree) > _MAX_RANGES:
+        return None
+    return Backtracking(max(choices, 1), max(_open_ends(tree) + (0 if _anchored(tree) else 1), 1))
 
 
 def safe_length(tree: Expression, steps: int) -> int:
     """The maximum length of a text for which Python's engine takes at most `steps`; -1 if there is none."""
-    choices = _ways(tree, steps)
-    if choices > steps or _ambiguous(tree, repeated=False) or _ranges(tree) > _MAX_RANGES:
-        return -1
-    degree = _open_ends(tree) + (0 if _anchored(tree) else 1)
-    return int((steps / choices) ** (1 / max(degree, 1)))
+    found = backtracking(tree, steps)
+    return -1 if found is None else found.length(steps)
 
 
 def _ambiguous(tree: Expression, *, repeated: bool) -> bool:
@@ -98,6 +126,22 @@ def _anchored(tree: Expression) -> bool:
             return False
 
 
+def compile_steps(tree: Expression) -> int:
+    """The steps, see `step_budget.py`, that Python takes to compile the translation."""
+    match tree:
+        case Charset(ranges) if sum(high - low + 1 for low, high in ranges) > 1:
+            _, spelled = _spelling(tree)
+            is_wide = len(spelled) > 1 and spelled[-1][1] > 255
+            characters = sum(high - low for low, high in spelled)
+            return _NODE_STEPS + _RANGE_STEPS * len(spelled) + characters // 10 + _WIDE_STEPS * is_wide
+        case Repeat(body, _, _):
+            return _NODE_STEPS + compile_steps(body)
+        case Sequence(parts) | Alternation(parts):
+            return _NODE_STEPS + sum(map(compile_steps, parts))
+        case _:
+            return _NODE_STEPS
+
+
 _WORD = "[0-9A-Za-z_]"
 _PLACES = {
     "start": r"\A",
@@ -142,8 +186,21 @@ def _bracket(charset: Charset) -> str:
     low, high = charset.ranges[0]
     if len(charset.ranges) == 1 and low == high:
         return _literal(low)
-    spans = (_literal(low) if low == high else f"{_literal(low)}-{_literal(high)}" for low, high in charset.ranges)
-    return f"[{''.join(spans)}]"
+    opening, ranges = _spelling(charset)
+    if not ranges:
+        return "(?s:.)"
+    spans = (_literal(low) if low == high else f"{_literal(low)}-{_literal(high)}" for low, high in ranges)
+    return f"{opening}{''.join(spans)}]"
+
+
+def _spelling(charset: Charset) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The opening bracket and the ranges to write: those that are not in a set that goes on to the last character.
+
+    Python takes ten milliseconds to compile a range of all characters.
+    """
+    if charset.ranges[-1][1] == LAST:
+        return "[^", negate(charset).ranges
+    return "[", charset.ranges
 
 
 def _literal(code: int) -> str:

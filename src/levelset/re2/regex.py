@@ -12,7 +12,7 @@ from msgspec import Struct
 from levelset.re2.automaton import Automaton, miss_steps
 from levelset.re2.charsets import Charset
 from levelset.re2.parser import Alternation, Expression, Repeat, Sequence, parse
-from levelset.re2.python_engine import safe_length, translate
+from levelset.re2.python_engine import backtracking, compile_steps, translate
 from levelset.re2.step_budget import charge
 
 __all__ = ["LIMITS", "Limits", "Regex", "compile_regex"]
@@ -23,22 +23,30 @@ class Limits(Struct, frozen=True):
 
     size: int = 50_000
     """The maximum number of characters with all counted repetitions expanded."""
-    steps: int = 1_000_000
-    """The maximum backtracking steps of Python's engine in the worst case; 100,000 take less than a millisecond."""
+    steps: int = 100_000
+    """The maximum backtracking steps of Python's engine in the worst case; these take less than a millisecond."""
 
 
 LIMITS = Limits()
+_FREE_STEPS = 100
+_BACKTRACKING_PER_STEP = 10  # backtracking steps take some 10 ns, steps of the budget 100 ns
+_STEPS_PER_CHARACTER = 50  # of parsing a pattern
 
 
 class Regex:
-    """A regular expression. It is compiled on first use."""
+    """A regular expression. It is compiled on first use; parsing and compiling are charged to the step budget."""
 
-    __slots__ = ("_machine", "_search", "limit", "pattern", "tree")
+    __slots__ = ("_backtracking", "_machine", "_search", "free", "limit", "pattern", "tree")
 
     def __init__(self, pattern: str, limits: Limits = LIMITS) -> None:
+        charge(_STEPS_PER_CHARACTER * len(pattern))
         self.pattern = pattern
         self.tree = parse(pattern, limits.size)
-        self.limit = safe_length(self.tree, limits.steps)
+        self._backtracking = found = backtracking(self.tree, limits.steps)
+        self.limit = -1 if found is None else found.length(limits.steps)
+        """The length up to which texts are matched by Python's engine."""
+        self.free = -1 if found is None else min(self.limit, found.length(_FREE_STEPS))
+        """The length up to which a match takes a microsecond or two at most, which is not charged to the budget."""
         self._search: re.Pattern[str] | None = None
         self._machine: Automaton | None = None
 
@@ -49,7 +57,8 @@ class Regex:
 
     def matches(self, text: str) -> bool:
         """Whether the expression matches somewhere in the text."""
-        if len(text) <= self.limit:
+        if len(text) <= self.limit and self._backtracking is not None:
+            charge(self._backtracking.steps(len(text)) // _BACKTRACKING_PER_STEP)
             return self.backtracking().search(text) is not None
         return self.linear().matches(text)
 
@@ -77,6 +86,7 @@ class Regex:
     def backtracking(self) -> "re.Pattern[str]":
         """The pattern for Python's engine, which may be used for strings of at most `limit` characters."""
         if self._search is None:
+            charge(compile_steps(self.tree))
             self._search = re.compile(translate(self.tree))
         return self._search
 

@@ -4,11 +4,12 @@ A step stands for about 100 ns. Work inside of `within` is charged to its budget
 budget belongs to the thread, so that work in another thread has one of its own.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["StepsExceeded", "charge", "remaining", "spend", "within"]
+__all__ = ["StepsExceeded", "charge", "charge_import", "remaining", "spend", "within"]
 
 T = TypeVar("T")
 
@@ -40,6 +41,12 @@ def charge(steps: int) -> None:
         _budget.left = left = left - steps
         if left < 0:
             raise StepsExceeded
+
+
+def charge_import(module: str, steps: int) -> None:
+    """Charges for the first import of a module that takes long to load."""
+    if module not in sys.modules:
+        charge(steps)
 
 
 def spend(steps: int) -> None:

@@ -168,18 +168,23 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class History:
-    """The log: `changes[i]` is the write with revision `compacted + 1 + i`."""
+    """The log: all changes after `compacted`, in the order of their revisions.
 
-    __slots__ = ("_limits", "_marks", "bytes", "changes", "compacted", "feeds", "revision")
+    Revisions need not be consecutive, and several changes may share one: in a store that others write too, some belong
+    to keys that are not ours.
+    """
+
+    __slots__ = ("_gaps", "_limits", "_marks", "bytes", "changes", "compacted", "feeds", "revision")
 
     def __init__(self, *, compacted: int, changes: Iterable[Change], limits: Limits, ring: Callable[[], None]) -> None:
         self.compacted = compacted
         self.changes = list(changes)
-        self.revision = compacted + len(self.changes)
+        self.revision = self.changes[-1].revision if self.changes else compacted
         self.bytes = sum(map(_weight, self.changes))
         self.feeds = PrefixFeeds(ring)
         self._limits = limits
         self._marks: list[tuple[float, int]] = []
+        self._gaps: list[tuple[int, int]] = []
         self._enforce_limits()
 
     def append(self, change: Change) -> None:
@@ -193,6 +198,17 @@ class History:
         if len(self.changes) > self._limits.changes or self.bytes > self._limits.bytes:
             self._enforce_limits()
 
+    def advance(self, revision: int) -> None:
+        """Moves on to a revision without a change: all changes up to it are in the log."""
+        self.revision = max(self.revision, revision)
+
+    def add_gap(self, start: int, end: int) -> None:
+        """Marks the revisions between two as unknown: the log has what changed from one to the other, not when.
+
+        Watches pass over it; reads at a revision inside raise `Expired`.
+        """
+        self._gaps.append((start, end))
+
     def check(self, revision: int) -> None:
         """Raises for a revision that is compacted (`Expired`) or in the future (`FutureRevision`)."""
         if revision < self.compacted:
@@ -203,7 +219,10 @@ class History:
     def since(self, revision: int) -> Sequence[Change]:
         """The changes after a revision."""
         self.check(revision)
-        return self.changes[revision - self.compacted :]
+        for start, end in self._gaps:
+            if start < revision < end:
+                raise Expired(f"the state at revision {revision} is not known any more; relist without a revision")
+        return self.changes[self._position_after(revision) :]
 
     def subscribe(self, prefix: str, after: int) -> tuple[PrefixFeed, int]:
         """The feed of a prefix and the position in it of the first change after a revision.
@@ -213,7 +232,7 @@ class History:
         self.check(after)
         feed = self.feeds.open(prefix, self.revision)
         if after < feed.since:
-            span = self.changes[after - self.compacted : feed.since - self.compacted]
+            span = self.changes[self._position_after(after) : self._position_after(feed.since)]
             feed.extend_back([change for change in span if change.key.startswith(prefix)], after)
         return feed, feed.position_after(after)
 
@@ -221,12 +240,13 @@ class History:
         """Drops the changes up to a revision."""
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
-        gone = revision - self.compacted
-        if gone <= 0:
+        if revision <= self.compacted:
             return
+        gone = self._position_after(revision)
         self.bytes -= sum(map(_weight, self.changes[:gone]))
         del self.changes[:gone]
         self.compacted = revision
+        self._gaps = [gap for gap in self._gaps if gap[1] > revision]
         self.feeds.forget(revision)
 
     def forget_older(self, now: float) -> None:
@@ -248,7 +268,24 @@ class History:
             self._forget_first(_how_many(self.changes, self.bytes - limits.bytes + limits.bytes // 8))
 
     def _forget_first(self, number: int) -> None:
-        self.compact(self.compacted + max(0, min(number, len(self.changes) - 1)))
+        number = min(number, len(self.changes) - 1)
+        if number > 0:
+            self.compact(self.changes[number - 1].revision)
+
+    def _position_after(self, revision: int) -> int:
+        """The position of the first change after a revision.
+
+        Tried where it is if all revisions since are consecutive, as in a store of our own, and searched otherwise.
+        """
+        changes = self.changes
+        behind = self.revision - revision
+        if behind <= 0:
+            return len(changes)
+        position = len(changes) - behind
+        is_there = position >= 0 and changes[position].revision > revision
+        if is_there and (not position or changes[position - 1].revision <= revision):
+            return position
+        return bisect_right(changes, revision, key=_revision)
 
 
 def undo(changes: Sequence[Change], prefix: str) -> dict[str, Item | None]:

@@ -1,10 +1,11 @@
-"""The storage interface: keys, bytes, and one revision that grows by one with every write.
+"""The storage interface: keys, bytes, and one revision that grows with every write.
 
 Its guarantees are those that Kubernetes requires of etcd, so that the same API server can run
 on memory, a file or etcd itself. `levelset.testing.contracts.storage` checks them.
 
 - Keys are strings, ordered by their UTF-8 bytes; values are opaque bytes.
-- Every successful write, whatever its key, increments the one revision of the store; it never decreases.
+- Every successful write, whatever its key, increments the one revision of the store; it never decreases. In a store
+  that has other users, their writes increment it, too.
 - Writes are serialised, and a write is visible to reads and watches before its caller gets the result.
 - Reads may name an older revision until it is compacted; then they raise `Expired`.
 - A watch delivers every change after its revision once and in order, from history and then live, or raises `Expired`.
@@ -27,7 +28,10 @@ __all__ = [
     "NowaitReader",
     "NowaitWatch",
     "Page",
+    "SharedStorage",
     "Storage",
+    "StorageUnavailable",
+    "UnknownOutcome",
     "Watch",
 ]
 
@@ -108,6 +112,31 @@ class FutureRevision(ServerFailed):
         self.current = current
 
 
+class StorageUnavailable(ServerFailed):
+    """503: the store behind the server cannot be reached; nothing was written.
+
+    What to do: retry later; `/readyz` of the server fails until the store is back.
+    """
+
+    default_code = 503
+    default_reason = "ServiceUnavailable"
+
+
+class UnknownOutcome(ServerFailed):
+    """504: whether the write of `key` happened, or still will, is not known: the answer of the store is missing.
+
+    What to do: read the key before it is written again; a write with an expected revision can then be repeated, since
+    it fails with `Mismatch` if the first one has happened.
+    """
+
+    default_code = 504
+    default_reason = "Timeout"
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"it is not known whether {key!r} was written: {reason}; read it before you write it again")
+        self.key = key
+
+
 class Watch(Protocol):
     """The changes under one prefix, in batches: an async iterator inside an `async with`.
 
@@ -178,7 +207,8 @@ class Storage(Protocol):
     async def put(self, key: str, value: bytes, *, expected: int | None) -> Item:
         """Writes the value if the key is at revision `expected` (0: if it does not exist; None: in any case).
 
-        Raises `Mismatch` otherwise, and `ServerFailed` if it could not be stored. The value is retained, not copied.
+        Raises `Mismatch` otherwise, and `ServerFailed` if it could not be stored; of these, `UnknownOutcome` says that
+        it may have been. The value is retained, not copied.
         """
         ...
 
@@ -262,6 +292,18 @@ class NowaitReader(Protocol):
 
     def watch(self, prefix: str, *, after: int) -> NowaitWatch:
         """As `Storage.watch`; `Expired` and `FutureRevision` come from this call."""
+        ...
+
+
+@runtime_checkable
+class SharedStorage(Protocol):
+    """Optional: a storage that other processes write, too, so that its reads may be behind the newest commit."""
+
+    async def wait_current(self) -> int:
+        """Waits until reads see all that was committed before this call; returns the revision of that time.
+
+        Raises `StorageUnavailable`. A read after it is linearizable.
+        """
         ...
 
 

@@ -1,12 +1,12 @@
 """A multi-version store in memory: current items, retained history, reads at a revision, and watches.
 
-Memory and SQLite share it: `MvccReads` is their reading half, `MvccWatch` their watch. Planning a write (`plan_write`)
+All backends share it: `MvccReads` is their reading half, `MvccWatch` their watch. Planning a write (`plan_write`)
 is separate from making it visible (`MvccStore.commit`), so that a durable backend can write to its file in between.
 Reads never wait, and a watch is only a position in a feed of `History`.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -58,7 +58,7 @@ class MvccStore:
         self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
 
     def commit(self, change: Change) -> None:
-        """Makes a change visible to reads and watches; its revision is the next one."""
+        """Makes a change visible to reads and watches; its revision is not below the newest one."""
         key, after = change.key, change.after
         if after is None:
             del self.items[key]
@@ -151,6 +151,8 @@ class MvccWatch:
             raise Expired(text)
         batch = feed.changes[start : start + _LARGEST_BATCH]
         if batch:
+            if len(batch) == _LARGEST_BATCH:
+                batch += _rest_of_revision(feed.changes, start + _LARGEST_BATCH)
             self._position += len(batch)
             self._seen = batch[-1].revision
         return batch
@@ -209,8 +211,16 @@ class MvccWatch:
             self._feed.waiting.pop(self, None)
 
 
+def _rest_of_revision(changes: Sequence[Change], start: int) -> Sequence[Change]:
+    """The changes from `start` with the revision of the one before: a client that resumes there must have had all."""
+    end = start
+    while end < len(changes) and changes[end].revision == changes[start - 1].revision:
+        end += 1
+    return changes[start:end]
+
+
 class MvccReads:
-    """The reads of the memory and SQLite backends; a subclass adds writes and closing.
+    """The reads of the backends that hold everything in memory; a subclass adds writes and closing.
 
     The async reads return without waiting; the `_nowait` ones are the same without the coroutine.
     """

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from levelset.storage.interface import Change, Item
 from levelset.storage.revision_mark import read_mark
 from levelset.storage.sqlite_file import connect_read_only, mark_path, open_file, read_head, read_rows, write_group
 
-__all__ = ["FileReport", "check_file", "repair_file"]
+__all__ = ["FileReport", "check_file", "repair_file", "write_items"]
 
 _ROWS = 500  # per commit of the new file
 
@@ -72,7 +72,7 @@ def repair_file(path: Path) -> tuple[FileReport, Path]:
     new = path.with_name(f"{path.name}.new")
     for file in _files(new):
         file.unlink(missing_ok=True)
-    _write(new, list(readable.items.values()), newest)
+    write_items(new, list(readable.items.values()), newest)
     old = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
     for file, target in zip(_files(path), _files(old), strict=True):
         with suppress(FileNotFoundError):
@@ -81,6 +81,23 @@ def repair_file(path: Path) -> tuple[FileReport, Path]:
         with suppress(FileNotFoundError):
             file.rename(target)
     return report, old
+
+
+def write_items(path: Path, items: Sequence[Item], revision: int) -> None:
+    """Writes a new data file at a revision, with items of their own revisions: clients compare them.
+
+    Its history begins there. Raises ConfigError and sqlite3.Error.
+    """
+    connection, _ = open_file(path, "full")
+    try:
+        for start in range(0, len(items), _ROWS):
+            # Several items may share a revision, but not several rows of the history, which is removed at the end.
+            rows = enumerate(items[start : start + _ROWS], start + 1)
+            changes = [Change(number, item.key, None, item) for number, item in rows]
+            write_group(connection, changes, compacted=0, sweep_to=0)
+        write_group(connection, [], compacted=revision, sweep_to=max(revision, len(items)))
+    finally:
+        connection.close()
 
 
 def _existing(path: Path) -> Path:
@@ -140,15 +157,3 @@ def _report(path: Path, readable: _Readable, problems: tuple[str, ...]) -> FileR
         missing = max(0, mark.items - found) if mark.revision == readable.revision else 0
     damaged = tuple(sorted(readable.damaged))
     return FileReport(path, len(readable.items), readable.revision, damaged, missing, lost, problems)
-
-
-def _write(path: Path, items: list[Item], revision: int) -> None:
-    connection, _ = open_file(path, "full")
-    try:
-        for start in range(0, len(items), _ROWS):
-            # With their own revisions: clients compare them. The history begins after all of them.
-            changes = [Change(item.revision, item.key, None, item) for item in items[start : start + _ROWS]]
-            write_group(connection, changes, compacted=0, sweep_to=0)
-        write_group(connection, [], compacted=revision, sweep_to=revision)
-    finally:
-        connection.close()

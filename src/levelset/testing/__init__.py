@@ -8,7 +8,7 @@ code that changes objects of a shared cache.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from levelset.testing.virtual_time import RealTime, RealWork, Stuck, VirtualLoop, run, virtual
+from levelset.testing.virtual_time import HotLoop, RealTime, RealWork, Stuck, VirtualLoop, run, virtual
 
 if TYPE_CHECKING:
     from levelset.testing.cluster import Cluster, ProcessOptions, open_cluster
@@ -28,6 +28,7 @@ __all__ = [
     "Check",
     "Cluster",
     "Fault",
+    "HotLoop",
     "Mutated",
     "Mutation",
     "MutationGuard",

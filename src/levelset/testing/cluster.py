@@ -33,6 +33,7 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.observers import Observer
 from levelset.runtime.manager.crd_install import kinds_of
 from levelset.runtime.manager.leader_election import LeaderElection
+from levelset.runtime.recording import Recording
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 from levelset.storage import MemoryStorage
 from levelset.testing import faults as the_faults
@@ -47,7 +48,9 @@ from levelset.testing.failure_report import (
     versions_of,
 )
 from levelset.testing.faults import Fault
-from levelset.testing.quiescence import wait_settled
+from levelset.testing.hot_loop import HotLoopGuard
+from levelset.testing.quiescence import FailingReconcile, failing_reconciles, wait_settled
+from levelset.testing.reconcile_failures import AllowedErrors, FailureRecorder, check_allowed, leaves_of
 from levelset.testing.timeline import ReconcileRecord, Timeline
 from levelset.testing.virtual_time import VirtualLoop
 
@@ -76,6 +79,10 @@ class ProcessOptions(TypedDict, total=False):
     """How many seconds running reconciles may take when the process stops, 30 by default; None: all they need."""
     webhooks: Webhooks | NestedWebhooks
     """Admission and conversion functions, which the server calls in process for the writes of every client."""
+    allow_errors: AllowedErrors
+    """Errors of reconciles that the test expects: True for all, a class, or a tuple of classes; none by default."""
+    record: str | Path | Recording | None
+    """The file in which the process is recorded, for `levelset.testing.replay`."""
 
 
 class Cluster(CrdInstallingClient):
@@ -120,15 +127,21 @@ class Cluster(CrdInstallingClient):
         everywhere: bool = False,
         grace: float | None = 30.0,
         webhooks: Webhooks | NestedWebhooks = (),
+        allow_errors: AllowedErrors = False,
+        record: str | Path | Recording | None = None,
     ) -> Process:
         """Returns a process that runs these controllers and is not started yet; see `running`."""
+        check_allowed(allow_errors, "allow_errors")
+        failures = FailureRecorder()
+        guard = self.environment.guard
         hooked = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
         options: dict[str, Any] = {
             "leader": leader,
-            "observers": [self.environment.timeline, *observers],
+            "observers": [self.environment.timeline, failures, *([guard] if guard else ()), *observers],
             "now": self.environment.now,
             "grace": grace,
             "webhooks": hooked,
+            "record": record,
         }
         confined = None if everywhere or self.environment.embedded is not None else self.namespace
 
@@ -142,7 +155,8 @@ class Cluster(CrdInstallingClient):
                 yield client if confined is None else client.in_namespace(confined)
 
         wanted = the_faults.wrap_controllers(controllers, faults)
-        made = Process(name, wanted, connect, options, hooks=the_faults.hooks_of(faults))
+        hooks = (*the_faults.hooks_of(faults), *([guard.send_of_process] if guard else ()))
+        made = Process(name, wanted, connect, options, hooks, allow_errors=allow_errors, failures=failures)
         self.environment.processes.append(made)
         return made
 
@@ -160,16 +174,21 @@ class Cluster(CrdInstallingClient):
         async with made.running():
             yield made
 
-    async def settled(self, *, within: float = 60.0, soon: float = 1.0) -> None:
+    async def settled(
+        self, *, within: float = 60.0, soon: float = 1.0, allow_errors: AllowedErrors | None = None
+    ) -> None:
         """Waits until nothing is pending; AssertionError that lists the pending work after `within` seconds.
 
-        Every controller is synced, its queue is empty, no reconcile and no background work is running, and every cache
-        shows what the server stores. Requeues that a reconciler requested for later do not count. Retries after an
-        error count if they are due within `soon` seconds.
+        Every controller is synced, its queue is empty, no reconcile and no background work is running, every cache
+        shows what the server stores, and the last reconcile of no object has failed: retries are waited for. Failures
+        that the test expects are those of `allow_errors`, by default of the process that they happen in. Requeues that
+        a reconciler requested for later do not count. A Retry counts if it is due within `soon` seconds.
         """
-        found = await wait_settled(self.environment, within=within, soon=soon)
+        check_allowed(False if allow_errors is None else allow_errors, "allow_errors")
+        found = await wait_settled(self.environment, within=within, soon=soon, allow_errors=allow_errors)
         if found:
-            raise AssertionError("\n".join([f"not settled within {within:g} seconds:", *map(_item, found)]))
+            text = "\n".join([f"not settled within {within:g} seconds:", *map(_item, found)])
+            raise self._unsettled(text, "settled", failing_reconciles(self.environment, allow_errors))
 
     async def until(self, ref: Ref[K], condition: Condition[K] | None = None, /, *, within: float = 60.0) -> K:
         """Waits until the object exists and the condition holds for it; returns the object.
@@ -223,15 +242,21 @@ class Cluster(CrdInstallingClient):
             return
         raise await self._failure(full, f"it was created within {during:g} seconds, and should not have been")
 
-    async def advance(self, seconds: float) -> None:
+    async def advance(self, seconds: float, *, allow_errors: AllowedErrors | None = None) -> None:
         """Advances virtual time; every timer that becomes due fires in order, with everything it causes.
 
-        RealTime, a ConfigError, where time is real.
+        AssertionError if the last reconcile of an object has failed at the end of that time, unless `allow_errors` (by
+        default that of the process) allows the error. RealTime, a ConfigError, where time is real.
         """
+        check_allowed(False if allow_errors is None else allow_errors, "allow_errors")
         loop = self.environment.virtual(f"advance({seconds:g})")
         self._allow(seconds)
         await asyncio.sleep(seconds)
         await loop.idle()
+        failing = [one for one in failing_reconciles(self.environment, allow_errors) if one.outcome.is_error]
+        if failing:
+            text = "\n".join([f"after {seconds:g} seconds reconciles fail:", *map(_item, map(str, failing))])
+            raise self._unsettled(text, "advance", failing)
 
     def history(self, ref: Ref[Any], /) -> Sequence[Version]:
         """All stored versions of an object, the oldest first; empty for a real cluster."""
@@ -253,6 +278,19 @@ class Cluster(CrdInstallingClient):
         what = message.format(await asyncio.to_thread(describe_condition, condition), seconds)
         return AssertionError("\n".join([f"{ref}: {what}", describe_object(found), describe(self.environment, ref)]))
 
+    def _unsettled(self, text: str, verb: str, failing: Sequence[FailingReconcile]) -> AssertionError:
+        """The error of a test whose controllers fail or do not settle: with histories, and the first error as cause."""
+        errors = [one.outcome.error for one in failing if one.outcome.error is not None]
+        histories = [describe(self.environment, one.outcome.ref) for one in failing[:_MOST_HISTORIES]]
+        names = list(dict.fromkeys(type(leaf).__name__ for one in errors for leaf in leaves_of(one)))
+        lines = [text, *histories]
+        if names:
+            shown = names[0] if len(names) == 1 else f"({', '.join(names)})"
+            lines.append(f"a test that expects this says so: {verb}(..., allow_errors={shown}), or in running(...)")
+        made = AssertionError("\n".join(lines))
+        made.__cause__ = errors[0] if errors else None
+        return made
+
     async def _full(self, ref: Ref[K]) -> Ref[K]:
         """The reference with its namespace; installs the CRD of the kind if necessary."""
         of: Any = ref.class_ or ref.gvk
@@ -273,6 +311,9 @@ def _item(text: str) -> str:
     return f"  {text}"
 
 
+_MOST_HISTORIES: Final = 3
+"""How many objects that fail are shown with their history."""
+
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _LONGEST: Final = 86400.0
 """The virtual seconds after which a test counts as hanging, without those it lets pass on purpose."""
@@ -286,7 +327,7 @@ class Namespace(Object, api="v1", scope="Cluster"):
 async def open_cluster(
     *,
     seed: int = 1,
-    now: datetime = START,
+    now: datetime | None = None,
     namespace: str | None = None,
     hooks: Sequence[Hook] = (),
     storage: MemoryStorage | None = None,
@@ -295,15 +336,17 @@ async def open_cluster(
     """Opens a cluster for the duration of the block: an in-process server, or the cluster of `kubeconfig`.
 
     The in-process server is deterministic: names, uids and Python's `random` derive from `seed`, and the clock starts
-    at `now`. `namespace` is that of objects without one, `test` by default. `hooks` are wire hooks of the client of the
-    test. A given `storage` keeps its objects. On a real cluster a namespace with a unique name is created; it is
-    deleted at the end with everything in it, as are the CRDs that were installed for the test.
+    at `now`, by default at `START`; in real time the default is the real clock. `namespace` is that of objects without
+    one, `test` by default. `hooks` are wire hooks of the client of the test. A given `storage` keeps its objects. On a
+    real cluster a namespace with a unique name is created; it is deleted at the end with everything in it, as are the
+    CRDs that were installed for the test.
     """
     if kubeconfig is not None:
         async with _real_cluster(kubeconfig, namespace, hooks) as cluster:
             yield cluster
         return
-    clock, random_state = clock_from(now), stdlib_random.getstate()
+    is_real = now is None and _virtual_loop() is None
+    clock, random_state = _real_now if is_real else clock_from(now or START), stdlib_random.getstate()
     stdlib_random.seed(seed)
     embedded = EmbeddedServer(seed=seed, now=clock, storage=storage)
     await embedded.start()
@@ -316,6 +359,9 @@ async def open_cluster(
             embedded,
             timeline=Timeline(lambda: embedded.storage.revision),
         )
+        if environment.loop is not None:
+            environment.guard = HotLoopGuard(environment.loop, environment.timeline)
+            embedded.server.state.listeners.append(environment.guard.note_write)
         with _limited(environment.loop):
             async with _opened(environment, hooks) as cluster:
                 yield cluster
@@ -345,8 +391,9 @@ async def _opened(environment: Environment, hooks: Sequence[Hook]) -> AsyncGener
         if await control.find(Namespace, control.namespace) is None:
             await control.create(Namespace(metadata=ObjectMeta(name=control.namespace)))
         transport, _ = await open_transport(environment.target)
+        wired = hooks if environment.guard is None else [*hooks, environment.guard.send_of_test]
         try:
-            async with Cluster(transport, environment, namespace=control.namespace, wire_hooks=hooks) as cluster:
+            async with Cluster(transport, environment, namespace=control.namespace, wire_hooks=wired) as cluster:
                 try:
                     yield cluster
                 finally:

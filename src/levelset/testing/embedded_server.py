@@ -36,6 +36,7 @@ class EmbeddedServer:
         self.storage = MemoryStorage() if storage is None else storage
         random = Random(seed)  # noqa: S311 -- it has to be the same each time
         self.server = ApiServer(self.storage, tls=False, token="of-a-test", now=now, random=random)  # noqa: S106
+        self.server.state.expensive_work.is_inline = True
         self.times: dict[int, float] = {}
         """The loop time at which each revision was written."""
         self.server.state.listeners.append(self._note)

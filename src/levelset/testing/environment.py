@@ -26,6 +26,8 @@ from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.crd_install import install_crds
 from levelset.runtime.manager.manager import Manager
 from levelset.testing.embedded_server import EmbeddedServer, install_kinds
+from levelset.testing.hot_loop import HotLoopGuard
+from levelset.testing.reconcile_failures import AllowedErrors, FailureRecorder
 from levelset.testing.timeline import Timeline
 from levelset.testing.virtual_time import RealTime, VirtualLoop
 
@@ -62,6 +64,10 @@ class Process:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Options of the Manager."""
     hooks: Sequence[Hook] = ()
+    allow_errors: AllowedErrors = False
+    """The errors of its reconciles that `settled` and `advance` allow, unless they get an `allow_errors` themselves."""
+    failures: FailureRecorder = field(default_factory=FailureRecorder)
+    """The objects whose last reconcile failed; one of the observers in `options`."""
     wire: Wire = field(default_factory=Wire)
     error: BaseException | None = None
     """The error that ended the process, if it was not stopped or killed."""
@@ -176,6 +182,8 @@ class Environment:
     """The in-process server of this test; None for a real cluster."""
     processes: list[Process] = field(default_factory=list[Process])
     timeline: Timeline = field(default_factory=Timeline)
+    guard: HotLoopGuard | None = None
+    """Finds hot loops of the controllers; None if time is real."""
     defined: dict[GroupVersionKind, None] = field(default_factory=dict[GroupVersionKind, None])
     """The kinds that are known to be served, as an ordered set."""
     installed: list[str] = field(default_factory=list[str])

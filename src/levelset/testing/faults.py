@@ -16,7 +16,7 @@ hooks.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from random import Random
 from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import parse_qsl, quote, urlencode
@@ -43,6 +43,7 @@ __all__ = [
     "FaultHook",
     "FaultTrigger",
     "break_watch",
+    "can_conflict",
     "compaction",
     "conflict",
     "delay_call",
@@ -57,6 +58,7 @@ __all__ = [
     "lose_response",
     "lost_leadership",
     "lost_response",
+    "meet_conflict",
     "repeat_events",
     "repeated_events",
     "respond_conflict",
@@ -242,6 +244,32 @@ def respond_status(code: int, message: str = "", *, reason: str = "", retry_afte
 respond_conflict: Final = respond_status(409, CONFLICT)
 """Responds 409 Conflict, as after a concurrent write of another client."""
 
+
+async def can_conflict(call: Call, send: Send) -> bool:
+    """Whether a server could respond 409 Conflict to a write, because another one came first.
+
+    A create meets no conflict (its 409 is AlreadyExists), nor does a write to an object that does not exist, an update
+    without a resourceVersion, or a delete without preconditions. Reads the object to find out.
+    """
+    match call_info(call).verb:
+        case "update" if b'"resourceVersion"' not in call.body:
+            return False
+        case "delete":
+            return b'"preconditions"' in call.body
+        case "update" | "patch" | "apply":
+            read = msgspec.structs.replace(call, method="GET", verb="get", query="", body=b"", headers={})
+            return (await send(read)).status == _OK
+        case _:
+            return False
+
+
+async def meet_conflict(call: Call, send: Send) -> Response:
+    """Responds 409 Conflict where a server could (`can_conflict`); sends every other call."""
+    return await (respond_conflict(call, send) if await can_conflict(call, send) else send(call))
+
+
+_OK: Final = 200
+
 respond_expired_token: Final = respond_status(401, "the token has expired")
 """Responds 401 Unauthorized, as for an expired token."""
 
@@ -388,6 +416,8 @@ class Fault:
     options: tuple[tuple[str, Any], ...] = ()
     default_verbs: tuple[str, ...] = field(default=VERBS, compare=False)
     effect: Hook | None = field(default=None, compare=False)
+    is_possible: Callable[[Call, Send], Awaitable[bool]] | None = field(default=None, compare=False)
+    """Whether a server could give this error for a call; None if it could for all."""
 
     def __repr__(self) -> str:
         own = ", ".join(f"{name}={value!r}" for name, value in self.options)
@@ -414,8 +444,11 @@ class FaultHook:
 
     async def __call__(self, call: Call, send: Send) -> Response:
         """Injects the fault into the call, or sends it."""
-        effect = self.fault.effect
-        if effect is None or not self._trigger.fires(call_info(call), now=timing.now()):
+        effect, is_possible, what = self.fault.effect, self.fault.is_possible, call_info(call)
+        # What is not possible is not counted: `count=1` is the first call that a server could have refused.
+        if is_possible is not None and self.fault.selector.matches(what) and not await is_possible(call, send):
+            return await send(call)
+        if effect is None or not self._trigger.fires(what, now=timing.now()):
             return await send(call)
         return await effect(call, send)
 
@@ -438,8 +471,14 @@ def wrap_controllers(controllers: Iterable[Controller[Any]], faults: Iterable[Fa
 
 
 def conflict(**choice: Unpack[CallSelection]) -> Fault:
-    """409 Conflict, for updates, patches, applies and deletes by default."""
-    return _fault("conflict", respond_conflict, _CONFLICTS, choice)
+    """409 Conflict, for updates, patches, applies and deletes by default, where a server could: see `can_conflict`."""
+    made = replace(_fault("conflict", respond_conflict, _CONFLICTS, choice), is_possible=can_conflict)
+    if not set(_CONFLICTS) & set(made.selector.verbs):
+        verbs = ", ".join(made.selector.verbs)
+        raise ConfigError(
+            f"conflict: no server responds 409 Conflict to {verbs}; use server_error, or verbs of a change"
+        )
+    return made
 
 
 def too_many(retry_after: float = 1.0, **choice: Unpack[CallSelection]) -> Fault:

@@ -1,7 +1,8 @@
-"""Waits until the controllers of a test are idle: queues empty, no reconcile running, caches up to date."""
+"""Waits until the controllers of a test are idle: queues empty, no reconcile running or failing, caches up to date."""
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -12,25 +13,37 @@ from levelset.client.object_types import OnlyMetadata
 from levelset.objects.cached_object import decode_head
 from levelset.runtime.cache.cluster import cluster_sources
 from levelset.runtime.cache.reader import CacheSource, may_match
+from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.testing.embedded_server import EmbeddedServer
 from levelset.testing.environment import Environment, Process
+from levelset.testing.reconcile_failures import AllowedErrors, describe_error, is_allowed
 
-__all__ = ["pending_work", "wait_settled"]
+__all__ = ["FailingReconcile", "failing_reconciles", "pending_work", "wait_settled"]
 
 _PAUSE: Final = 0.05
 _QUIET: Final = 3
 """On a real cluster so many checks in a row must find nothing, since a watch event may be in flight."""
 
 
-async def wait_settled(environment: Environment, *, within: float, soon: float) -> list[str]:
-    """Waits until nothing is pending; returns the pending work when the time is up, else an empty list."""
+async def wait_settled(
+    environment: Environment, *, within: float, soon: float, allow_errors: AllowedErrors | None = None
+) -> list[str]:
+    """Waits until nothing is pending; returns the pending work when the time is up, else an empty list.
+
+    An object whose last reconcile failed is pending, unless its error is allowed: it is waited for until a retry
+    succeeds.
+    """
     until = timing.now() + within
     quiet = 0
     while True:
         if environment.loop is not None:
             await environment.loop.idle()
-        found = [*pending_work(environment, soon=soon), *await _outdated_caches(environment)]
+        found = [
+            *map(str, failing_reconciles(environment, allow_errors)),
+            *pending_work(environment, soon=soon),
+            *await _outdated_caches(environment),
+        ]
         quiet = 0 if found else quiet + 1
         if quiet >= (_QUIET if environment.loop is None else 1) or timing.now() >= until:
             return found
@@ -38,6 +51,33 @@ async def wait_settled(environment: Environment, *, within: float, soon: float) 
             await asyncio.sleep(_PAUSE)
         else:
             await environment.loop.jump(until)
+
+
+@dataclass(frozen=True, slots=True)
+class FailingReconcile:
+    """An object whose last reconcile by a running controller failed, or met a conflict."""
+
+    controller: str
+    outcome: Outcome[Any]
+
+    def __str__(self) -> str:
+        error, attempt = self.outcome.error, self.outcome.attempt + 1
+        said = "" if error is None else f": {describe_error(error)}"
+        often = f" ({attempt} times in a row)" if attempt > 1 else ""
+        return f"{self.controller} fails to reconcile {self.outcome.ref}{said}{often}"
+
+
+def failing_reconciles(environment: Environment, allow_errors: AllowedErrors | None = None) -> list[FailingReconcile]:
+    """The objects that fail at the moment, except for allowed errors; None allows what each process allows."""
+    found: list[FailingReconcile] = []
+    for process in environment.alive:
+        if not process.failures.failing:
+            continue
+        allowed = process.allow_errors if allow_errors is None else allow_errors
+        for (name, _), outcome in process.failures.failing.items():
+            if not is_allowed(outcome.error, allowed):
+                found.append(FailingReconcile(name, outcome))
+    return found
 
 
 def pending_work(environment: Environment, *, soon: float = 0.0) -> Iterator[str]:

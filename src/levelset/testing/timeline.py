@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.request import Reason
+from levelset.testing.reconcile_failures import describe_error
 
 __all__ = ["ReconcileRecord", "Timeline", "describe_reconciles"]
 
@@ -27,7 +28,10 @@ class ReconcileRecord:
 
     def __str__(self) -> str:
         reasons = "; ".join(map(str, self.outcome.reasons)) or "no reason"
-        then = self.outcome.error or self.outcome.action
+        error = self.outcome.error
+        # The text of a group is only how many errors it has; show those inside.
+        is_group = isinstance(error, BaseExceptionGroup)
+        then = describe_error(error) if error is not None and is_group else error or self.outcome.action
         result = self.outcome.result.replace("_", " ")
         return f"{self.controller} reconciled ({reasons}): {result}, {then}"
 

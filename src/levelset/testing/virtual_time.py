@@ -9,9 +9,10 @@ async def nap() -> float:
 assert run(nap()) == 3600.0  # at once
 ```
 
-The loop stops while a thread works, and results of threads arrive in the order of submission, so that runs are
-deterministic. Sockets, pipes and subprocesses are refused (`REFUSED`). A loop that can never continue raises `Stuck`,
-with the place in which each task waits.
+The loop stops while a thread of `asyncio.to_thread` works, and results arrive in the order of submission, so that runs
+are deterministic. Sockets, pipes and subprocesses are refused (`REFUSED`), and so are threads of one's own that call
+into the loop. A loop that can never continue raises `Stuck`, with the place in which each task waits; one that never
+lets time pass raises `HotLoop`, with the tasks that run.
 """
 
 import asyncio
@@ -22,10 +23,13 @@ import math
 import select
 import selectors
 import socket
+import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import Executor
+from contextvars import Context
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack
@@ -34,6 +38,7 @@ from levelset.errors import ConfigError
 
 __all__ = [
     "REFUSED",
+    "HotLoop",
     "RealTime",
     "RealWork",
     "Stuck",
@@ -53,6 +58,14 @@ class Stuck(RuntimeError):
 
     What to do: read the list of tasks in the message: one waits for an event, a lock or a queue that nothing sets, or
     time must be let pass with `advance`.
+    """
+
+
+class HotLoop(RuntimeError):
+    """Tasks run for ever while virtual time stands still; the message names them, and the reconciles they make.
+
+    What to do: wait for something in the loop that the message shows, or end it: a reconciler that writes in each
+    reconcile what causes the next one has to compare before it writes.
     """
 
 
@@ -106,6 +119,9 @@ T = TypeVar("T")
 
 _PATIENCE: Final = 10.0
 """Real seconds after which a thread is assumed to wait for the loop, which waits for the thread."""
+_PATIENCE_DAEMON: Final = 1.0
+"""Real seconds after which a daemon thread is taken for one that does not concern the loop."""
+_POLL: Final = 0.01
 
 
 class ThreadJobs:
@@ -115,6 +131,8 @@ class ThreadJobs:
         self._pool: futures.ThreadPoolExecutor | None = None
         self._waiting: list[tuple[asyncio.Future[Any], futures.Future[Any], Callable[..., Any]]] = []
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self.threads: set[threading.Thread] = set()
+        """The threads that have worked."""
 
     @property
     def is_pending(self) -> bool:
@@ -136,7 +154,7 @@ class ThreadJobs:
         if executor is None:
             executor = self._pool = self._pool or futures.ThreadPoolExecutor(1, "virtual-time")
         given: asyncio.Future[T] = loop.create_future()
-        job = executor.submit(func, *args)
+        job = executor.submit(self._work, func, *args)
         self._waiting.append((given, job, func))
         job.add_done_callback(self._notify)
         return given
@@ -150,6 +168,10 @@ class ThreadJobs:
         for given, job, _ in waiting:
             if not given.done():
                 _deliver(job, given)
+
+    def _work(self, func: Callable[..., T], *args: Any) -> T:
+        self.threads.add(threading.current_thread())
+        return func(*args)
 
     def close(self) -> None:
         """Stops the thread."""
@@ -265,6 +287,11 @@ R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 
 _DAY: Final = 86400.0
+_MOST_ROUNDS: Final = 100_000
+"""Rounds of the loop in one instant, without progress, that are a hot loop: a second or two, however slow each is."""
+_SAMPLED: Final = 100
+"""In how many of the last rounds the running tasks are counted."""
+_MOST_HOT: Final = 5
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -284,6 +311,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.limit = limit
         """The time at which the loop raises Stuck; `advance` of a cluster extends it."""
         self._jobs = ThreadJobs()
+        self.has_sockets = sockets
+        """Whether real I/O is allowed."""
+        self._known: set[threading.Thread] = set()
+        """The threads that ran already when the loop was started, or that do not concern it."""
         for name in () if sockets else REFUSED:
             setattr(self, name, refusal(name))
 
@@ -313,10 +344,80 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Runs the function in a thread; the loop stops until it returns."""
         return self._jobs.add(self, executor, func, *args)
 
+    def run_forever(self) -> None:
+        """Runs until stopped; threads that are started meanwhile may not call into the loop."""
+        self._known = set(threading.enumerate())
+        super().run_forever()
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As of every loop, for the thread of the loop and while the loop waits for threads; else raises RealWork.
+
+        Then the loop fails, too: the clock may have jumped while the thread worked.
+        """
+        if self._is_foreign_thread():
+            error = RealWork(
+                f"the thread {threading.current_thread().name!r} calls into the loop, and time is virtual here: the "
+                "clock does not wait for a thread of your own. Either run its work with asyncio.to_thread, or run this "
+                "test in real time: @pytest.mark.real_time"
+            )
+            self.fail(error)
+            raise error
+        return super().call_soon_threadsafe(callback, *args, context=context)
+
+    def _is_foreign_thread(self) -> bool:
+        """Whether the loop runs in another thread, and does not wait for this one."""
+        if self.has_sockets or vars(self)["_thread_id"] in {None, threading.get_ident()}:
+            return False
+        return not self._jobs.is_pending and threading.current_thread() not in self._jobs.threads
+
+    def wait_threads(self) -> None:
+        """Waits in real time for threads that were started while the loop runs, before the clock jumps.
+
+        Most end, or call in and are refused. RealWork if one still runs after ten seconds; a daemon thread is taken for
+        one that does not concern the loop after one second.
+        """
+        for thread in () if self.has_sockets else threading.enumerate():
+            if thread not in self._known:
+                self._known.add(thread)
+                if thread not in self._jobs.threads:
+                    self._wait_thread(thread)
+
+    def _wait_thread(self, thread: threading.Thread) -> None:
+        until = time.monotonic() + (_PATIENCE_DAEMON if thread.daemon else _PATIENCE)
+        while thread.is_alive() and self._jumping.failure is None and time.monotonic() < until:
+            self._jumping.pause(_POLL)
+        if thread.is_alive() and self._jumping.failure is None and not thread.daemon:
+            self.fail(
+                RealWork(
+                    f"the thread {thread.name!r} has been running for {_PATIENCE:g} real seconds, and time is virtual "
+                    "here: the clock does not wait for a thread of your own. Run its work with asyncio.to_thread, make "
+                    "it a daemon if it does not concern the loop, or run this test in real time: @pytest.mark.real_time"
+                )
+            )
+
     def close(self) -> None:
         """Closes the loop and stops its thread."""
         self._jobs.close()
         super().close()
+
+    def note_progress(self) -> None:
+        """Starts the count of rounds in the current instant again; without it, many of them are a HotLoop."""
+        self._jumping.rounds = 0
+
+    def fail(self, error: Exception) -> None:
+        """Stops the loop with this error, which `run` then raises."""
+        self._jumping.failure = error
+
+    def ready_tasks(self) -> "Iterator[asyncio.Task[Any]]":
+        """The tasks that run in the next round."""
+        ready: Sequence[Any] = tuple(vars(self)["_ready"])
+        for handle in ready:
+            # asyncio has no other way from a scheduled callback to its task; its own debug output does the same.
+            task = getattr(handle._callback, "__self__", None)
+            if isinstance(task, asyncio.Task):
+                yield task
 
     def settle_jobs(self) -> bool:
         """Waits for all threads; returns whether there were any, so that their results are being delivered."""
@@ -343,15 +444,32 @@ class _JumpingSelector(selectors.DefaultSelector):
         self.now = 0.0
         self.idlers: list[asyncio.Future[None]] = []
         self.jumpers: list[asyncio.Future[None]] = []
+        self.rounds = 0
+        """Rounds of the loop since the clock last moved, or since there was progress."""
+        self.failure: Exception | None = None
         self._loop = loop
+        self._hot: Counter[asyncio.Task[Any]] = Counter()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.rounds += 1
+        if self.failure is not None or self.rounds > _MOST_ROUNDS - _SAMPLED:
+            self._check_rounds()
         had_jobs = self._loop.settle_jobs()
+        if timeout == 0 and not self._loop.has_sockets:
+            return []  # tasks are ready, and nothing else can be: saves a fifth of a round
         ready = super().select(0)
-        if not ready and not had_jobs and (timeout is None or timeout > 0) and not _wake(self.idlers):
-            self._jump(timeout)
-            _wake(self.jumpers)
+        if not ready and not had_jobs and (timeout is None or timeout > 0):
+            self._loop.wait_threads()
+            if self.failure is not None:
+                self._check_rounds()
+            if not _wake(self.idlers):
+                self._jump(timeout)
+                _wake(self.jumpers)
         return ready
+
+    def pause(self, seconds: float) -> None:
+        """Waits in real time."""
+        super().select(seconds)
 
     def _jump(self, timeout: float | None) -> None:
         if timeout is None:
@@ -363,6 +481,21 @@ class _JumpingSelector(selectors.DefaultSelector):
                 f"{describe_tasks(self._loop)}"
             )
         self.now += timeout
+        self.rounds = 0
+
+    def _check_rounds(self) -> None:
+        """Raises the error that stops the loop, or HotLoop with the tasks of the last rounds if there are too many."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+        self._hot.update(self._loop.ready_tasks())
+        if self.rounds >= _MOST_ROUNDS:
+            hot, self._hot, self.rounds = self._hot, Counter(), 0
+            tasks = "".join(f"\n  {task.get_name()} in {_place(task)}" for task, _ in hot.most_common(_MOST_HOT))
+            raise HotLoop(
+                f"tasks ran for {_MOST_ROUNDS} rounds of the event loop while virtual time stood still at "
+                f"{self.now:.3f} s: it would never end; the tasks that run and never wait{':' if tasks else ''}{tasks}"
+            )
 
 
 def _wake(waiting: "list[asyncio.Future[None]]") -> bool:

@@ -2,7 +2,8 @@
 
 from itertools import pairwise
 
-from levelset import ObjectMeta, Ref
+from levelset import GiveUp, ObjectMeta, Ref
+from levelset.errors import ServerFailed
 from levelset.kinds.apps_v1 import Deployment, DeploymentSpec
 from levelset.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
 from levelset.kinds.meta_v1 import LabelSelector
@@ -39,7 +40,7 @@ async def test_a_server_error_is_retried_after_5_seconds_with_growing_backoff(cl
         await cluster.create(agent())
         found = await cluster.until(HELPER, lambda it: it.status is not None and it.status.phase == "Failed")
         assert condition(found, "DeploymentReady") == ("False", "DeploymentFailed")
-        await cluster.advance(90)
+        await cluster.advance(90, allow_errors=ServerFailed)
         failed = [one.at for one in cluster.reconciles(HELPER) if one.outcome.result == "failed"]
         gaps = [later - earlier for earlier, later in pairwise(failed)]
         assert 4 <= gaps[0] <= 6
@@ -63,7 +64,7 @@ async def test_a_rejected_deployment_is_not_retried_until_the_agent_changes(
     await prepare(cluster, agent())
     taken = Deployment.new("helper", other_selector(), namespace="test")
     await cluster.create(taken)
-    async with cluster.running(*controllers(), FakeDataPlane().controller()):
+    async with cluster.running(*controllers(), FakeDataPlane().controller(), allow_errors=GiveUp):
         found = await cluster.until(HELPER, lambda it: it.status is not None and it.status.phase == "Failed")
         assert condition(found, "DeploymentReady") == ("False", "DeploymentFailed")
         await cluster.settled()

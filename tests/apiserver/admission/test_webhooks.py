@@ -9,6 +9,7 @@ import pytest
 
 from levelset.apiserver.admission.webhooks import WebhookPlugin, read_webhooks
 from levelset.apiserver.audit_log import AuditLog
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.server import ApiServer
 from levelset.apiserver.wire.webhook_client import WebhookClient
 from levelset.errors import Forbidden, LevelsetError
@@ -231,7 +232,7 @@ def condition(expression: str = "object.metadata.name != 'a'", **more: Any) -> W
     client = {"url": "https://127.0.0.1/"}
     tree = configuration({"name": "x.example.com", "clientConfig": client, "matchConditions": [one], **more})
     (read,) = read_webhooks(tree, mutates=False)
-    return WebhookPlugin(read, WebhookClient(reach="none"), lambda _: {})
+    return WebhookPlugin(read, WebhookClient(reach="none"), lambda _: {}, ExpensiveWork())
 
 
 def review_request(name: str) -> dict[str, Any]:
@@ -285,7 +286,9 @@ async def test_a_webhook_with_side_effects_is_not_called_in_a_dry_run() -> None:
         configuration({"name": "x.example.com", "rules": RULES, "sideEffects": "Some"}), mutates=False
     )
     with pytest.raises(LevelsetError, match='admission webhook "x.example.com" does not support dry run'):
-        await WebhookPlugin(read, WebhookClient(), lambda _: {}).review({**review_request("a"), "dryRun": True}, None)
+        await WebhookPlugin(read, WebhookClient(), lambda _: {}, ExpensiveWork()).review(
+            {**review_request("a"), "dryRun": True}, None
+        )
 
 
 async def test_audit_annotations_of_a_webhook_are_in_the_audit_log(tmp_path: Path) -> None:

@@ -146,3 +146,18 @@ async def test_without_rbac_a_service_account_is_authenticated_and_may_do_nothin
         made = await token(api)
         assert await use(api, made) == 403
         assert await use(api, made, "/api") == 200
+
+
+async def test_a_clock_that_jumps_ends_tokens_or_makes_them_wait_and_new_ones_work_at_once() -> None:
+    clock = Clock()
+    async with open_rbac_server(now=clock) as api:
+        await api.request_as_owner("POST", ACCOUNTS, ROBOT)
+        made = await token(api, expirationSeconds=600)
+        clock.now -= timedelta(seconds=59)  # a correction of the clock
+        assert await use(api, made) == 403
+        clock.now -= timedelta(days=1)  # it is of the future now
+        assert await use(api, made) == 401
+        assert await use(api, await token(api)) == 403
+        clock.now += timedelta(days=3)
+        assert await use(api, made) == 401
+        assert await use(api, await token(api)) == 403

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from levelset.apiserver.controllers import crd_cleanup
 from levelset.apiserver.verbs import create_and_update, delete
 from tests.apiserver.support.in_process_server import configmap, open_server, widgets
 from tests.apiserver.support.kinds_harness import CRDS, KindsHarness, definition, load_data
@@ -132,3 +133,27 @@ async def test_a_crd_is_removed_after_the_foreground_deletion_of_its_last_object
         await api.request("PATCH", f"{maps}/held", free, kind="application/merge-patch+json")
         await api.server.idle()
         assert (await api.request("GET", f"{crds}/{NAME}"))[0] == 404
+
+
+async def test_an_unexpected_error_does_not_end_the_cleanup(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kinds = await KindsHarness.make()
+    await kinds.define(definition())
+    original, raised = kinds.cleanup._reconcile, [ValueError("injected"), asyncio.CancelledError()]
+
+    async def flaky(name: str) -> None:
+        if raised:
+            raise raised.pop(0)
+        await original(name)
+
+    monkeypatch.setattr(crd_cleanup, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(kinds.cleanup, "_reconcile", flaky)
+    running = asyncio.create_task(kinds.cleanup.run())
+    await delete.delete(kinds.state, kinds.served(CRDS), None, NAME)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert await kinds.get(CRDS, NAME) is None
+    assert "injected" in caplog.text
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -90,3 +90,21 @@ async def test_stop_cancels_the_current_key_and_pending_retries() -> None:
     await started.wait()
     await worker.stop()
     await worker.stop()
+
+
+@virtual
+async def test_a_key_whose_processing_awaits_something_cancelled_is_retried_and_the_queue_goes_on() -> None:
+    done: list[str] = []
+
+    async def act(key: str) -> None:
+        done.append(key)
+        if len(done) == 1:
+            raise asyncio.CancelledError
+
+    worker = KeyQueue("test", act)
+    worker.start()
+    worker.add("a")
+    worker.add("b")
+    await asyncio.sleep(10)
+    assert done == ["a", "b", "a"]
+    await worker.stop()

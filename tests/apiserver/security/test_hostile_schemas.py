@@ -99,6 +99,24 @@ async def test_an_expensive_rule_is_evaluated_off_the_loop():
         assert watchdog.longest < LIMIT, watchdog.culprit
 
 
+@pytest.mark.parametrize(
+    "rule", ["self.texts[0].find(self.patterns[0]) == ''", "self.patterns.all(p, !'ab'.matches(p))"]
+)
+async def test_a_pattern_in_an_object_is_compiled_and_searched_off_the_loop(rule: str, monkeypatch: pytest.MonkeyPatch):
+    texts = {"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 2_000}}
+    properties = {"texts": texts, "patterns": texts}
+    spec = {"type": "object", "properties": properties, "x-kubernetes-validations": [{"rule": rule}]}
+    patterns = [f"(a?){{990}}a{{{1 + at}}}" + "b" * 1_900 for at in range(10)]
+    async with ApiServer(tls=False) as server:
+        assert (await send(server, "POST", CRDS, definition(spec))).status == 201
+        monkeypatch.setattr(step_limits, "REQUEST_STEPS", 1_000_000)
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            refused = await send(server, "POST", WIDGETS, widget({"texts": ["a" * 500], "patterns": patterns}))
+        assert refused.status == 413
+        assert watchdog.longest < LIMIT, watchdog.culprit
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_random_patterns_and_texts_never_keep_the_loop(seed: int):
     random = Random(seed)
@@ -112,3 +130,50 @@ async def test_random_patterns_and_texts_never_keep_the_loop(seed: int):
             outcome = await send(server, "POST", WIDGETS, widget({"l": texts}))
         assert outcome.status in {201, 413, 422}
         assert watchdog.longest < LIMIT, (pattern, watchdog.culprit)
+
+
+def rules_of(*rules: str) -> dict[str, Any]:
+    properties = {f"a{at}": {"type": "integer"} for at in range(10)}
+    return {"type": "object", "properties": properties, "x-kubernetes-validations": [{"rule": one} for one in rules]}
+
+
+def long_rule(form: str, count: int) -> str:
+    match form:
+        case "terms":
+            return " && ".join(f"self.a{at % 10} != {at}" for at in range(count))
+        case "items":
+            return f"[{', '.join(f'self.a{at % 10} + {at}' for at in range(count))}].size() > 0"
+        case "entries":
+            return f"{{{', '.join(f'{at}: self.a{at % 10}' for at in range(count))}}}.size() > 0"
+        case _:
+            terms = (f"(self.a1 == {at} && self.a2 != {at})" for at in range(count // 3))
+            return f"({' || '.join(terms)}) == false"
+
+
+@pytest.mark.parametrize("count", [1_500, pytest.param(5_000, marks=pytest.mark.robustness)])
+@pytest.mark.parametrize("form", ["terms", "items", "entries", "nested"])
+async def test_a_rule_of_thousands_of_terms_is_compiled_piece_by_piece_off_the_loop(form: str, count: int):
+    async with ApiServer(tls=False) as server:
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            made = await send(server, "POST", CRDS, definition(rules_of(long_rule(form, count))))
+            assert made.status == 201, text_of(made)
+            fine = await send(server, "POST", WIDGETS, widget({f"a{at}": -1 for at in range(10)}))
+            assert fine.status == 201, text_of(fine)
+        assert watchdog.longest < LIMIT, watchdog.culprit
+
+
+@pytest.mark.parametrize("count", [4_000, pytest.param(10_000, marks=pytest.mark.robustness)])
+async def test_a_schema_of_thousands_of_properties_is_compiled_piece_by_piece_off_the_loop(count: int):
+    names = [f"p{at}" for at in range(count)]
+    spec = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    async with ApiServer(tls=False) as server:
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            assert (await send(server, "POST", CRDS, definition(spec))).status == 201
+            await asyncio.sleep(0)
+            fine = await send(server, "POST", WIDGETS, widget(dict.fromkeys(names, "x")))
+            await asyncio.sleep(0)
+            bad = await send(server, "POST", WIDGETS, widget({**dict.fromkeys(names, "x"), "p7": 1}))
+        assert (fine.status, bad.status) == (201, 422)
+        assert watchdog.longest < LIMIT, watchdog.culprit

@@ -38,7 +38,13 @@ class InProcessServer:
         headers = {"accept": accept, "content-type": kind}
         sent = Headers({name: value for name, value in headers.items() if value is not None})
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        request = Request(method, path, urlencode(query), sent, data, ApiServer.owner)
+        return await self._handle(Request(method, path, urlencode(query), sent, data, ApiServer.owner))
+
+    async def send_query(self, method: str, path: str, query: str) -> Response:
+        """Sends a request with a query as it is, however it is encoded."""
+        return await self._handle(Request(method, path, query, Headers(), b"", ApiServer.owner))
+
+    async def _handle(self, request: Request) -> Response:
         made = self.server.handle(request)
         return made if isinstance(made, Response) else await made
 
@@ -72,10 +78,10 @@ load_package_data()
 
 
 @asynccontextmanager
-async def open_server(storage: Storage | None = None) -> AsyncGenerator[InProcessServer, None]:
+async def open_server(storage: Storage | None = None, **options: Any) -> AsyncGenerator[InProcessServer, None]:
     """Starts a server without a socket."""
     used = MemoryStorage() if storage is None else storage
-    server = ApiServer(used)
+    server = ApiServer(used, **options)
     await server.start(listen=False)
     try:
         yield InProcessServer(server, used)

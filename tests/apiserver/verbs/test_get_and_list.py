@@ -164,7 +164,7 @@ class Recorded(MemoryStorage):
 
 
 def test_no_parameters_mean_everything_at_the_current_revision() -> None:
-    assert query() == ListQuery()
+    assert query() == ListQuery(is_newest=True)
 
 
 def test_resource_version_zero_ignores_the_limit() -> None:

@@ -19,11 +19,12 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import response_format
 from levelset.apiserver.verbs.response_format import representation_of
-from levelset.apiserver.verbs.watch import Encoder, Topic, Watcher, error_event, feeds_of
+from levelset.apiserver.verbs.watch import ConvertedWatch, Encoder, Feed, Topic, Watcher, error_event, feeds_of
 from levelset.errors import Expired
 from levelset.http import Sink, iterate
 from levelset.storage import Change, Item, MemoryStorage
 from levelset.testing.virtual_time import virtual
+from tests.apiserver.support.in_process_server import CONFIGMAPS, open_server
 from tests.apiserver.support.slow_converter import SlowConverter, served, value
 
 load_package_data()
@@ -484,6 +485,41 @@ async def test_a_converted_watch_resumes_after_the_resource_version_of_its_clien
     await watch.open(after=2)
     assert watch.events == [("ADDED", "c")]
     await watch.end()
+
+
+@virtual
+async def test_a_bookmark_of_a_converted_watch_that_cannot_be_sent_is_not_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch, failures = Watch(), fail_once(monkeypatch, ConvertedWatch, "send_bookmark")
+    await watch.put("a")
+    await watch.open()
+    await asyncio.sleep(125)
+    assert failures == ["injected"]
+    assert [kind for kind, _ in watch.events] == ["ADDED", "BOOKMARK"]
+    await watch.end()
+
+
+@virtual
+async def test_a_bookmark_that_cannot_be_sent_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = fail_once(monkeypatch, Feed, "_bookmark")
+    async with open_server() as api:
+        query = {"allowWatchBookmarks": "true", "timeoutSeconds": "130", "resourceVersion": await api.revision()}
+        assert [event["type"] async for event in api.watch(CONFIGMAPS, **query)] == ["BOOKMARK"] * 2
+    assert failures == ["injected"]
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[str]:
+    """Makes the first call of a method fail; returns what reached the event loop."""
+    failures, method = list[str](), getattr(owner, name)
+
+    def fail(*_: Any) -> Any:
+        monkeypatch.setattr(owner, name, method)
+        raise OSError("injected")
+
+    monkeypatch.setattr(owner, name, fail)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(str(context["exception"])))
+    return failures
 
 
 @virtual

@@ -76,6 +76,7 @@ async def test_the_plugin_runs_again_a_minute_before_the_token_expires(tmp_path:
     await plugin.token()
     assert await plugin.runs() == 1
     plugin.now = START + timedelta(minutes=59)
+    plugin.credentials._since -= 60
     await plugin.token()
     assert await plugin.runs() == 2
 
@@ -87,6 +88,7 @@ async def test_a_short_lived_token_is_used_for_three_quarters_of_its_lifetime(tm
     await plugin.token()
     assert await plugin.runs() == 1
     plugin.now = START + timedelta(seconds=30)
+    plugin.credentials._since -= 30
     await plugin.token()
     assert await plugin.runs() == 2
 
@@ -213,3 +215,27 @@ def test_a_plugin_of_a_kubeconfig_runs_with_its_args_environment_and_cluster(tmp
 
 async def _headers(credentials: Any) -> dict[str, str]:
     return dict(await credentials.headers())
+
+
+@skipping
+async def test_a_clock_that_is_ahead_does_not_run_the_plugin_for_every_request(
+    tmp_path: Path, skip: Callable[[float], None]
+) -> None:
+    plugin = Plugin(tmp_path, env=status(token="t", expirationTimestamp="2026-01-01T01:00:00Z"))
+    plugin.now = START + timedelta(days=1)
+    for _ in range(5):
+        await plugin.token()
+    assert await plugin.runs() == 1
+    skip(6)
+    await plugin.token()
+    assert await plugin.runs() == 2
+
+
+async def test_a_clock_that_was_set_back_does_not_keep_a_token_that_the_server_refuses(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path, env=status(token="t", expirationTimestamp="2026-01-01T01:00:00Z"))
+    await plugin.token()
+    plugin.now = START - timedelta(days=365)
+    plugin.credentials._since -= 60
+    assert plugin.credentials.reject()
+    await plugin.token()
+    assert await plugin.runs() == 2

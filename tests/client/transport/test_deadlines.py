@@ -110,3 +110,46 @@ async def test_the_timer_is_shared_and_cancelled_on_close():
     assert len(loop._scheduled) == 1
     deadlines.close()
     assert deadlines._timer is None
+
+
+@virtual
+async def test_a_call_that_cannot_be_expired_does_not_take_the_deadlines_of_the_others():
+    class Broken:
+        when = 1.0
+
+        def expire(self) -> None:
+            pending.clear()
+            raise OSError("injected")
+
+    unhandled: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(str(context["exception"])))
+    pending = [Broken()]
+    deadlines = Deadlines(lambda: pending)
+    deadlines.schedule(1.0)
+    assert await asyncio.gather(wait(deadlines, 2), wait(deadlines, 3)) == [2, 3]
+    assert unhandled == ["injected"]
+    deadlines.close()
+
+
+@virtual
+async def test_a_call_that_can_never_be_expired_does_not_keep_others_from_it():
+    class Exchange:
+        when = 1.0
+
+        def __init__(self, *, is_broken: bool) -> None:
+            self.is_broken = is_broken
+
+        def expire(self) -> None:
+            if self.is_broken:
+                raise OSError("injected")
+            pending.remove(self)
+
+    unhandled: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(str(context["exception"])))
+    pending = [Exchange(is_broken=at in (0, 3)) for at in range(4)]
+    deadlines = Deadlines(lambda: pending)
+    deadlines.schedule(1.0)
+    await asyncio.sleep(2.5)
+    assert [one.is_broken for one in pending] == [True, True]
+    assert unhandled == ["injected", "injected"], "tried again every second"
+    deadlines.close()

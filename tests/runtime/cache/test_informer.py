@@ -358,3 +358,62 @@ async def test_an_index_can_be_added_while_others_run() -> None:
             await asyncio.sleep(0)
         assert turns >= 4
         assert len(d.store.by(image, "nginx")) == 1000
+
+
+@virtual
+async def test_an_informer_goes_on_when_its_watch_cannot_be_reopened_or_its_report_fails_or_awaits_a_cancelled_future(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    feed, opened = Feed(), list[str]()
+
+    class Broken(Feed):
+        def __init__(self, error: BaseException) -> None:
+            super().__init__()
+            self.failure = error
+
+        async def _read(self) -> AsyncGenerator[list[Event[Any]], None]:
+            raise self.failure
+            yield []
+
+    def watch(_: OnError) -> Feed:
+        opened.append("")
+        match len(opened):
+            case 1:
+                return Broken(asyncio.CancelledError())  # of something that it awaited, not of its task
+            case 2:
+                return Broken(OSError("the line is dead"))
+            case 3:
+                raise ValueError("a wrong option")
+            case _:
+                return feed
+
+    def report(where: str, error: Exception) -> None:
+        raise RuntimeError("this report failed")
+
+    informer = Informer(Scope(VIEW.gvk), VIEW, watch, report=report, backoff=Backoff(first=1, jitter=0))
+    informer.start()
+    await asyncio.sleep(30)
+    await feed.send(listed(cached_site("a")), 5)
+    assert (informer.is_ready, informer.stats().errors, len(opened)) == (True, 3, 4)
+    assert "this report failed" in caplog.text
+    await informer.aclose()
+
+
+@virtual
+async def test_a_subscriber_that_cannot_take_a_change_gets_every_object_again_and_the_others_get_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with open_informer() as d:
+        await d.send(listed(cached_site("a")), 5)
+        first, second = [d.informer.subscribe(VIEW, replay=False) for _ in range(2)]
+
+        def broken(changes: Sequence[Change[Any]]) -> None:
+            monkeypatch.undo()
+            raise OSError("injected")
+
+        monkeypatch.setattr(first, "_take", broken)
+        await d.send(applied(cached_site("b")), 6)
+        assert [one.ref.name for one in second.drain()] == ["b"]
+        assert sorted(one.ref.name for one in first.drain()) == ["a", "b"]
+        assert (d.informer.stats().errors, d.made) == (1, 1)
+        assert "injected" in d.reported[0]

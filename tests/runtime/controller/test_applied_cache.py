@@ -77,3 +77,13 @@ def test_responses_are_kept_for_the_latest_children_and_only_for_their_version()
     assert applied.last_response(refs[2], "8") is None
     applied.forget(refs[2])
     assert applied.find(refs[2]) is None
+
+
+def test_a_deleted_child_is_forgotten_unless_another_one_of_its_name_was_applied_since() -> None:
+    applied, ref = AppliedCache(most=2, responses=1), Ref(ConfigMap, "a", "default")
+    applied.record(ref, ApplyRecord.of(DOCUMENT, raw("7", uid="new")), "a")
+    applied.forget_deleted(ref, "old")
+    assert applied.find(ref) is not None
+    applied.forget_deleted(ref, "new")
+    assert applied.find(ref) is None
+    applied.forget_deleted(ref, "new")

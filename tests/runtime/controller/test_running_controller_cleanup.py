@@ -6,14 +6,16 @@ from levelset.aio import timing
 from levelset.client import Call, MergePatch, Response, Send
 from levelset.errors import GiveUp
 from levelset.objects import replace
-from levelset.runtime.controller import Action, Context, Controller
+from levelset.runtime.controller import Action, Context, Controller, owns
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import fake_response
 from tests.runtime.controller.controller_loop import (
+    ConfigMap,
     ControllerLoop,
     RecordingReconciler,
     Web,
     WebStatus,
+    child,
     open_loop,
     web,
     web_ref,
@@ -183,3 +185,21 @@ async def test_nothing_is_written_for_an_object_whose_finalizer_is_rejected(capl
             await loop.other.create(web())
             await loop.settle(started)
             assert reconcile.reconciles == []
+
+
+@virtual
+async def test_what_was_applied_is_forgotten_when_the_garbage_collector_deletes_the_child() -> None:
+    async def step(one: Web, ctx: Context) -> None:
+        await ctx.apply(child(one.name), owner=one)
+
+    async with open_loop() as loop:
+        _, controller = loop.recording_controller(step, owns(ConfigMap))
+        async with loop.run(controller) as started:
+            for name in "ab":
+                await loop.other.create(web(name))
+            await loop.settle(started)
+            assert len(started.dependencies.applied) == 2
+            await loop.other.delete(web_ref("a"))
+            await loop.server.idle()
+            await loop.settle(started)
+            assert len(started.dependencies.applied) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from levelset.errors import ConfigError
-from levelset.http import Request
+from levelset.http import Request, Response
 from levelset.http.messages import Headers
 from levelset.runtime.manager.admin import AdminServer, ManagerView
 from levelset.runtime.manager.process_records import (
@@ -27,7 +27,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def send(admin: AdminServer, method: str, path: str, token: str | None) -> int:
     headers = Headers({} if token is None else {"Authorization": f"Bearer {token}"})
     path, _, query = path.partition("?")
-    return admin.handle(Request(method=method, path=path, query=query, headers=headers)).status
+    response = admin.handle(Request(method=method, path=path, query=query, headers=headers))
+    assert isinstance(response, Response)
+    return response.status
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,7 +13,7 @@ from levelset.client import Call, Client
 from levelset.errors import Fenced, LeaseLost, Unreachable
 from levelset.objects import ObjectMeta, Ref
 from levelset.runtime.manager import fence_hook
-from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease
+from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease, lease_time
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import ConfigMap, open_client
 from tests.runtime.manager.network import Network
@@ -242,3 +244,78 @@ async def test_generated_identities_differ():
     async with open_client() as client:
         names = {elector(client, None).identity for _ in range(3)}
         assert len(names) == 3
+
+
+@virtual
+async def test_a_leader_whose_machine_was_suspended_is_fenced_when_it_wakes_before_it_has_asked_the_server():
+    """The monotonic clock stands still while a machine is suspended; the time of the suspension counts all the same."""
+    asleep = [0.0]
+    async with open_client() as client:
+        settings = LeaderElection(name="shop", identity="one")
+        one = LeaderElector(client, settings, random=lambda: 0.0, suspended=lambda: asleep[0])
+        async with leading(one) as renewing:
+            await asyncio.sleep(5)
+            one.fence()
+            asleep[0] = 3600.0
+            with pytest.raises(Fenced):
+                one.fence()
+            await asyncio.wait([renewing], timeout=5)
+            assert isinstance(renewing.exception(), LeaseLost)
+
+
+@virtual
+async def test_a_short_suspension_costs_a_leader_nothing():
+    asleep = [0.0]
+    async with open_client() as client:
+        settings = LeaderElection(name="shop", identity="one")
+        one = LeaderElector(client, settings, random=lambda: 0.0, suspended=lambda: asleep[0])
+        async with leading(one) as renewing:
+            for _ in range(10):
+                await asyncio.sleep(5)
+                asleep[0] += 5.0
+                one.fence()
+            assert not renewing.done()
+
+
+@virtual
+async def test_a_candidate_counts_its_own_suspension_as_time_without_a_renewal_only_after_it_has_read_again():
+    """It wakes with an old view of the Lease; the holder may have renewed it meanwhile."""
+    asleep = [0.0]
+    async with open_client() as client:
+        holder = elector(client, "holder")
+        other = LeaderElector(
+            client, LeaderElection(name="shop", identity="other"), random=lambda: 0.0, suspended=lambda: asleep[0]
+        )
+        async with leading(holder):
+            waiting = asyncio.create_task(other.acquire())
+            await asyncio.sleep(5)
+            asleep[0] = 3600.0
+            await asyncio.sleep(60)
+            assert (holder.is_leader, other.is_leader, waiting.done()) == (True, False, False)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=400), timedelta(days=-400), None], ids=["forward", "back", "stands"])
+@virtual
+async def test_a_wall_clock_that_jumps_or_stands_still_neither_ends_nor_doubles_the_lead(jump):
+    """The time in the Lease only has to change: a candidate that sees no change considers the holder gone."""
+    wall = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def stamp() -> str:
+        seconds = 0.0 if jump is None else timing.now()
+        return lease_time(
+            wall + timedelta(seconds=seconds) + ((jump or timedelta()) if timing.now() > 30 else timedelta())
+        )
+
+    async with open_client() as client:
+        settings = LeaderElection(name="shop", identity="one")
+        one = LeaderElector(client, settings, random=lambda: 0.0, stamp=stamp)
+        other = LeaderElector(client, replace(settings, identity="other"), random=lambda: 0.0, stamp=stamp)
+        async with leading(one) as renewing:
+            waiting = asyncio.create_task(other.acquire())
+            await asyncio.sleep(120)
+            assert (one.is_leader, other.is_leader) == (True, False)
+            assert not renewing.done()
+            waiting.cancel()
+            await asyncio.wait([waiting])

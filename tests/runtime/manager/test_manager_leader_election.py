@@ -231,3 +231,30 @@ async def test_whether_it_leads_is_in_the_metrics():
         assert 'rest_client_requests_total{code="201",method="POST",host="apiserver"} 1' in (
             manager.metrics.registry.render()
         )
+
+
+@virtual
+async def test_a_task_that_writes_with_the_leader_client_is_fenced_as_controllers_are():
+    async with open_server() as server, await Client.connect(server) as client:
+        manager = Manager(client, leader=election("one"))
+        written: list[str] = []
+
+        async def work() -> None:
+            while True:
+                await manager.leader_client.create(website(f"site-{len(written)}"))
+                written.append("")
+                await asyncio.sleep(1)
+
+        manager.add_task("work", work)
+
+        async def run() -> None:
+            async with manager:
+                await manager.wait_elected()
+                await asyncio.sleep(5.5)
+                assert manager._elector is not None
+                manager._elector.election.resign()
+                await asyncio.sleep(60)
+
+        with pytest.raises(Crashed):
+            await run()
+        assert len(written) == 6

@@ -197,3 +197,50 @@ async def test_an_expired_certificate_is_not_ready(tmp_path: Path) -> None:
         assert endpoint.ca is None
         with pytest.raises(NotReady, match="expired at"):
             endpoint.check()
+
+
+async def test_a_renewal_that_fails_in_an_unexpected_way_is_logged_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(OwnCertificates):
+        calls = 0
+
+        async def current(self, *args: Any) -> Any:
+            self.calls += 1
+            if self.calls == 2:
+                raise ValueError("the library does not like it")
+            if self.calls == 3:
+                raise asyncio.CancelledError  # of something that it awaited, not of its task
+            if self.calls == 4:
+                again.set()
+            return await super().current(*args)
+
+    again = asyncio.Event()
+    certificates = Broken()
+    async with Endpoint(Webhooks(validates(Site, check), certificates=certificates, **LOCAL), renew_every=0.001):
+        async with asyncio.timeout(10):
+            await again.wait()
+    assert "certificate renewal failed" in caplog.text
+    assert "the library does not like it" in caplog.text
+
+
+async def test_a_certificate_that_is_not_valid_yet_because_the_clock_was_set_back_is_replaced() -> None:
+    clock = Clock()
+    webhooks = Webhooks(validates(Site, check), certificates=OwnCertificates(now=clock.now), **LOCAL)
+    async with Endpoint(webhooks, now=clock.now) as endpoint:
+        first = await serial_of(endpoint.port, tls_context(endpoint.ca))
+        clock.time -= timedelta(days=2)
+        with pytest.raises(NotReady, match="not valid before .*: check the clock"):
+            endpoint.check()
+        assert await endpoint.renew()
+        assert await serial_of(endpoint.port, tls_context(endpoint.ca)) != first
+
+
+async def test_readiness_follows_the_clock_of_the_endpoint() -> None:
+    clock = Clock()
+    webhooks = Webhooks(validates(Site, check), certificates=OwnCertificates(days=90), **LOCAL)
+    async with Endpoint(webhooks, now=clock.now) as endpoint:
+        assert "valid until" in endpoint.check()
+        clock.time += timedelta(days=91)
+        with pytest.raises(NotReady, match="expired"):
+            endpoint.check()

@@ -48,7 +48,9 @@ async def failing(user: Cluster) -> None:
     raise AssertionError(f"the scenario fails in {user.namespace}")
 
 
-forgetful = Exploration(scenario, lambda: [Controller(Job, reconcile, owns(Page))], name="forgetful")
+forgetful = Exploration(
+    scenario, lambda: [Controller(Job, reconcile, owns(Page))], name="forgetful", allowed=["not healed"]
+)
 hopeless = Exploration(failing, lambda: [Controller(Job, reconcile, owns(Page))], name="hopeless")
 two = [forgetful, hopeless]
 no_exploration = "nothing"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from levelset.testing.explore.environment_faults import Outage
 from levelset.testing.explore.judge import judge
 from levelset.testing.explore.plans import Conflict, Hold, Plan, StaleRestart, StepName
 from levelset.testing.explore.run_result import BrokenInvariant, Change, EndedProcess, Finding, Run
@@ -80,9 +81,30 @@ def test_a_missing_object_at_the_end_is_reported() -> None:
 
 def test_a_deletion_that_does_not_happen_undisturbed_is_lost() -> None:
     gone = change(6, "a", StepName("delete ConfigMap/test/a"), before="uid-5", after=None)
-    again = change(7, "a", CREATE)
-    found = only(disturbed(changes=[change(5, "a", CREATE), gone, again]))
-    assert (found.rule, found.revision) == ("lost", 6)
+    found = only(disturbed(changes=[change(5, "a", CREATE), gone]))
+    assert (found.rule, found.revision, found.kind) == ("lost", 6, "ConfigMap")
+
+
+def test_a_child_that_is_deleted_and_created_again_to_recover_is_not_lost() -> None:
+    gone = change(6, "a", StepName("delete ConfigMap/test/a"), before="uid-5", after=None)
+    changes = [change(5, "a", CREATE), gone, change(7, "a", CREATE)]
+    assert judge(disturbed(changes=changes), baseline) == ()
+    assert only(disturbed(changes=changes, plan=Plan((Hold("Order", 1),)))).rule == "lost"
+
+
+def test_a_successor_may_be_created_while_an_object_is_being_deleted() -> None:
+    first, second = (change(number, f"b-{number}", CREATE, prefix="b-") for number in (5, 7))
+    marked = change(6, "b-5", CREATE, before="uid-5", after="uid-5", prefix="b-", is_deleting=True)
+    base = run(step(1, CREATE), plan=Plan(), ends=baseline.ends, changes=[first])
+    assert judge(run(step(1, CREATE), ends=baseline.ends, changes=[first, marked, second]), base) == ()
+    assert only(run(step(1, CREATE), ends=baseline.ends, changes=[first, second]), base).rule == "created twice"
+
+
+@pytest.mark.parametrize("allowed", ["leaked", "leaked: ConfigMap"])
+def test_a_rule_is_switched_off_by_name_and_by_kind(allowed: str) -> None:
+    extra = disturbed(ends=[{"ConfigMap/test/a": (THING,), "ConfigMap/test/b": (THING,)}])
+    assert judge(extra, baseline, allowed=[allowed]) == ()
+    assert judge(extra, baseline, allowed=["leaked: Secret", "end state"]) != ()
 
 
 def test_deletions_by_the_user_or_the_server_are_not_lost() -> None:
@@ -149,3 +171,11 @@ def test_an_invariant_is_a_rule_by_its_own_name_and_comes_first() -> None:
 def test_the_end_state_is_not_compared_if_the_scenario_failed() -> None:
     found = only(disturbed(ends=[{}], error=KeyError("x")))
     assert found.rule == "scenario"
+
+
+@pytest.mark.parametrize(("made", "rules"), [(0, []), (1, ["too many writes"])])
+def test_writes_without_effect_in_an_outage_are_not_too_many(made: int, rules: list[str]) -> None:
+    name = StepName("apply ConfigMap/test/a")
+    steps = [step(number, StepName(name.action, number), outcome="200", made=made) for number in range(1, 100)]
+    tried = run(*steps, plan=Plan((Outage(name, "409"),)), ends=baseline.ends, changes=baseline.changes)
+    assert [one.rule for one in judge(tried, baseline)] == rules

@@ -125,3 +125,11 @@ def test_fields_that_differ_between_undisturbed_runs_are_not_compared() -> None:
     assert mask != Mask()
     assert differences(password("z"), password("x"), mask) == []
     assert [one.words for one in differences(password("z", 2), password("x"), mask)] == ["data.size"]
+
+
+def test_a_number_that_is_named_after_a_generation_is_compared_with_that_of_its_object() -> None:
+    def seen(generation: int, number: int) -> Any:
+        return stored("a", metadata={"generation": generation}, status={"reconciledGeneration": number})
+
+    assert normalise([seen(2, 2)], {}) == normalise([seen(4, 4)], {})
+    assert normalise([seen(2, 2)], {}) != normalise([seen(4, 3)], {})

@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import islice
 
+from levelset.testing.explore.environment_faults import Outage, Pause
 from levelset.testing.explore.plan_generation import derive, derive_pairs, derive_singles
 from levelset.testing.explore.plans import (
     Conflict,
@@ -23,6 +24,7 @@ from levelset.testing.explore.plans import (
 from levelset.testing.explore.run_result import Run
 from levelset.testing.explore.simulation import play
 from tests.testing.explore.mistakes import MISTAKES
+from tests.testing.explore.zoo import injected_once, resumed_leader
 
 run: Run = play(MISTAKES["conflict"][0])
 WRITES = [
@@ -39,8 +41,16 @@ def of(kind: type[Disturbance], singles: list[Disturbance]) -> list[Disturbance]
 
 def test_every_write_gets_every_kind_of_disturbance() -> None:
     singles = derive_singles(run)
-    for kind in (CrashAfter, LostResponse, ErrorResponse, Slow):
+    for kind in (CrashAfter, LostResponse):
         assert {one.step for one in of(kind, singles)} == set(WRITES)
+
+
+def test_reads_fail_and_are_slow_as_writes_are() -> None:
+    singles = derive_singles(run)
+    reads = {StepName("get ConfigMap/test/first", number) for number in (1, 2, 3)}
+    for kind in (ErrorResponse, Slow):
+        assert {one.step for one in of(kind, singles)} == {*WRITES, *reads, StepName("get ConfigMap/test/second")}
+    assert reads <= {one.step for one in of(CrashBefore, singles)}
 
 
 def test_only_updates_get_conflicts() -> None:
@@ -105,3 +115,17 @@ def test_pairs_come_last_and_never_share_a_step() -> None:
         one, other = plan
         assert one != other
         assert one.step is None or one.step != other.step
+
+
+def test_calls_to_the_outside_are_paused_and_begin_its_outages() -> None:
+    singles = derive_singles(play(resumed_leader.fixed), leader=True, has_outside=True)
+    outside = {one.step for one in of(CrashBefore, singles) if one.step is not None and one.step.verb == "outside"}
+    assert len(outside) == 2
+    assert outside <= {one.step for one in of(Pause, singles)}
+    assert outside == {one.step for one in singles if isinstance(one, Outage) and one.what == "outside"}
+
+
+def test_webhooks_are_down_from_each_write_on() -> None:
+    singles = derive_singles(play(injected_once.fixed), webhook_kinds=["ConfigMap"])
+    found = [one.step for one in singles if isinstance(one, Outage) and one.what == "webhook ConfigMap"]
+    assert found == [StepName("apply ConfigMap/test/shop")]

@@ -1,10 +1,30 @@
 """Plan ids: a plan is written as a short text and parsed back."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset.errors import ConfigError
+from levelset.testing.explore.disturbance import SCENARIO_END
+from levelset.testing.explore.environment_faults import (
+    ChildDeleted,
+    ChildEdited,
+    ClockSkew,
+    FinalizerRemoved,
+    LabelChanged,
+    NamespaceDeleted,
+    Outage,
+    OutsideError,
+    Overlap,
+    PagedList,
+    Pause,
+    Preempt,
+    SlowGarbageCollection,
+    SpecChanged,
+)
 from levelset.testing.explore.plans import (
     DISTURBANCES,
     Conflict,
@@ -40,6 +60,20 @@ ALL = [
     StaleRestart(STATUS, 3, 4.0),
     Reorder("workers", 2),
     Takeover(STATUS),
+    OutsideError(StepName("outside Cloud.create(blog, size=3)"), 2),
+    PagedList(StepName("list ConfigMap/default"), 5.0),
+    ChildDeleted(SCENARIO_END, "ConfigMap/default/blog-~"),
+    ChildEdited(StepName("patch Website/default/blog by user"), "ConfigMap/default/blog"),
+    LabelChanged(SCENARIO_END, "ConfigMap/default/blog"),
+    FinalizerRemoved(SCENARIO_END, "Website/default/blog"),
+    NamespaceDeleted(SCENARIO_END),
+    SlowGarbageCollection(30.0),
+    Outage(STATUS, "429", 60.0),
+    ClockSkew(-300.0),
+    Pause(STATUS, 60.0),
+    Overlap(STATUS, 20.0),
+    Preempt(StepName("reconcile websites/Website/default/blog"), 2),
+    SpecChanged("Website/default/blog", "image.tag", '"1.25-2"', 1),
 ]
 
 names = st.text(min_size=1, max_size=20).filter(lambda text: "/" not in text)
@@ -68,6 +102,13 @@ disturbances: st.SearchStrategy[Disturbance] = st.one_of(
 def test_each_disturbance_has_its_own_word() -> None:
     assert {type(one) for one in ALL} == set(DISTURBANCES.values())
     assert all(DISTURBANCES[one.word] is type(one) for one in ALL)
+
+
+def test_the_guide_names_every_disturbance() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "exploring.md").read_text()
+    table = guide.split("## What it does to a controller", 1)[1].split("\n\n", 2)[1]
+    named = {word for line in table.splitlines()[2:] for word in re.findall(r"`([a-z-]+)`", line.split("|")[2])}
+    assert named == set(DISTURBANCES)
 
 
 def test_an_id_is_short_and_readable() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from levelset.errors import ConfigError
 from levelset.testing.explore import Plan, Report, explore, junit, replay
+from levelset.testing.explore.search import SearchProgress
 from tests.testing.explore.broken import forgetful, hopeless, scenario
 
 
@@ -83,10 +84,12 @@ def test_a_scenario_and_controllers_can_be_passed_separately() -> None:
 
 
 def test_progress_is_called_after_each_plan() -> None:
-    calls: list[tuple[int, int, int]] = []
-    explore(forgetful, budget=3, progress=lambda *numbers: calls.append(numbers))
-    assert [one[:2] for one in calls] == [(1, 3), (2, 3), (3, 3)]
-    assert calls[0][2] == 1
+    calls: list[SearchProgress] = []
+    explore(forgetful, budget=3, progress=calls.append)
+    assert [(one.played, one.total) for one in calls] == [(1, 3), (2, 3), (3, 3)]
+    assert (calls[0].failed, calls[0].modes) == (1, 1)
+    assert calls[-1].states >= calls[0].states > 1
+    assert calls[-1].per_second > 0
 
 
 def test_the_budget_may_be_a_time() -> None:

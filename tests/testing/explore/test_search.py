@@ -171,7 +171,7 @@ def test_a_process_that_cannot_be_recreated_is_a_finding() -> None:
 
     def once() -> list[Controller[Any]]:
         made.append(len(made))
-        if len(made) == 5:
+        if len(made) == 6:
             raise ValueError("no more")
         return [Controller(Order, settle_and_apply)]
 
@@ -180,7 +180,7 @@ def test_a_process_that_cannot_be_recreated_is_a_finding() -> None:
 
     explorer = Explorer(Exploration(orders, once))
     assert explorer.reference.played.ok
-    assert made == [0, 1, 2]  # one for each undisturbed run
+    assert made == [0, 1, 2, 3]  # one for each undisturbed run
     played = explorer.play(Plan.parse("crash-after:apply.ConfigMap/test/first#1"))
     assert played.findings[0].rule == "crashed"
     assert played.findings[0].sentence.endswith("ValueError: no more")

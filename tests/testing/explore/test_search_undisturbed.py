@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from levelset import Context, Controller, GiveUp, ObjectMeta, Ref, Resource, Spec, Status, owns, requeue
+from levelset import Conflict, Context, Controller, GiveUp, ObjectMeta, Ref, Resource, Spec, Status, owns, requeue
 from levelset.errors import ConfigError
 from levelset.objects import Object
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, Finding, State, explore, replay
+from levelset.testing.explore.report import junit
 from levelset.testing.explore.search import Explorer, explore_plans
 from tests.testing.explore.mistakes import Order, OrderSpec, Parcel, orders, parcel
 
@@ -88,27 +89,67 @@ async def slow(order: Order, ctx: Context) -> None:
     await ctx.apply(parcel(order, order.name))
 
 
+def test_a_slow_controller_is_not_a_finding() -> None:
+    assert found_in(slow) == []
+
+
 async def gives_up(order: Order, ctx: Context) -> None:
     raise GiveUp("rejected")
 
 
-@pytest.mark.parametrize("reconcile", [slow, gives_up])
-def test_a_slow_controller_or_one_that_gives_up_is_not_a_finding(reconcile: Any) -> None:
-    assert found_in(reconcile) == []
+async def conflicts_once(order: Order, ctx: Context) -> None:
+    await ctx.apply(parcel(order, order.name))
+    if not ctx.attempt and len(ctx.reasons) == 1 and str(ctx.reasons[0]) == "it has changed":
+        raise Conflict("another writer was first")
 
 
-def test_a_controller_that_fails_for_one_object_is_a_note() -> None:
-    async def picky(order: Order, ctx: Context) -> None:
-        if order.name == "first":
-            raise ValueError("rejected")
-        await ctx.apply(parcel(order, order.name))
+async def fails_at_first(order: Order, ctx: Context) -> None:
+    await ctx.apply(parcel(order, order.name))
+    if ctx.attempt == 0:
+        raise ValueError("not yet")
 
-    async def two(user: Cluster) -> None:
-        await user.create(Order.new("first", OrderSpec()))
-        await user.create(Order.new("second", OrderSpec()))
-        await user.settled()
 
+@pytest.mark.parametrize(
+    ("reconcile", "words"),
+    [
+        (gives_up, "reconcile orders/Order/test/first fails each time: GiveUp: rejected; if the scenario expects that"),
+        (fails_at_first, "reconcile orders/Order/test/first fails: ValueError: not yet; if the scenario expects that"),
+    ],
+)
+def test_a_reconcile_that_gives_up_or_fails_once_is_a_finding_unless_it_is_expected(reconcile: Any, words: str) -> None:
+    finding = found_in(reconcile)[0]
+    assert finding.rule == "failing"
+    assert words in finding.sentence
+    for expected in (True, (GiveUp, ValueError)):
+        assert found_in(reconcile, expected_errors=expected) == []
+    assert found_in(reconcile, expected_errors=KeyError) != []
+
+
+def test_a_conflict_is_no_failure() -> None:
+    assert found_in(conflicts_once) == []
+
+
+async def picky(order: Order, ctx: Context) -> None:
+    if order.name == "first":
+        raise ValueError("rejected")
+    await ctx.apply(parcel(order, order.name))
+
+
+async def two(user: Cluster) -> None:
+    await user.create(Order.new("first", OrderSpec()))
+    await user.create(Order.new("second", OrderSpec()))
+    await user.settled()
+
+
+def test_a_controller_that_fails_for_one_object_is_a_finding() -> None:
     report = explore(two, lambda: [Controller(Order, picky)], budget=2)
+    assert not report.ok
+    assert report.tried == ()
+    assert "fails each time: ValueError: rejected" in report.story()
+
+
+def test_an_expected_failure_that_stays_is_a_note() -> None:
+    report = explore(Exploration(two, lambda: [Controller(Order, picky)], expected_errors=ValueError), budget=2)
     assert report.ok
     assert report.notes == (
         "in the undisturbed run reconcile orders/Order/test/first fails at the end: ValueError: rejected",
@@ -116,16 +157,75 @@ def test_a_controller_that_fails_for_one_object_is_a_note() -> None:
     assert f"note: {report.notes[0]}" in report.story()
 
 
-def test_a_run_without_writes_is_a_note() -> None:
-    report = explore(orders, list, budget=2)
-    assert "no controller writes in the undisturbed run" in report.notes[0]
+async def idle(order: Any, ctx: Context) -> None:
+    ctx.now()
+
+
+class Nothing(Resource[Spec, Status], api="shop.example.dev/v1"):
+    """A kind of which the scenario makes no object."""
+
+
+class Cloud:
+    """A world outside that counts."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def call(self) -> None:
+        self.calls += 1
+
+
+def test_a_controller_that_changes_nothing_is_a_warning_in_every_report() -> None:
+    report = explore(orders, lambda: [Controller(Order, idle)], budget=2)
+    [warning] = report.warnings
+    assert warning.startswith("orders wrote nothing and touched nothing outside in the undisturbed run")
+    assert report.summary().splitlines()[1] == f"warning: {warning}"
+    assert f"warning: {warning}" in report.story()
+    assert report.to_tree()["warnings"] == [warning]
+    assert f"warning: {warning}" in junit([report])
+
+
+def test_a_controller_without_objects_and_no_controller_at_all_are_warnings() -> None:
+    several: list[Controller[Any]] = [Controller(Nothing, idle), Controller(Order, keeps_one)]
+    report = explore(orders, several, budget=0)
+    assert report.warnings == ("nothings reconciled nothing in the undisturbed run: the scenario has no object for it",)
+    nothing: list[Controller[Any]] = []
+    assert explore(orders, nothing, budget=0).warnings == ("there are no controllers: the exploration shows nothing",)
+
+
+async def keeps_one(order: Order, ctx: Context) -> None:
+    await ctx.apply(parcel(order, "only"))
+
+
+def test_a_controller_that_only_touches_the_outside_is_no_warning() -> None:
+    def make(cloud: Cloud) -> list[Controller[Order]]:
+        async def reconcile(order: Order, ctx: Context) -> None:
+            cloud.call()
+
+        return [Controller(Order, reconcile)]
+
+    assert explore(Exploration(orders, make, outside=Cloud), budget=0).warnings == ()
+
+
+async def never_waits(order: Order, ctx: Context) -> None:
+    async def spin() -> None:
+        while True:  # noqa: ASYNC110 -- the mistake that is tested
+            await asyncio.sleep(0)
+
+    ctx.background(spin)
+
+
+def test_a_task_that_never_waits_is_a_finding_and_not_a_hang() -> None:
+    [finding] = found_in(never_waits)
+    assert finding.rule == "endless loop"
+    assert "never_waits.<locals>.spin (test_search_undisturbed.py:" in finding.sentence
 
 
 def test_an_endless_loop_names_the_repeated_step() -> None:
     exploration = Exploration(orders, lambda: [Controller(Order, Forgets().reconcile, owns(Parcel))])
     finding = Explorer(exploration).reference.played.findings[0]
     assert finding.rule == "endless loop"
-    assert finding.sentence == "reconcile orders/Order/test/first: 1001 times, and it does not stop"
+    assert finding.sentence == "orders creates ConfigMap objects without end: 1000 in 0 s for Order/test/first"
     assert finding.step is not None
 
 
@@ -187,7 +287,11 @@ def test_an_object_named_after_a_uid_or_generated_name_is_normalized() -> None:
         await ctx.apply(parcel(order, f"of-{volume.name}"), owner=order)
         await ctx.apply(parcel(order, f"volume-{order.metadata.uid}"), owner=order)
 
-    explorer = Explorer(Exploration(orders, lambda: [Controller(Order, reconcile)]))
+    explorer = Explorer(
+        Exploration(
+            orders, lambda: [Controller(Order, reconcile, owns(Parcel))], allowed=["not healed", "created twice"]
+        )
+    )
     assert {
         "ConfigMap/test/of-first-~",
         "ConfigMap/test/volume-<uid of Order first>",

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from levelset import Context, Controller, Denied, MergePatch, defaults, validates
+from levelset import Context, Controller, Denied, MergePatch, defaults, owns, validates
 from levelset.errors import ConfigError, Forbidden
 from levelset.runtime.webhook import AdmissionHook
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State, explore
-from tests.testing.explore.mistakes import Order, OrderSpec, parcel
+from tests.testing.explore.mistakes import Order, OrderSpec, Parcel, parcel
 
 MOST = 10
 
@@ -49,7 +49,7 @@ def orders_are_small(state: State) -> None:
 
 EXPLORATION = Exploration(
     careless,
-    lambda: [Controller(Order, send)],
+    lambda: [Controller(Order, send, owns(Parcel))],
     invariants=[orders_are_labelled, orders_are_small],
     webhooks=[defaults(Order, labelled), [validates(Order, sensible)]],
 )

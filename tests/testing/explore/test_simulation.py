@@ -55,4 +55,4 @@ def test_a_finished_run_is_garbage_collected_even_after_failed_reconciles() -> N
     explorer = Explorer(Exploration(orders, controllers, outside=outside))
     assert explorer.play(Plan.parse("error-response:apply.ConfigMap/test/first#1:500")).ok
     gc.collect()
-    assert [one() for one in made] == [None] * 4
+    assert [one() for one in made] == [None] * 5

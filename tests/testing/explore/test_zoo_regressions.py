@@ -3,8 +3,17 @@
 from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status, watches
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, Plan
+from levelset.testing.explore.recoveries import deeper_plans
 from levelset.testing.explore.search import Explorer
-from tests.testing.explore.zoo import lock_left_behind, tug_of_war
+from levelset.testing.explore.simulation import play
+from tests.testing.explore.zoo import (
+    injected_once,
+    lock_left_behind,
+    recovery_interrupted,
+    resumed_leader,
+    third_attempt,
+    tug_of_war,
+)
 from tests.testing.explore.zoo.common import ConfigMap, config_map
 
 
@@ -54,3 +63,37 @@ def test_a_missing_object_is_reported_with_the_disturbed_step() -> None:
     missing = next(one for one in played.findings if "does not exist" in one.sentence)
     assert missing.step is not None
     assert str(missing.step.name) == "create ConfigMap/test/schema-lock#1"
+
+
+def test_a_paused_leader_calls_the_outside_when_another_one_leads() -> None:
+    plan = Plan.parse("pause:outside.Router.push%28edge,%20old.example.dev%29#1:60")
+    played = Explorer(resumed_leader.broken).play(plan)
+    late = [one for one in played.trace if one.name == plan.disturbances[0].step]
+    assert [one.outcome for one in late] == ["paused", "done"]
+    assert late[1].at - late[0].at == 60
+    assert [one.rule for one in played.findings] == ["end state"]
+
+
+def test_in_an_outage_of_the_outside_all_its_calls_fail_until_it_is_over() -> None:
+    played = Explorer(third_attempt.fixed).play(Plan.parse("outage:outside.Registry.push%28shop%29#1:outside:60"))
+    calls = [one for one in played.trace if one.verb == "outside"]
+    assert {one.outcome for one in calls if one.at < 60} == {"ConnectionError"}
+    assert [one.outcome for one in calls if one.at >= 60] == ["done"]
+    assert played.ok
+
+
+def test_a_webhook_that_is_down_is_skipped_or_rejects_as_its_failure_policy_says() -> None:
+    plan = Plan.parse("outage:apply.ConfigMap/test/shop#1:webhook%20ConfigMap:60")
+    skipped, rejected = (Explorer(one).play(plan) for one in (injected_once.broken, injected_once.fixed))
+    assert [one.outcome for one in skipped.trace.writes()][:1] == ["201"]
+    assert [one.outcome for one in rejected.trace.writes()][:1] == ["500"]
+    assert rejected.ok
+    assert "data.sidecar is nothing" in skipped.findings[0].sentence
+
+
+def test_a_recovery_with_known_steps_in_another_order_is_disturbed_again() -> None:
+    exploration = recovery_interrupted.broken
+    usual = play(exploration)
+    run = play(exploration, Plan.parse("crash-after:delete.ConfigMap/test/orders#1"), baseline=usual)
+    steps = [str(one.disturbances[-1].step) for one in deeper_plans(run, usual)]
+    assert "delete ConfigMap/test/orders-journal#1" in steps

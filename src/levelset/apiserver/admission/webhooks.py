@@ -9,6 +9,7 @@ too; the call itself is in `wire/webhook_client.py`.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +22,9 @@ from levelset.apiserver.expressions.match_conditions import (
     MatchConditionError,
     MatchConditions,
     read_match_conditions,
+    run_expressions,
 )
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
@@ -184,13 +187,16 @@ _PLURALS: Final = {"mutatingwebhookconfigurations": True, "validatingwebhookconf
 class WebhookPlugin:
     """One webhook of a configuration as an `AdmissionPlugin`."""
 
-    __slots__ = ("_client", "_conditions", "_hook", "_variables")
+    __slots__ = ("_client", "_conditions", "_expensive", "_hook", "_variables")
 
-    def __init__(self, hook: Webhook, client: WebhookClient, variables: AuthorizerVariables) -> None:
+    def __init__(
+        self, hook: Webhook, client: WebhookClient, variables: AuthorizerVariables, expensive: ExpensiveWork
+    ) -> None:
         self._hook = hook
         self._client = client
         self._conditions = MatchConditions(hook.conditions)
         self._variables = variables
+        self._expensive = expensive
 
     @property
     def name(self) -> str:
@@ -214,7 +220,7 @@ class WebhookPlugin:
     async def review(self, request: Tree, namespace: Tree | None, /) -> Tree:
         """Calls the webhook if its selectors and match conditions match, and applies its failure policy."""
         hook, allowed = self._hook, {"uid": request["uid"], "allowed": True}
-        if not hook.matches_request(request, namespace) or not self._meets_conditions(request):
+        if not hook.matches_request(request, namespace) or not await self._meets_conditions(request):
             return allowed
         if request["dryRun"] and hook.has_side_effects:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
@@ -233,12 +239,14 @@ class WebhookPlugin:
                 return allowed
             raise _internal(problem) from error
 
-    def _meets_conditions(self, request: Tree) -> bool:
+    async def _meets_conditions(self, request: Tree) -> bool:
         if not self._conditions:
             return True
         objects = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
         try:
-            return self._conditions.match({**objects, "namespaceObject": None, **self._variables(request)})
+            values = {**objects, "namespaceObject": None, **self._variables(request)}
+            work = partial(self._conditions.match, values)
+            return await run_expressions(self._expensive, work, uses_authorizer=self._conditions.uses_authorizer)
         except MatchConditionError as error:
             log.warning("match conditions of a webhook failed", extra={"webhook": self.name, "cause": str(error)})
             if self._hook.ignores_failures:
@@ -277,7 +285,7 @@ class WebhookIndex:
 
     def _add(self, plural: str, configuration: Tree) -> None:
         hooks = read_webhooks(configuration, mutates=_PLURALS[plural])
-        plugins = tuple(WebhookPlugin(one, self.client, self._variables) for one in hooks)
+        plugins = tuple(WebhookPlugin(one, self.client, self._variables, self._state.expensive_work) for one in hooks)
         self._plugins[configuration["metadata"]["name"], plural] = plugins
 
     def _variables(self, request: Tree) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
+from levelset.aio.supervisor import explain_cancellation
 from levelset.apiserver.registry.crd.definitions import (
     CLEANUP_FINALIZER,
     GROUP,
@@ -53,7 +54,13 @@ class CrdCleanup:
                 await self.settle()
             except ApiError as error:
                 log.warning("definition not reconciled, will retry", extra={"error": str(error)})
-                await asyncio.sleep(RETRY_SECONDS)
+            except asyncio.CancelledError as error:
+                log.exception("definition not reconciled, will retry", exc_info=explain_cancellation(error))
+            except Exception:
+                log.exception("definition not reconciled, will retry")
+            else:
+                continue
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def settle(self) -> None:
         """Reconciles all queued definitions; returns when the queue is empty."""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from levelset.apiserver.controllers.key_queue import KeyQueue
+from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.object_location import ObjectLocation, location_of
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
@@ -18,7 +19,11 @@ _DEFAULT_TTL_SECONDS: Final = 3600.0
 
 
 class EventExpiryController:
-    """Deletes events `ttl` seconds after their last write, by the clock of the event loop."""
+    """Deletes events `ttl` seconds after their last write, by the clock of the event loop.
+
+    So a wall clock that is set neither ends events nor keeps them. Only at the start their age is read from the wall
+    clock; events of the future count as new.
+    """
 
     def __init__(self, state: ServerState, *, ttl: float = _DEFAULT_TTL_SECONDS) -> None:
         self._state = state
@@ -37,7 +42,7 @@ class EventExpiryController:
         found: list[tuple[float, ObjectLocation]] = []
         for item in page.items:
             tree = decode_tree(item.value)
-            age = _age(tree["metadata"].get("creationTimestamp"), now)
+            age = min([_age(time, now) for time in _times(tree)], default=0.0)
             found.append((loop.time() + max(0.0, self._ttl - age), location_of(served, tree)))
         for deadline, location in sorted(found, key=lambda one: one[0]):
             self._deadlines[location] = deadline
@@ -84,6 +89,13 @@ class EventExpiryController:
             await delete.delete(self._state, location.served, location.namespace, location.name, DeleteOptions())
         except NotFound:
             return
+
+
+def _times(tree: Object) -> list[Any]:
+    """When an event was created and last happened, as far as it says so: its last write was not before."""
+    found = [tree["metadata"].get("creationTimestamp"), tree.get("lastTimestamp")]
+    found.append(map_member(tree, "series").get("lastObservedTime"))
+    return [one for one in found if one]
 
 
 def _age(text: Any, now: Any) -> float:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from levelset.aio.supervisor import explain_cancellation
 from levelset.errors import Conflict
 
 __all__ = ["KeyQueue"]
@@ -80,6 +81,13 @@ class KeyQueue(Generic[Key]):
         try:
             await self._process(key)
         except Conflict:
+            self._retry(key)
+        except asyncio.CancelledError as error:
+            log.exception(
+                "reconcile failed, will retry",
+                extra={"queue": self._name, "key": str(key)},
+                exc_info=explain_cancellation(error),
+            )
             self._retry(key)
         except Exception:
             log.exception("reconcile failed, will retry", extra={"queue": self._name, "key": str(key)})

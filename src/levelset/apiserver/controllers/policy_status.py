@@ -1,11 +1,15 @@
 """Writes the type checking result of ValidatingAdmissionPolicies into their status."""
 
+from functools import partial
+
 from levelset.apiserver.admission.policies.policy_index import GROUP, VERSION, PolicyIndex
 from levelset.apiserver.controllers.key_queue import KeyQueue
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
+from levelset.apiserver.wire.step_limits import run_limited
+from levelset.errors import ApiError
 
 __all__ = ["PolicyStatusController"]
 
@@ -48,12 +52,20 @@ class PolicyStatusController:
         # Imported late: the CEL compiler is slow to import, and most servers have no policies.
         from levelset.apiserver.admission.policies.type_checking import expression_warnings  # noqa: PLC0415
 
+        policy = self._policies.stored[PLURAL].get(name)
+        if policy is None:
+            return
+        generation = policy["metadata"].get("generation")
+        work = partial(expression_warnings, self._state.catalog, policy)
+        try:
+            warnings = await run_limited(self._state.expensive_work, work)
+        except ApiError:  # it takes too long: types are only checked to warn
+            warnings = []
+
         def change(tree: Object) -> Object | None:
-            generation = tree["metadata"].get("generation")
             status = map_member(tree, "status")
-            if status.get("observedGeneration") == generation:
-                return None
-            warnings = expression_warnings(self._state.catalog, tree)
+            if status.get("observedGeneration") == generation or tree["metadata"].get("generation") != generation:
+                return None  # written meanwhile, which enqueues it again
             type_checking = {"expressionWarnings": warnings} if warnings else {}
             return {**tree, "status": {**status, "observedGeneration": generation, "typeChecking": type_checking}}
 

@@ -4,8 +4,9 @@ Used by `admission/policies/` to evaluate and by `registry/builtin/admission_pol
 loads the CEL compiler, so that its users import it late.
 """
 
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from levelset.apiserver.expressions.match_conditions import BUDGET_EXHAUSTED
@@ -46,16 +47,38 @@ def compile_expression(text: str, declarations: Declarations, *types: Type) -> P
 
     Raises ExpressionCompileError.
     """
+    return _with_type(_compile(text, declarations), types)
+
+
+def _compile(text: str, declarations: Declarations) -> Program:
     try:
-        program = compile_rule(text, declarations, None)
+        return compile_rule(text, declarations, None)
     except CompileError as error:
         raise ExpressionCompileError(f"compilation failed: {error}") from error
+
+
+def _with_type(program: Program, types: tuple[Type, ...]) -> Program:
     if types and not any(program.type.same(one) for one in types):
         names = " ".join(map(_type_name, types))
         raise ExpressionCompileError(
             f"must evaluate to one of [{names}]" if len(types) > 1 else f"must evaluate to {names}"
         )
     return program
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """An expression with what its declarations depend on, by which its program is cached."""
+
+    key: tuple[Any, ...]
+    text: str
+    declarations: Declarations = field(compare=False)
+
+
+@functools.lru_cache(1024)
+def _compiled(source: _Source) -> Program:
+    """The program, which is compiled in a thread when a long one is written, and used on the event loop then."""
+    return _compile(source.text, source.declarations)
 
 
 def _type_name(kind: Type) -> str:
@@ -71,14 +94,17 @@ class PolicyEnvironment:
     programs: Mapping[str, Program | ExpressionCompileError] | None = None
     object_type: Type | None = None
     params_type: Type | None = None
+    texts: tuple[tuple[str, str], ...] = ()
+    """The names and expressions of the variables."""
 
     def with_variable(self, name: str, text: str) -> "PolicyEnvironment":
         """The environment with one more variable; an error is recorded, see `compile_error`."""
         try:
-            program: Program | ExpressionCompileError = compile_expression(text, self._declarations())
+            program: Program | ExpressionCompileError = self.compile(text)
         except ExpressionCompileError as error:
             program = error
-        return replace(self, programs={**(self.programs or {}), name: program})
+        programs = {**(self.programs or {}), name: program}
+        return replace(self, programs=programs, texts=(*self.texts, (name, text)))
 
     def compile_error(self, name: str) -> ExpressionCompileError | None:
         """The compile error of a variable; None if it compiled."""
@@ -87,7 +113,11 @@ class PolicyEnvironment:
 
     def compile(self, text: str, *types: Type, has_authorizer: bool = True) -> Program:
         """Compiles an expression that may use the variables; raises ExpressionCompileError."""
-        return compile_expression(text, self._declarations(has_authorizer=has_authorizer), *types)
+        declarations = self._declarations(has_authorizer=has_authorizer)
+        if self.object_type is not None or self.params_type is not None:
+            return compile_expression(text, declarations, *types)
+        key = (text, self.texts, self.has_params, self.is_mutating, has_authorizer)
+        return _with_type(_compiled(_Source(key, text, declarations)), types)
 
     def _declarations(self, *, has_authorizer: bool = True) -> Declarations:
         variables = None if self.programs is None else {name: _type(made) for name, made in self.programs.items()}

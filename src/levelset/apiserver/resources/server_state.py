@@ -5,16 +5,16 @@ consists of functions that take it as their first argument (`verbs/`), so a test
 them without an HTTP server. `ApiServer` (`apiserver/server.py`) builds the one that is served.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.in_flight_creates import InFlightCreates
 from levelset.errors import Cause, ConfigError
-from levelset.storage import NowaitReader, Storage
+from levelset.storage import NowaitReader, SharedStorage, Storage
 
 if TYPE_CHECKING:
     from levelset.apiserver.admission.chain import AdmissionChain
@@ -87,19 +87,24 @@ class ServerState:
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
     """Custom handlers by (group, resource, subresource): `handler(state, served, path, request)`."""
-    expensive_work: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a thread validates an expensive write: one at a time."""
+    expensive_work: ExpensiveWork = field(default_factory=ExpensiveWork)
+    """Where writes that are expensive to validate are validated."""
     in_flight_creates: InFlightCreates = field(default_factory=InFlightCreates)
     """Creates that are checked but not committed, by namespace and by resource."""
     feeds: "Feeds | None" = None
     """The open watches; created by the first watch."""
     reader: NowaitReader = field(init=False)
     """The same storage, whose reads return without awaiting."""
+    shared: SharedStorage | None = field(init=False)
+    """The same storage, if other servers write to it, too."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.storage, NowaitReader):
-            raise ConfigError("The server needs a storage with synchronous reads: use MemoryStorage or SqliteStorage.")
+            raise ConfigError(
+                "The server needs a storage with synchronous reads: use MemoryStorage, SqliteStorage or EtcdStorage."
+            )
         self.reader = self.storage
+        self.shared = self.storage if isinstance(self.storage, SharedStorage) else None
 
     def add_resource_listener(self, prefix: str, listener: Listener) -> None:
         """Calls `listener` for every write below this storage prefix, before the general `listeners`."""

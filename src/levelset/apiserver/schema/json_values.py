@@ -2,7 +2,7 @@
 
 from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
 
-__all__ = ["copy_tree", "is_member", "join", "same"]
+__all__ = ["copy_tree", "count_values", "is_member", "join", "same"]
 
 
 def copy_tree(tree: Tree) -> Tree:
@@ -14,6 +14,17 @@ def copy_tree(tree: Tree) -> Tree:
     if items is not None:
         return [copy_tree(one) for one in items]
     return tree
+
+
+def count_values(tree: Tree) -> int:
+    """The number of values in a tree, which may be as deep as memory allows."""
+    pending, count = [tree], 0
+    while pending:
+        value = pending.pop()
+        count += 1
+        members = as_map(value)
+        pending += (as_list(value) or ()) if members is None else members.values()
+    return count
 
 
 def same(one: Tree, other: Tree) -> bool:

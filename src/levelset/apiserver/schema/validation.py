@@ -224,6 +224,8 @@ def has_type(node: Node, value: Tree) -> bool:
 
 
 _LOAD_STEPS = 10_000  # of the patterns of one stored object, which a list may read by the thousand
+_FIRST_LOAD_STEPS = 100_000  # of the first one, for which the schema is compiled
+_SMALL = 150  # nodes of a schema that is compiled in milliseconds
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TYPE = "FieldValueTypeInvalid"
 DUPLICATE = "FieldValueDuplicate"
@@ -293,11 +295,12 @@ class Compiled:
     """One compiled schema. Nothing raises, whatever the tree: errors are returned as causes."""
 
     def __init__(self, node: Node, definitions: Definitions, *, resource: bool, has_patterns: bool = True) -> None:
-        self.has_patterns = has_patterns
-        """Whether validation may match patterns, which may take many steps; see `levelset.re2.step_budget`."""
+        self.is_expensive = has_patterns or node.weight > _SMALL
+        """Whether validation may take many steps: for patterns, or to compile it; see `levelset.re2.step_budget`."""
         self._node = node
         self._definitions = definitions
         self._resource = resource
+        self._load_steps = _FIRST_LOAD_STEPS
         self._admits: Function = self._first_admit
         self._checks: Function = self._first_check
 
@@ -323,10 +326,11 @@ class Compiled:
 
     def load(self, tree: Tree) -> None:
         """Prunes and defaults an object that was accepted before, under a schema that may have changed since."""
+        steps, self._load_steps = self._load_steps, _LOAD_STEPS
         try:
-            if within(_LOAD_STEPS, lambda: self._admits(tree)):
+            if within(steps, lambda: self._admits(tree)):
                 return
-        except (RecursionError, StepsExceeded):  # patterns are not needed here
+        except (RecursionError, StepsExceeded):  # neither patterns nor compiled code are needed here
             pass
         self._prepare(tree)
 

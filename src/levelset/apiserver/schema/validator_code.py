@@ -23,12 +23,19 @@ value valid. Missing members get their defaults. It returns False at the first d
 There are two modes. `admit` is the one above. `check` only validates: it tolerates unknown members and changes nothing,
 as needed for the alternatives inside allOf, anyOf, oneOf and not, and for objects that are only validated.
 
+Python compiles a function in one piece, and lets no other thread run meanwhile. So an object with many members is
+checked by many small functions (`members_of`), each for a part of its members, and compiling is charged to the step
+budget.
+
 Where a keyword needs more than a comparison (a null that has to be removed, an object without a schema), the function
 returns False and leaves the work to the slow path.
 """
 
 import contextlib
-from collections.abc import Callable, Generator
+import itertools
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from levelset.apiserver.schema import numbers
@@ -38,6 +45,7 @@ from levelset.apiserver.schema.json_values import copy_tree, is_member
 from levelset.apiserver.schema.list_keys import unique, unique_keys
 from levelset.apiserver.schema.schema_nodes import Node, Tree
 from levelset.re2 import Regex
+from levelset.re2.step_budget import StepsExceeded, charge, remaining
 
 __all__ = ["CodeGenerator", "Function", "FunctionWriter", "Mode", "Namespace"]
 
@@ -48,6 +56,21 @@ MAX_INLINE_DEPTH = 8
 
 MAX_INLINE_NODES = 30
 """How many nodes are inlined into a function; larger schemas are compiled when they are first needed."""
+
+MAX_MEMBER_NODES = 200
+"""How many nodes of an object's members are inlined; the members of larger objects are checked part by part."""
+
+PART_NODES = 100
+"""How many nodes the functions for a part of the members have."""
+
+MAX_ALTERNATIVES = 64
+"""How many alternatives, required names and list keys are compiled; more of them are left to the slow path."""
+
+MAX_LINES = 200
+"""How many lines are compiled at a time, unless one function has more."""
+
+STEPS_PER_LINE = 150
+"""The steps of writing and compiling a line, see `levelset.re2.step_budget`."""
 
 BLOCK = "    "
 IDENTITY = ("apiVersion", "kind", "metadata")
@@ -64,6 +87,10 @@ class Namespace(Protocol):
         """The name of a function for a schema that is compiled on its first call."""
         ...
 
+    def members_of(self, node: Node, mode: Mode, names: list[str]) -> str:
+        """The name of a function for these members of an object, compiled on its first call."""
+        ...
+
     def refer(self, ref: str, mode: Mode) -> str:
         """The name of the function of a definition."""
         ...
@@ -73,7 +100,7 @@ class Namespace(Protocol):
         ...
 
     def matcher(self, expression: str) -> tuple[str, str, int] | None:
-        """Names of a backtracking and a linear matcher, and the maximum length for the first; None if it is invalid."""
+        """Names of a matcher for short texts and one for all, and the maximum length for the first; None if invalid."""
         ...
 
     def filled(self, node: Node) -> tuple[Tree, bool]:
@@ -199,8 +226,8 @@ class FunctionWriter:
             if names is None:
                 self.put("return False")
             else:
-                backtracking, linear, limit = names
-                self.refuse(f"not ({backtracking}({var}) if len({var}) <= {limit} else {linear}({var}))")
+                quick, matches, limit = names
+                self.refuse(f"not ({quick}({var}) if len({var}) <= {limit} else {matches}({var}))")
         check = text_format(node.format) if node.type in ("", "string") and node.format else None
         if check is not None:
             self.refuse(f"not {self.generator.constant(check)}({var})")
@@ -252,7 +279,8 @@ class FunctionWriter:
 
     def keys(self, node: Node, var: str) -> None:
         """Checks that the keys of a keyed list are unique."""
-        if node.items is None or node.items.type != "object" or node.items.nullable:
+        is_listed = node.items is not None and node.items.type == "object" and not node.items.nullable
+        if not is_listed or len(node.list_keys) > MAX_ALTERNATIVES:
             self.refuse(f"{var}")
         elif len(node.list_keys) == 1:
             self.refuse(f"len({var}) > 1 and not unique_keys({var}, {node.list_keys[0]!a})")
@@ -304,21 +332,51 @@ class FunctionWriter:
 
     def checked_members(self, node: Node, var: str) -> None:
         """Members of an object that is only validated."""
-        for name in node.required:
-            self.refuse(f"{name!a} not in {var}")
-        for name, child in node.properties.items():
+        self.required(node.required, var)
+        for names in self.parts(node, list(node.properties), var):
+            self.checked_part(node, var, names)
+        if isinstance(node.additional, Node):
+            self.others(node, node.additional, var)
+        elif node.additional is False:
+            self.refuse(f"not {var}.keys() <= {self.generator.constant(node.properties.keys())}")
+
+    def checked_part(self, node: Node, var: str, names: list[str]) -> None:
+        """Some members of an object that is only validated."""
+        for name in names:
             item = self.variable()
             before = len(self.lines)
             self.put(f"if {name!a} in {var}:")
             with self.block():
                 self.put(f"{item} = {var}[{name!a}]")
-                self.value(child, item, null=True)
+                self.value(node.properties[name], item, null=True)
             if len(self.lines) == before + 2:
                 del self.lines[before:]
-        if isinstance(node.additional, Node):
-            self.others(node, node.additional, var)
-        elif node.additional is False:
-            self.refuse(f"not {var}.keys() <= {self.generator.constant(node.properties.keys())}")
+
+    def required(self, names: Sequence[str], var: str) -> None:
+        """The keyword required."""
+        if len(names) > MAX_ALTERNATIVES:
+            self.refuse(f"not {var}.keys() >= {self.generator.constant(frozenset(names))}")
+            return
+        for name in names:
+            self.refuse(f"{name!a} not in {var}")
+
+    def parts(self, node: Node, names: list[str], var: str, counter: str = "") -> list[list[str]]:
+        """The members to check here, as one part; those of a large object are left to functions for their parts.
+
+        The function of a part returns one more than the members that it counted, if there is a counter.
+        """
+        if sum(_inlined(node.properties[name]) for name in names) <= MAX_MEMBER_NODES:
+            return [names]
+        for part in _parts(node, names):
+            call = f"{self.generator.members_of(node, self.mode, part)}({var})"
+            if counter:
+                count = self.variable()
+                self.put(f"{count} = {call}")
+                self.refuse(f"not {count}")
+                self.put(f"{counter} += {count} - 1")
+            else:
+                self.refuse(f"not {call}")
+        return []
 
     def others(self, node: Node, additional: Node, var: str) -> None:
         """Members under additionalProperties."""
@@ -335,14 +393,13 @@ class FunctionWriter:
         if closed:
             self.put(f"{counter} = 0")
         always = 0
-        for name, child in node.properties.items():
-            if identity and name in IDENTITY:
-                self.identity(node, name, child, var, counter)
-            else:
-                always += self.member(node, name, child, var, counter)
-        for name in node.required:
-            if name not in node.properties:
-                self.refuse(f"{name!a} not in {var}")
+        for name in IDENTITY if identity else ():
+            if name in node.properties:
+                self.identity(node, name, node.properties[name], var, counter)
+        names = [name for name in node.properties if not (identity and name in IDENTITY)]
+        for part in self.parts(node, names, var, counter):
+            always += self.admitted_part(node, var, part, counter)
+        self.required([name for name in node.required if name not in node.properties], var)
         if not closed:
             self.unnamed(node, var)
             return
@@ -350,6 +407,23 @@ class FunctionWriter:
             if name not in node.properties:
                 self.put(f"if {name!a} in {var}: {counter} += 1")
         self.refuse(f"len({var}) != {counter} + {always}" if always else f"len({var}) != {counter}")
+
+    def admitted_part(self, node: Node, var: str, names: list[str], counter: str) -> int:
+        """Some members by name; returns how many of them are always present afterwards."""
+        return sum(self.member(node, name, node.properties[name], var, counter) for name in names)
+
+    def part(self, node: Node, var: str, names: list[str]) -> None:
+        """The body of a function for a part of the members of an object; see `parts` for what it returns."""
+        if self.mode == "check":
+            self.checked_part(node, var, names)
+            self.put("return True")
+            return
+        closed = node.additional is None and not node.preserve
+        counter = self.variable() if closed else ""
+        if closed:
+            self.put(f"{counter} = 1")
+        always = self.admitted_part(node, var, names, counter)
+        self.put(f"return {counter} + {always}" if closed else "return True")
 
     def unnamed(self, node: Node, var: str) -> None:
         """Members that the schema does not declare by name."""
@@ -410,6 +484,9 @@ class FunctionWriter:
 
     def alternatives(self, node: Node, var: str) -> None:
         """The keywords anyOf, oneOf, allOf and not."""
+        if max(map(len, (node.any_of, node.one_of, node.all_of))) > MAX_ALTERNATIVES:
+            self.put("return False")
+            return
 
         def calls(options: tuple[Node, ...]) -> list[str]:
             return [f"{self.generator.later(one, 'check')}({var})" for one in options]
@@ -426,7 +503,43 @@ class FunctionWriter:
             self.refuse(calls((node.not_,))[0])
 
 
+def _inlined(node: Node) -> int:
+    """How many nodes are inlined where this one is checked."""
+    return 1 if node.weight > MAX_INLINE_NODES else node.weight
+
+
+def _parts(node: Node, names: list[str]) -> Iterator[list[str]]:
+    part, size = list[str](), 0
+    for name in names:
+        part.append(name)
+        size += _inlined(node.properties[name])
+        if size >= PART_NODES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
 Function = Callable[[Tree], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A function that is named, and not yet written; `members` if it is for a part of the members of an object."""
+
+    name: str
+    node: Node
+    mode: Mode
+    resource: bool = False
+    members: list[str] | None = None
+
+
+class _Thread(threading.local):
+    """What this thread has still to write, and the names that it has made for the function it compiles."""
+
+    def __init__(self) -> None:
+        self.waiting: list[_Waiting] = []
+        self.names: list[str] = []
 
 
 class CodeGenerator:
@@ -445,9 +558,10 @@ class CodeGenerator:
         self._reference = reference
         self._pattern = pattern
         self._filled = filled
-        self._count = 0
+        self._numbers = itertools.count(1)  # a thread may compile beside the event loop
         self._names: dict[tuple[str, Mode], str] = {}
-        self._waiting: list[tuple[str, Node, Mode, bool]] = []
+        self._failed: dict[tuple[int, Mode, bool, str], int] = {}  # the steps that were too few
+        self._here = _Thread()
         self._space: dict[str, Tree] = {
             "copy_tree": copy_tree,
             "is_member": is_member,
@@ -459,34 +573,75 @@ class CodeGenerator:
         }
 
     def function(self, node: Node, mode: Mode, *, resource: bool = False) -> Function:
-        """The function of a schema; `resource` is the root of an object, whose identity is not in the schema."""
-        lines: list[str] = []
-        name = self.later(node, mode, resource=resource)
-        while self._waiting:
-            lines += self._written(*self._waiting.pop())
-        # Names and literals come from ascii() or are constants in the namespace: a schema cannot inject code.
-        exec(compile("\n".join(lines), "<schema>", "exec"), self._space)  # noqa: S102
-        made: Function = self._space[name]
+        """The function of a schema; `resource` is the root of an object, whose identity is not in the schema.
+
+        Compiling is charged to the step budget: raises StepsExceeded.
+        """
+        return self._compiled(node, mode, resource=resource)
+
+    def _compiled(
+        self, node: Node, mode: Mode, *, resource: bool = False, members: list[str] | None = None
+    ) -> Function:
+        """The function, once all that it calls are compiled.
+
+        What has failed is removed, and not tried again with no more steps than it has had: it would be for every read.
+        """
+        key = (id(node), mode, resource, members[0] if members else "")
+        left = remaining()
+        if left is not None and left <= self._failed.get(key, -1):
+            raise StepsExceeded
+        self._here.names = []
+        one = _Waiting(self._fresh("f"), node, mode, resource=resource, members=members)
+        try:
+            self._compile([one])
+        except StepsExceeded:
+            self._failed[key] = max(left or 0, self._failed.get(key, -1))
+            self._forget(self._here.names)
+            raise
+        finally:
+            self._here.waiting, self._here.names = [], []
+        made: Function = self._space[one.name]
         return made
 
-    def _written(self, name: str, node: Node, mode: Mode, resource: bool) -> list[str]:
-        writer = FunctionWriter(self, node, mode)
-        writer.put(f"def {name}(x0):")
+    def _forget(self, names: list[str]) -> None:
+        shared = set(self._names.values())  # other functions may use them already
+        for name in names:
+            if name not in shared:
+                self._space.pop(name, None)
+
+    def _compile(self, waiting: list[_Waiting]) -> None:
+        lines: list[str] = []
+        while waiting or lines:
+            if waiting:
+                lines += self._written(waiting.pop())
+                waiting += self._here.waiting
+                self._here.waiting = []
+            if not waiting or len(lines) >= MAX_LINES:
+                charge(STEPS_PER_LINE * len(lines))
+                # Names and literals come from ascii() or are constants in the namespace: a schema cannot inject code.
+                exec(compile("\n".join(lines), "<schema>", "exec"), self._space)  # noqa: S102
+                lines = []
+
+    def _written(self, one: _Waiting) -> list[str]:
+        writer = FunctionWriter(self, one.node, one.mode)
+        writer.put(f"def {one.name}(x0):")
         with writer.block():
             writer.put("try:")
             with writer.block():
-                if resource:
-                    writer.resource(node, "x0")
+                if one.members is not None:
+                    writer.part(one.node, "x0", one.members)
+                elif one.resource:
+                    writer.resource(one.node, "x0")
                 else:
-                    writer.value(node, "x0", null=True)
+                    writer.value(one.node, "x0", null=True)
                 writer.put("return True")
             writer.put("except KeyError: return False")
         return writer.lines
 
-    def later(self, node: Node, mode: Mode, *, resource: bool = False) -> str:
+    def later(self, node: Node, mode: Mode) -> str:
         """The name of a function that will be written together with those of the current schema."""
         name = self._fresh("f")
-        self._waiting.append((name, node, mode, resource))
+        self._here.waiting.append(_Waiting(name, node, mode))
         return name
 
     def constant(self, value: Tree) -> str:
@@ -503,6 +658,10 @@ class CodeGenerator:
         """The name of a function for a schema that is compiled on its first call."""
         return self._lazy(lambda: self.function(node, mode))
 
+    def members_of(self, node: Node, mode: Mode, names: list[str]) -> str:
+        """The name of a function for these members of an object, compiled on its first call."""
+        return self._lazy(lambda: self._compiled(node, mode, members=names))
+
     def refer(self, ref: str, mode: Mode) -> str:
         """The name of the function of a definition; the function is compiled on its first call."""
         key = (ref, mode)
@@ -511,12 +670,15 @@ class CodeGenerator:
         return self._names[key]
 
     def matcher(self, expression: str) -> tuple[str, str, int] | None:
-        """Names of a backtracking and a linear matcher, and the maximum length for the first; None if it is invalid."""
+        """Names of a matcher for short texts and one for all, and the maximum length for the first; None if invalid.
+
+        The first is not charged to the step budget.
+        """
         pattern = self._pattern(expression)
         if pattern is None:
             return None
-        backtracking = self._lazy(lambda: pattern.backtracking().search)
-        return backtracking, self._lazy(lambda: pattern.linear().matches), pattern.limit
+        quick = self._lazy(lambda: pattern.backtracking().search)
+        return quick, self.constant(pattern.matches), pattern.free
 
     def _lazy(self, make: Callable[[], Callable[[Tree], Tree]]) -> str:
         """The name of a function that is compiled on its first call, and then replaces itself in the namespace."""
@@ -530,5 +692,6 @@ class CodeGenerator:
         return name
 
     def _fresh(self, letter: str) -> str:
-        self._count += 1
-        return f"{letter}{self._count}"
+        name = f"{letter}{next(self._numbers)}"
+        self._here.names.append(name)
+        return name

@@ -22,10 +22,16 @@ from levelset.apiserver.verbs.commit import WriteResult, can_be_removed
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
-from levelset.apiserver.wire.step_limits import GROUPS_WITH_PROGRAMS, LOOP_STEPS, run_limited, run_off_loop
+from levelset.apiserver.wire.step_limits import (
+    GROUPS_WITH_PROGRAMS,
+    LARGE_OBJECT,
+    LOOP_STEPS,
+    run_limited,
+    run_off_loop,
+)
 from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
-from levelset.re2.step_budget import StepsExceeded, within
+from levelset.re2.step_budget import StepsExceeded, charge, within
 from levelset.storage import Item, Mismatch
 
 __all__ = ["Change", "WriteResult", "create", "guaranteed_update", "mutate", "update"]
@@ -113,6 +119,8 @@ async def update(
     body = encode_tree(tree)
 
     def replace(old: Tree, item: Item) -> strategy.PreparedUpdate:
+        if len(body) > LARGE_OBJECT:
+            charge(LOOP_STEPS + 1)  # not on the event loop
         new = cast("Tree", msgspec.json.decode(body))
         _check_version(served, name, new, item)
         _check_uid(served, name, new, old)
@@ -160,11 +168,14 @@ async def guaranteed_update(
 async def _decode_new(
     state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
 ) -> DecodedObject:
-    """Decodes a new object in place; the patterns of its schema may need a thread, which gets a copy of the tree."""
-    schema = served.schema() if served.custom else None
-    if schema is None or not schema.has_patterns:
-        return strategy.decode_new(served, namespace, tree, options)
+    """Decodes a new object in place; its schema may need a thread, which gets a copy of the tree."""
+    if served.custom:
+        schema = served.schema()
+        if schema is None or not schema.is_expensive:
+            return strategy.decode_new(served, namespace, tree, options)
     body, warnings = encode_tree(tree), len(options.warnings)
+    if not served.custom and len(body) > LARGE_OBJECT:
+        return await run_off_loop(state.expensive_work, lambda: strategy.decode_new(served, namespace, tree, options))
     try:
         return within(LOOP_STEPS, lambda: strategy.decode_new(served, namespace, tree, options))
     except StepsExceeded:
@@ -182,10 +193,11 @@ async def _run_change(
     state: ServerState, change: Change, old: Tree, item: Item, options: WriteOptions
 ) -> strategy.PreparedUpdate:
     warnings = len(options.warnings)
-    try:
-        return within(LOOP_STEPS, lambda: change(old, item))
-    except StepsExceeded:
-        del options.warnings[warnings:]
+    if len(item.value) <= LARGE_OBJECT:
+        try:
+            return within(LOOP_STEPS, lambda: change(old, item))
+        except StepsExceeded:
+            del options.warnings[warnings:]
     return await run_off_loop(state.expensive_work, lambda: change(old, item))
 
 

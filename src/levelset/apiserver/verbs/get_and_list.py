@@ -9,6 +9,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import Final
 
 import msgspec
@@ -55,6 +56,8 @@ class ListQuery:
     """The minimum revision of the result; the read waits for it."""
     after: str | None = None
     """Where to continue: the last key of the previous page, relative to the storage prefix of the list."""
+    is_newest: bool = False
+    """Whether the result must have everything that was committed before the request, also by other servers."""
     is_resumed: bool = False
     """Whether this is a later page; if its revision is compacted, the client gets a token to continue without it."""
 
@@ -88,6 +91,8 @@ async def read_item(
     state: ServerState, served: ServedResource, namespace: str | None, name: str, *, resource_version: str = ""
 ) -> Item:
     """As `get_item`, after the resourceVersion is reached; the object is converted."""
+    if state.shared is not None and not resource_version:
+        await state.shared.wait_current()
     await wait_revision(state, parse_revision(resource_version))
     item = get_item(state, served, namespace, name)
     if served.converts_by_webhook:
@@ -97,6 +102,8 @@ async def read_item(
 
 async def read_list(state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
     """As `list_items`, after the revision of the query is reached and the objects are converted."""
+    if state.shared is not None and query.is_newest:
+        await state.shared.wait_current()
     await wait_revision(state, query.not_older)
     if not served.converts_by_webhook:
         return list_items(state.reader, served, namespace, query)
@@ -114,6 +121,8 @@ async def read_list(state: ServerState, served: ServedResource, namespace: str |
 async def wait_revision(state: ServerState, revision: int) -> None:
     """Waits until the storage has reached a revision; raises FutureRevision (504) after 3 s."""
     storage = state.storage
+    if storage.revision < revision and state.shared is not None:
+        await state.shared.wait_current()
     if storage.revision >= revision:
         return
     changes = state.reader.watch("", after=storage.revision)
@@ -132,7 +141,7 @@ async def wait_revision(state: ServerState, revision: int) -> None:
 def parse_list_options(served: ServedResource, parameters: Parameters) -> ListQuery:
     """Parses the list options of a query; raises 400 for invalid values and 422 for invalid combinations."""
     if not parameters:
-        return ListQuery()
+        return ListQuery(is_newest=True)
     first = {name: values[0] for name, values in parameters.items()}
     _check_match(first)
     selection = parse_selectors(served, parameters)
@@ -150,7 +159,7 @@ def parse_list_options(served: ServedResource, parameters: Parameters) -> ListQu
     if revision and (match == "Exact" or (limit and not match)):
         return ListQuery(selection, limit, exact=revision)
     # As upstream, which serves `resourceVersion=0` from its watch cache: the limit is ignored.
-    return ListQuery(selection, None if given == "0" else limit, not_older=revision)
+    return ListQuery(selection, None if given == "0" else limit, not_older=revision, is_newest=not given)
 
 
 def parse_revision(text: str) -> int:
@@ -166,9 +175,10 @@ def list_items(reader: NowaitReader, served: ServedResource, namespace: str | No
     """Returns the requested page of a list; raises `Expired`, for a later page with a token to continue without it."""
     try:
         return _list_items(reader, served, namespace, query)
-    except Expired as error:
+    except (Expired, FutureRevision) as error:
         if not query.is_resumed:
             raise
+        # A token of the future is forged, or from before an older copy of the data was restored: start again, too.
         resume = _write_token(-1, query.after or "")
         text = f"The provided continue parameter is too old to display a consistent list result: {error.message}"
         raise ExpiredContinueToken(
@@ -254,6 +264,9 @@ def _read_token(text: str) -> _Token:
         raise BadRequest("continue key is not valid: it must come from the list before, unchanged") from error
     if token.v != 1 or not -1 <= token.rv <= _MAX_REVISION or token.rv == 0:
         raise BadRequest("continue key is not valid: start the list again")
+    # As upstream: a key that leads elsewhere did not come from a list.
+    if not token.after or token.after.startswith("/") or normpath(f"/{token.after}") != f"/{token.after}":
+        raise BadRequest("continue key is not valid: its key is not that of an object; start the list again")
     return token
 
 

@@ -353,8 +353,8 @@ class ConvertedWatch:
         self._timer = asyncio.get_running_loop().call_later(_BOOKMARK_SECONDS, self._send_periodic_bookmark)
 
     def _send_periodic_bookmark(self) -> None:
+        self._schedule_bookmark()  # first: one that cannot be sent must not be the last
         self.send_bookmark()
-        self._schedule_bookmark()
 
 
 class Watcher:
@@ -534,13 +534,14 @@ class Feed:
         self._push(data, known)
 
     def _send_bookmarks(self) -> None:
-        self._timer = None
-        self.pump()
         receivers = [watcher for watcher in self._watchers if watcher.bookmarks]
+        later = asyncio.get_running_loop().call_later
+        # First: bookmarks that cannot be sent must not be the last.
+        self._timer = later(_BOOKMARK_SECONDS, self._send_bookmarks) if receivers else None
+        self.pump()
         for watcher in receivers:
-            watcher.sink.write(self._bookmark(watcher))
-        if receivers:
-            self._timer = asyncio.get_running_loop().call_later(_BOOKMARK_SECONDS, self._send_bookmarks)
+            if watcher in self._watchers:
+                watcher.sink.write(self._bookmark(watcher))
 
     def _bookmark(self, watcher: Watcher) -> bytes:
         with_header = not watcher.has_header

@@ -4,14 +4,23 @@ Steps are those of `levelset.re2.step_budget`, about 100 ns each. Work that exce
 thread, one at a time, so that other requests are served meanwhile; beyond `REQUEST_STEPS` the request is refused.
 """
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.errors import ApiError
 from levelset.re2.step_budget import StepsExceeded, within
 
-__all__ = ["GROUPS_WITH_PROGRAMS", "LOOP_STEPS", "REQUEST_STEPS", "run_limited", "run_off_loop"]
+__all__ = [
+    "GROUPS_WITH_PROGRAMS",
+    "LARGE_OBJECT",
+    "LOOP_STEPS",
+    "REQUEST_STEPS",
+    "run_limited",
+    "run_off_loop",
+    "run_on_loop",
+]
 
 T = TypeVar("T")
 
@@ -20,35 +29,41 @@ GROUPS_WITH_PROGRAMS: Final = frozenset({"admissionregistration.k8s.io", "apiext
 
 The rules of all other built-in kinds are known and cheap: their writes do not count steps.
 """
-LOOP_STEPS: Final = 100_000
-"""Steps on the event loop: about 10 ms."""
+LARGE_OBJECT: Final = 128 * 1024
+"""Bytes of an object of these groups, or of a custom resource that is updated, beyond which a thread prepares it."""
+LOOP_STEPS: Final = 50_000
+"""Steps on the event loop: 5 ms, and up to 20 ms where a step takes longer than most."""
 REQUEST_STEPS: Final = 20_000_000
 """Steps in a thread: about two seconds."""
 
 
-async def run_limited(lane: asyncio.Lock, work: Callable[[], T]) -> T:
-    """The result of work that may be repeated; it does not suspend unless the work is expensive.
-
-    `lane` admits one thread at a time: several would leave the event loop too little of the interpreter's time.
-    """
+async def run_limited(expensive: ExpensiveWork, work: Callable[[], T]) -> T:
+    """The result of work that may be repeated; it does not suspend unless the work is expensive."""
     try:
         return within(LOOP_STEPS, work)
     except StepsExceeded:
-        return await run_off_loop(lane, work)
+        return await run_off_loop(expensive, work)
 
 
-async def run_off_loop(lane: asyncio.Lock, work: Callable[[], T]) -> T:
+async def run_off_loop(expensive: ExpensiveWork, work: Callable[[], T]) -> T:
     """The result of expensive work, in a thread; raises ApiError (413) if it takes more than `REQUEST_STEPS`."""
-    async with lane:
-        try:
-            return await asyncio.to_thread(within, REQUEST_STEPS, work)
-        except StepsExceeded:
-            raise _too_expensive() from None
+    try:
+        return await expensive.run(partial(within, REQUEST_STEPS, work))
+    except StepsExceeded:
+        raise _too_expensive() from None
+
+
+def run_on_loop(work: Callable[[], T]) -> T:
+    """The result of work that cannot leave the event loop; raises ApiError (413) as `run_off_loop` does."""
+    try:
+        return within(REQUEST_STEPS, work)
+    except StepsExceeded:
+        raise _too_expensive() from None
 
 
 def _too_expensive() -> ApiError:
     text = (
-        f"Request entity too large: the patterns and rules of its schema take more than {REQUEST_STEPS} steps; "
-        "shorten the values, or simplify the patterns and rules of the definition"
+        f"Request entity too large: its patterns and rules, or those of a policy, take more than {REQUEST_STEPS} "
+        "steps; shorten the values, or simplify the patterns and rules"
     )
     return ApiError(text, code=413, reason="RequestEntityTooLarge")

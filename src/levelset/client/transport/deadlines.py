@@ -9,12 +9,14 @@ that cancelled them for being late would never see them finish.
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 
 __all__ = ["Deadline", "Deadlines", "Timed"]
 
 _NEVER: Final = float("inf")
+_AFTER_ERROR: Final = 1.0
+"""Seconds until what could not be expired is tried again."""
 
 
 class Timed(Protocol):
@@ -137,12 +139,23 @@ class Deadlines:
         self._cancel_timer()
         # A timer may fire early by the resolution of the clock.
         now = max(when, loop.time())
-        for deadline in [one for one in self._open if one.when <= now]:
-            self._open.discard(deadline)
-            deadline.expire()
-        for exchange in [one for one in self._pending() if one.when <= now]:
-            exchange.expire()
-        self._set(loop, min([one.when for one in (*self._open, *self._pending())], default=_NEVER))
+        earliest = now + _AFTER_ERROR
+        try:
+            self._expire(now)
+            earliest = 0.0
+        finally:
+            # Also after an error: the other calls have their deadlines, too.
+            left = [max(earliest, one.when) for one in (*self._open, *self._pending())]
+            self._set(loop, min(left, default=_NEVER))
+
+    def _expire(self, now: float) -> None:
+        """Expires what is due, all of it even if some raise; the last error is raised."""
+        deadlines = [one for one in self._open if one.when <= now]
+        self._open.difference_update(deadlines)
+        exchanges = [one for one in self._pending() if one.when <= now]
+        with ExitStack() as stack:
+            for one in (*deadlines, *exchanges):
+                stack.callback(one.expire)
 
     def _set(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         self._cancel_timer()

@@ -12,7 +12,18 @@ import msgspec
 
 from levelset.http.messages import Headers
 
-__all__ = ["BodyStream", "Call", "CallCounter", "CallCounts", "Guard", "Hook", "Response", "Send", "Transport"]
+__all__ = [
+    "BodyStream",
+    "Call",
+    "CallCounter",
+    "CallCounts",
+    "CallTap",
+    "Guard",
+    "Hook",
+    "Response",
+    "Send",
+    "Transport",
+]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -79,9 +90,24 @@ Hook = Callable[[Call, Send], Awaitable[Response]]
 """Sits between the client and its transport: may change the call, respond itself, raise, or inspect the response."""
 
 
+class CallTap(Protocol):
+    """Sees each call of a client once, outside of all hooks and retries: what the caller sends, and what it gets.
+
+    What it raises reaches the caller; it must be quick.
+    """
+
+    def begin(self, call: Call, /) -> int | None:
+        """A call is about to be sent; a number for `end`, or None if the call is of no interest."""
+        ...
+
+    def end(self, number: int, outcome: Response | BaseException, /) -> None:
+        """The call with this number has ended, with a response of any status or with an error."""
+        ...
+
+
 @final
 class Guard:
-    """A hook that only checks: `check` gets each call before it is sent, and raises to refuse it.
+    """A hook that only checks: `check` gets each call before it is sent, and before each retry; it raises to refuse it.
 
     Like a `CallCounter` it changes neither call nor response. So the client need not go through it as a hook: it runs
     the check before and the counter after the call, which saves a coroutine for each.

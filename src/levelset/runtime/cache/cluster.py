@@ -30,7 +30,7 @@ from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.cache.index import Index
-from levelset.runtime.cache.informer import Handle, Informer, Stats
+from levelset.runtime.cache.informer import BatchTap, Handle, Informer, Stats
 from levelset.runtime.cache.keys import key_for
 from levelset.runtime.cache.list_query import Lookup, make_query
 from levelset.runtime.cache.object_store import Snapshot
@@ -258,6 +258,10 @@ class Cluster:
         options["limit"] = 1
         found = await self._list(kind, **options)
         return found[0] if found else None
+
+    def attach(self, tap: BatchTap | None) -> None:
+        """Has this tap see what all informers apply, those that are declared later too; None detaches it."""
+        self._informers.attach(tap)
 
     def stats(self) -> Sequence[Stats]:
         """The statistics of each informer."""

@@ -9,14 +9,16 @@ what metrics and the dashboard show of each informer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
+from levelset.aio.supervisor import explain_cancellation
 from levelset.client.object_types import View
 from levelset.errors import ConfigError, Deadline
 from levelset.runtime.cache.cache_sync import Readiness
@@ -28,7 +30,7 @@ from levelset.runtime.cache.subscribers import JoinPoint, ListenerHandle, Subscr
 from levelset.runtime.watch.events import Event
 from levelset.runtime.watch.watcher import OnError, WatchError
 
-__all__ = ["EventSource", "Handle", "Informer", "ProgressListener", "Stats"]
+__all__ = ["BatchTap", "EventSource", "Handle", "Informer", "ProgressListener", "Stats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,22 @@ class EventSource(Protocol):
         ...
 
 
+class BatchTap(Protocol):
+    """Sees each step by which informers change their stores, right before it."""
+
+    def batch(self, informer: "Informer", events: Sequence[Event[Any]], version: str | None, /) -> None:
+        """A batch is about to be applied: its first slice now, each further one after `more`."""
+        ...
+
+    def more(self, informer: "Informer", /) -> None:
+        """The next slice of the batch is about to be delivered."""
+        ...
+
+    def failed(self, informer: "Informer", error: str, is_persistent: bool, /) -> None:
+        """The watch has an error; a persistent one lasts until a person acts."""
+        ...
+
+
 class Informer:
     """The cache of one scope, kept current for as long as `run` runs."""
 
@@ -131,18 +149,19 @@ class Informer:
         self.view = view
         self.table = Table(view)
         self.readiness = Readiness(f"the cache of {scope}")
-        self.report = report
+        self.report: ReportError = partial(_report_safely, report)
         self.events = 0
         self.observed: str | None = None
         """The store has everything up to this resourceVersion; bookmarks advance it too. None before the first list."""
-        self._writer: Writer[Any] = Writer(self.table, view, self.readiness, report=report)
+        self.tap: BatchTap | None = None
+        self._writer: Writer[Any] = Writer(self.table, view, self.readiness, report=self.report)
         self._subscribers: dict[Subscriber[Any], None] = {}
         self._progress: dict[object, ProgressListener] = {}
         self._on_error = on_error
         self._backoff = backoff
         self._open_watch = partial(watch, self._record_error)
         self._source = self._open_watch()  # at once, so that a wrong option raises in the caller that opens it
-        self._crashes = 0
+        self._crashes = self._subscriber_errors = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -162,7 +181,11 @@ class Informer:
 
     def start(self) -> None:
         """Starts the task that runs the watch; `aclose` ends it."""
-        self._task = asyncio.get_running_loop().create_task(self.run(), name=f"informer of {self.scope}")
+        self._task = asyncio.get_running_loop().create_task(
+            self.run(),
+            name=f"informer of {self.scope}",
+            context=Context(),  # it may be opened by a reconcile, of which it is no part
+        )
 
     async def aclose(self) -> None:
         """Closes it and returns when its task, and with it the watch, has ended. May be called again."""
@@ -175,17 +198,24 @@ class Informer:
         """Runs the watch until cancelled. An unexpected error is reported, and the watch reopened with backoff."""
         delays = self._backoff.delays()
         while True:
-            try:
-                async with aclosing(self._source):
-                    await self._follow(self._source)
-                error: Exception = RuntimeError("the watch has ended by itself")
-            except Exception as raised:  # noqa: BLE001 -- a bug in one informer must not stop the others
-                error = raised
+            error = await self._run_watch()
             self._crashes += 1
             self.readiness.record_error(str(error), error)
             self.report(f"the watch of {self.scope} failed and is restarted", error)
-            await timing.sleep(next(delays))
-            self._source = self._open_watch()
+            await timing.sleep(delays.next_delay(timing.now()))
+
+    async def _run_watch(self) -> Exception:
+        """Runs the watch until it fails, after a failure a new one; returns the error."""
+        try:
+            if self._crashes:
+                self._source = self._open_watch()
+            async with aclosing(self._source):
+                await self._follow(self._source)
+        except asyncio.CancelledError as raised:
+            return explain_cancellation(raised)
+        except Exception as raised:  # noqa: BLE001 -- a bug in one informer must not stop the others
+            return raised
+        return RuntimeError("the watch has ended by itself")
 
     def close(self, cause: Exception | None = None) -> None:
         """Closes it: subscriptions deliver their remaining changes and end, and waiters get NotReady."""
@@ -256,7 +286,7 @@ class Informer:
             relists=source.relists,
             reconnects=source.reconnects,
             bookmarks=source.bookmarks,
-            errors=source.errors + self._crashes,
+            errors=source.errors + self._crashes + self._subscriber_errors,
             readers=len(self._subscribers),
             waiting=max((len(one) for one in self._subscribers if isinstance(one, Subscription)), default=0),
             error=None if self.error is None else str(self.error),
@@ -270,34 +300,73 @@ class Informer:
             if since > SLICE:
                 await asyncio.sleep(0)
                 since = len(batch)
-            slices = self._writer.slices(batch)
-            changes = next(slices, _NOTHING)
-            self._offer(changes)
-            for following in slices:
-                if changes:
-                    self._notify_progress(changes)
-                step = self.table.step
-                await asyncio.sleep(0)
-                changes = following
-                self._offer(changes, step)
-            self._finish_batch(source, changes)
+            if self.tap is not None:
+                self.tap.batch(self, batch, source.resource_version)
+            rest = self.apply(batch, source.resource_version)
+            if rest is not None:
+                for _ in rest:
+                    await asyncio.sleep(0)
+                    if self.tap is not None:
+                        self.tap.more(self)
             if self.table.has_indexes:
                 await self.build_indexes()
+
+    def apply(self, batch: Sequence[Event[Any]], version: str | None) -> Iterator[None] | None:
+        """Applies a batch, or the first slice of it: then each step of the result applies one more.
+
+        After the last one the store has everything up to this version. Between them the caller may let other tasks run,
+        but must not apply anything else.
+        """
+        slices = self._writer.slices(batch)
+        changes = next(slices, _NOTHING)
+        self._offer(changes)
+        following = next(slices, None)
+        if following is not None:
+            return self._apply_rest(slices, changes, following, version)
+        self._finish_batch(version, changes)  # nearly always: then it costs no generator
+        return None
+
+    def _apply_rest(
+        self,
+        slices: Iterator[Sequence[Change[Any]]],
+        changes: Sequence[Change[Any]],
+        following: Sequence[Change[Any]] | None,
+        version: str | None,
+    ) -> Iterator[None]:
+        while following is not None:
+            if changes:
+                self._notify_progress(changes)
+            step = self.table.step
+            yield
+            changes = following
+            self._offer(changes, step)
+            following = next(slices, None)
+        self._finish_batch(version, changes)
+
+    def record_error(self, error: str, cause: Exception | None, *, is_persistent: bool) -> None:
+        """Stores the error of the watch, which reads report; a persistent one makes the cache not ready."""
+        # A kind that is not served or a missing permission may last for ever: reads must fail with it.
+        (self.readiness.suspend if is_persistent else self.readiness.record_error)(error, cause)
 
     def _offer(self, changes: Sequence[Change[Any]], step: int | None = None) -> None:
         """Delivers the changes of a write to those that subscribed before it."""
         if changes:
             for subscriber in list(self._subscribers):
-                subscriber.offer(changes, self.table.step if step is None else step)
+                try:
+                    subscriber.offer(changes, self.table.step if step is None else step)
+                except Exception as error:  # noqa: BLE001 -- the others must get their changes
+                    self._subscriber_errors += 1
+                    self.report(f"a subscriber of {self.scope} lost changes and gets every object again", error)
+                    subscriber.resync()
 
-    def _finish_batch(self, source: EventSource, changes: Sequence[Change[Any]]) -> None:
+    def _finish_batch(self, version: str | None, changes: Sequence[Change[Any]]) -> None:
         """After a whole batch: advances `observed`, and after the first list marks the subscribers as complete.
 
         The callbacks of the last slice of changes are called once, with both.
         """
-        table, version = self.table, source.resource_version
+        table = self.table
         is_whole = table.is_filled and table.fresh is None
-        if self.readiness.error is not None and table.fresh is None and source.error is None:
+        if self.readiness.error is not None and table.fresh is None and self._source.error is None:
             self.readiness.clear_error()
         if is_whole and self.observed != version:
             was_empty, self.observed = self.observed is None, version
@@ -317,9 +386,9 @@ class Informer:
 
     def _record_error(self, error: WatchError) -> None:
         if error.retry_after is not None:
-            # A kind that is not served or a missing permission may last for ever: reads must fail with it.
-            note = self.readiness.suspend if error.is_persistent else self.readiness.record_error
-            note(str(error), error.error)
+            if self.tap is not None:
+                self.tap.failed(self, str(error), error.is_persistent)
+            self.record_error(str(error), error.error, is_persistent=error.is_persistent)
         if self._on_error is not None:
             self._on_error(error)
 
@@ -344,6 +413,15 @@ class Informer:
     def _has(self, version: int) -> bool:
         observed = self.observed or ""
         return observed.isdecimal() and int(observed) >= version
+
+
+def _report_safely(report: ReportError, where: str, error: Exception) -> None:
+    """Reports an error; if the user's function for that fails itself, both are logged."""
+    try:
+        report(where, error)
+    except Exception as raised:  # noqa: BLE001 -- the informer must go on whatever a callback raises
+        log_error(where, error)
+        log_error("on_error of the cache", raised)
 
 
 class Handle(Generic[K]):

@@ -22,7 +22,7 @@ from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.cache.index import Index, ReportError
-from levelset.runtime.cache.informer import EventSource, Handle, Informer, Stats
+from levelset.runtime.cache.informer import BatchTap, EventSource, Handle, Informer, Stats
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.subscribers import log_error
 from levelset.runtime.watch.watcher import ErrorLogger, OnError, Watcher
@@ -69,6 +69,7 @@ class Informers:
         self._on_error = on_error
         self._watching = watching
         self._shared: dict[_Key, _Shared] = {}
+        self._tap: BatchTap | None = None
         self._closed = False
 
     def __len__(self) -> int:
@@ -118,9 +119,16 @@ class Informers:
         handle: Handle[Any] = Handle(shared.informer, view, partial(self._release, key, shared))
         handle.begin_indexes(indexes)
         shared.users += 1
+        shared.informer.tap = self._tap
         if self._shared.setdefault(key, shared).users == 1:
             shared.informer.start()
         return handle
+
+    def attach(self, tap: BatchTap | None) -> None:
+        """Has this tap see what all informers apply, those that are opened later too; None detaches it."""
+        self._tap = tap
+        for informer in self.informers:
+            informer.tap = tap
 
     def stats(self) -> list[Stats]:
         """The statistics of each informer."""

@@ -405,7 +405,13 @@ class ListenerHandle(Subscriber[K]):
         self._timer = None
         if self._replay is None:
             return
-        shown = self._replay.take(_REPLAY_SLICE)
+        try:
+            shown = self._replay.take(_REPLAY_SLICE)
+        except Exception as error:  # noqa: BLE001 -- a callback has no caller: `wait_synced` raises it
+            self._report(f"the initial objects of a listener of {self._join_point.view.gvk}", error)
+            self.close()
+            self._synced.close(error)
+            return
         if len(shown) < _REPLAY_SLICE:
             self._replay = None
         if shown:

@@ -101,6 +101,12 @@ class AppliedCache:
         known, response = self._responses.get(child, ("", None))
         return response if known == version else None
 
+    def forget_deleted(self, child: Ref[Any], uid: str) -> None:
+        """Drops a child that was deleted, unless another one of its name has been applied since."""
+        found = self._records.get(child)
+        if found is not None and found.uid == uid:
+            self.forget(child)
+
     def forget(self, child: Ref[Any]) -> None:
         """Drops a child that is gone, or was written in another way."""
         self._records.pop(child, None)

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime
 from operator import attrgetter
+from random import Random, getrandbits
 from typing import Any, Final, Literal, TypeVar, Unpack, cast, overload
 
 import msgspec
@@ -46,6 +47,7 @@ from levelset.runtime.controller.context_dependencies import BoundLogger, Contex
 from levelset.runtime.controller.expectations import Expectation
 from levelset.runtime.controller.request import Reason, Request
 from levelset.runtime.controller.save_plan import Plan, plan_save, plan_status, plan_typed, read_status
+from levelset.runtime.controller.traced_tasks import CURRENT, recorded_value
 from levelset.runtime.queue import Due
 from levelset.runtime.state import WorkHandle
 
@@ -79,6 +81,7 @@ class Context(msgspec.Struct, eq=False):
     # By ref: the versions of an object that this reconcile has replaced, and the object after the last write.
     _newest: dict[Ref[Any], tuple[set[str], Any]] | None = None
     _reconcile_id: str = ""
+    _random: Random | None = None
 
     @property
     def request(self) -> Request[Any]:
@@ -107,13 +110,13 @@ class Context(msgspec.Struct, eq=False):
     @property
     def superseded(self) -> bool:
         """Whether a newer request for the object is queued: slow work may be left to that one."""
-        return self._dependencies.is_superseded(self.request.ref)
+        return recorded_value("superseded", lambda: self._dependencies.is_superseded(self.request.ref))
 
     @property
     def reconcile_id(self) -> str:
         """A unique id of this reconcile, a field of all its log lines."""
         if not self._reconcile_id:
-            self._reconcile_id = uuid.uuid4().hex
+            self._reconcile_id = recorded_value("reconcile_id", lambda: uuid.uuid4().hex)
         return self._reconcile_id
 
     @property
@@ -126,8 +129,18 @@ class Context(msgspec.Struct, eq=False):
         return self._log
 
     def now(self) -> datetime:
-        """The wall clock time, in UTC."""
-        return self._dependencies.now()
+        """The wall clock time, in UTC; a recording has it, and its replay returns the same."""
+        now = self._dependencies.now
+        return (
+            now() if CURRENT.get() is None else datetime.fromisoformat(recorded_value("now", lambda: now().isoformat()))
+        )
+
+    @property
+    def random(self) -> Random:
+        """Random numbers of this reconcile; a replay of a recording gets the same. Not for passwords or keys."""
+        if self._random is None:
+            self._random = Random(recorded_value("random", lambda: getrandbits(63)))  # noqa: S311 -- as documented
+        return self._random
 
     @property
     def client(self) -> Client:
@@ -431,6 +444,10 @@ class Context(msgspec.Struct, eq=False):
         `reason` is one word in CamelCase, `message` a sentence. The same event within six minutes increments the count
         of its series.
         """
+        task = CURRENT.get()
+        if task is not None:
+            about = str(obj if isinstance(obj, Ref) else obj.ref)
+            task.tracer.event(task, about, reason, message, warning)
         self._dependencies.recorder.record(obj, reason, message, warning=warning, action=action, related=related)
 
     def background(

@@ -28,7 +28,9 @@ __all__ = [
     "SELF_CHANGES",
     "Enqueue",
     "Listener",
+    "Report",
     "Target",
+    "log_error",
     "mapped_listener",
     "owner_listener",
     "reference_index",
@@ -102,6 +104,9 @@ DELETION_STARTS: Final[Predicate] = _DeletionStarts()
 Listener = Callable[[Sequence[Change[Any]]], None]
 """Is called with the changes of an informer, a batch at a time."""
 
+Report = Callable[[str, str, Exception], object]
+"""Is called with what a listener is for, the key or name of the changed object, and the error."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -163,7 +168,12 @@ _FIRST: Final[ReasonAndPriority] = (FIRST, LOW)
 _RESYNC: Final[ReasonAndPriority] = (CHANGED, LOW)
 
 
-def self_listener(target: Target, when: Predicate, enqueue: Enqueue) -> Listener:
+def log_error(what: str, name: str, error: Exception) -> None:
+    """Logs that a change enqueues nothing because of an error."""
+    _log.error("%s: the change of %s enqueues nothing: %s", what, name, error, exc_info=error)
+
+
+def self_listener(target: Target, when: Predicate, enqueue: Enqueue, *, report: Report = log_error) -> Listener:
     """Enqueues each of the controller's own objects that changes in a way that `when` passes, or is deleted.
 
     Objects of a batch with the same reason, nearly always all, are enqueued together.
@@ -181,7 +191,7 @@ def self_listener(target: Target, when: Predicate, enqueue: Enqueue) -> Listener
                 if not name or "/" in name:  # its key would be that of another object
                     target.named(name, change.cached.namespace)  # raises BadName
             except Exception as error:  # noqa: BLE001 -- one bad object must not affect others
-                _report(what, change.key, error)
+                report(what, change.key, error)
                 continue
             if found is not pending:
                 if keys:
@@ -208,7 +218,7 @@ def _decide(change: Change[Any], view: View[Any], when: Predicate) -> ReasonAndP
     return _RESYNC if change.is_resync else None
 
 
-def owner_listener(target: Target, relation: Owns, enqueue: Enqueue) -> Listener:
+def owner_listener(target: Target, relation: Owns, enqueue: Enqueue, *, report: Report = log_error) -> Listener:
     """Enqueues the owners of a changed object, those before and those after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
@@ -220,20 +230,27 @@ def owner_listener(target: Target, relation: Owns, enqueue: Enqueue) -> Listener
                 yield target.named(owner.name, cached.namespace).key
 
     what = f"an owner of a {view_of(relation.kind).gvk}"
-    return _related_listener(find, relation.when, enqueue, what, names_same=_has_same_owners)
+    return _related_listener(find, relation.when, enqueue, what, names_same=_has_same_owners, report=report)
 
 
-def mapped_listener(target: Target, relation: Watches, enqueue: Enqueue) -> Listener:
+def mapped_listener(target: Target, relation: Watches, enqueue: Enqueue, *, report: Report = log_error) -> Listener:
     """Enqueues the refs that the user's function returns for the object before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
         return map(target.key, relation.to(item.object))
 
-    return _related_listener(find, relation.when, enqueue, f"watches({view_of(relation.kind).gvk}, to=...)")
+    what = f"watches({view_of(relation.kind).gvk}, to=...)"
+    return _related_listener(find, relation.when, enqueue, what, report=report)
 
 
 def reference_listener(
-    target: Target, relation: References, index: Index[Any], stores: Sequence[Store[Any]], enqueue: Enqueue
+    target: Target,
+    relation: References,
+    index: Index[Any],
+    stores: Sequence[Store[Any]],
+    enqueue: Enqueue,
+    *,
+    report: Report = log_error,
 ) -> Listener:
     """Enqueues the objects that name a changed object, or share a value with it."""
     gvk, theirs = view_of(relation.kind).gvk, relation.theirs
@@ -245,7 +262,7 @@ def reference_listener(
             for store in stores:
                 yield from map(target.key_of, store.by(index, value).cached)
 
-    return _related_listener(find, relation.when, enqueue, f"references({gvk}, ...)")
+    return _related_listener(find, relation.when, enqueue, f"references({gvk}, ...)", report=report)
 
 
 def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, namespace: str) -> Index[Any]:
@@ -281,6 +298,7 @@ def _related_listener(
     enqueue: Enqueue,
     what: str,
     *,
+    report: Report,
     names_same: Callable[[CachedObject, CachedObject], bool] = _never,
 ) -> Listener:
     """Enqueues what `find` returns for both sides of a change; `names_same` skips the old side if it is the same."""
@@ -292,33 +310,32 @@ def _related_listener(
             return
         found: dict[str, None] = {}
         if before is not None and (after is None or not names_same(before, after)):
-            _collect(find, Item(before, change.view), found, what)
+            collect(Item(before, change.view), found)
         if after is not None:
-            _collect(find, Item(after, change.view), found, what)
+            collect(Item(after, change.view), found)
         if found:
             reason = Reason("related", change.ref)
             priority = LOW if change.is_initial or change.is_resync else NORMAL
             enqueue(found, reason, priority)
 
-    return _logging_errors(handle, what)
+    def collect(item: Item[Any], found: dict[str, None]) -> None:
+        # An error on one side of a change does not affect the other side.
+        try:
+            for key in find(item):
+                found[key] = None
+        except Exception as error:  # noqa: BLE001 -- it calls user code
+            report(what, item.cached.name, error)
+
+    return _reporting_errors(handle, what, report)
 
 
-def _collect(find: Callable[[Item[Any]], Iterator[str]], item: Item[Any], found: dict[str, None], what: str) -> None:
-    """Adds what is found for one side of a change; an error there does not affect the other side."""
-    try:
-        for key in find(item):
-            found[key] = None
-    except Exception as error:  # noqa: BLE001 -- it calls user code
-        _report(what, item.cached.name, error)
-
-
-def _logging_errors(handle: Callable[[Change[Any]], None], what: str) -> Listener:
+def _reporting_errors(handle: Callable[[Change[Any]], None], what: str, report: Report) -> Listener:
     def listen(changes: Sequence[Change[Any]]) -> None:
         for change in changes:
             try:
                 handle(change)
             except Exception as error:  # noqa: BLE001 -- one bad object must not affect others
-                _report(what, change.key, error)
+                report(what, change.key, error)
 
     return listen
 
@@ -326,10 +343,6 @@ def _logging_errors(handle: Callable[[Change[Any]], None], what: str) -> Listene
 def _has_same_owners(one: CachedObject, other: CachedObject) -> bool:
     """Whether two versions of an object have the same owner references."""
     return one.owners_json == other.owners_json
-
-
-def _report(what: str, name: str, error: Exception) -> None:
-    _log.error("%s: the change of %s enqueues nothing: %s", what, name, error, exc_info=error)
 
 
 def refers_to_kind(owner: OwnerHead, gvk: GroupVersionKind) -> bool:

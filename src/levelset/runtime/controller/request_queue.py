@@ -108,6 +108,6 @@ async def _items_of(stream: Stream) -> AsyncIterator[Any]:
 
 
 def can_restart(relation: Source | Every) -> bool:
-    """Whether a stream that failed can be restarted: it comes from a function."""
+    """Whether a stream that failed can be restarted: it comes from a function, or is a period in seconds."""
     stream: Any = relation.stream if isinstance(relation, Source) else relation.ticks
-    return callable(stream) and not hasattr(stream, "__aiter__")
+    return isinstance(stream, int | float) or (callable(stream) and not hasattr(stream, "__aiter__"))

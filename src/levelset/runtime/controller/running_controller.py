@@ -26,12 +26,13 @@ from levelset.aio import Backoff, Crash, Delays, Restart, Supervisor, Verdict, t
 from levelset.client.object_types import Kind, view_of
 from levelset.errors import ConfigError
 from levelset.objects.ref import Ref
-from levelset.runtime.cache import Cluster, Handle, Index, Store
+from levelset.runtime.cache import Change, Cluster, Handle, Index, Store
 from levelset.runtime.cache.cluster import cluster_sources
 from levelset.runtime.cache.reader import CacheSource
 from levelset.runtime.cache.subscribers import ListenerHandle
 from levelset.runtime.controller import event_handlers
 from levelset.runtime.controller.actions import Action, Outcome
+from levelset.runtime.controller.applied_cache import AppliedCache
 from levelset.runtime.controller.context_dependencies import ContextDependencies, open_dependencies
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.error_policy import ConflictTracker, Delay, ErrorHandler, ErrorPolicy
@@ -49,7 +50,8 @@ from levelset.runtime.controller.request_queue import (
     follow_ticks,
     observed_enqueue,
 )
-from levelset.runtime.controller.worker import Slot, WorkerPool
+from levelset.runtime.controller.traced_tasks import Tracer
+from levelset.runtime.controller.worker import OnCrash, Slot, WorkerPool
 from levelset.runtime.queue import DEFAULT_BACKOFF, NORMAL, Due, Scheduler
 from levelset.runtime.watch import Predicate, all_of
 
@@ -70,6 +72,8 @@ __all__ = [
 
 K = TypeVar("K")
 
+_WORKER_BACKOFF: Final = Backoff(first=0.05, cap=5.0)
+"""The delay before a worker whose queue failed is restarted."""
 _SOURCE_BACKOFF: Final = Backoff(first=0.5, cap=30.0, quiet=120.0)
 """The delay before a source that failed is restarted."""
 
@@ -87,6 +91,7 @@ def running(
     sync_within: float | None = None,
     history: int = 1000,
     count: CountReconciles | None = None,
+    on_crash: OnCrash | None = None,
     **dependencies: Any,
 ) -> "RunningController[K]":
     """Runs the controller on a cluster for the length of an `async with`.
@@ -98,6 +103,7 @@ def running(
     have not synced within `sync_within` seconds. `fence` is called before each write and raises if writes are no longer
     allowed. Leaving the block stops the controller: running reconciles have `grace` seconds to end. `history` is the
     number of outcomes to keep. `count` gets the finished reconciles in batches, the last when the controller stops.
+    `on_crash` is called with each error in a task or callback of the controller itself that it has survived.
     `dependencies` are further options of `open_dependencies`, such as a recorder.
     """
     chosen: Observer = NullObserver() if observer is None else observer
@@ -110,6 +116,7 @@ def running(
         held=held,
         grace=grace,
         sync_within=sync_within,
+        on_crash=on_crash,
         history=ReconcileHistory(history, count=count, ref_of=view_of(controller.kind).ref_at),
     )
 
@@ -150,6 +157,7 @@ class RunningController(Generic[K]):
         grace: float,
         sync_within: float | None,
         history: ReconcileHistory[K],
+        on_crash: OnCrash | None = None,
     ) -> None:
         self.controller = controller
         self.cluster = cluster
@@ -159,6 +167,7 @@ class RunningController(Generic[K]):
         self._held = held
         self._grace = grace
         self._sync_within = sync_within
+        self._count_crash = on_crash
         self._ready = asyncio.Event()
         self._stopped = asyncio.Event()
         self._stack = AsyncExitStack()
@@ -240,6 +249,10 @@ class RunningController(Generic[K]):
         """Enqueues all objects with low priority."""
         await enqueue_all(self.stores, self._running.queue.enqueue)
 
+    def trace(self, tracer: Tracer | None) -> None:
+        """Has this tracer record the reconciles that start from now on; None ends that."""
+        self._running.engine.workers.tracer = tracer
+
     def release(self) -> None:
         """Starts the reconciles of a controller that was started `held`, as soon as it is ready."""
         self._held = False
@@ -281,7 +294,13 @@ class RunningController(Generic[K]):
             raise RuntimeError(f"controller {self.name} was started already; call running(...) again for another run")
         async with AsyncExitStack() as stack:
             self._parts = await assemble(
-                self.controller, self.cluster, stack, observer=self._observer, history=self.history, **self._options
+                self.controller,
+                self.cluster,
+                stack,
+                observer=self._observer,
+                history=self.history,
+                on_crash=self._count_crash,
+                **self._options,
             )
             await stack.enter_async_context(self._supervisor)
             self._start(self._parts)
@@ -309,7 +328,8 @@ class RunningController(Generic[K]):
         start = self._supervisor.start
         start("gate", self._release_when_synced(parts))
         for worker in self._workers:
-            start(worker, parts.engine.workers.work())
+            start(worker, parts.engine.workers.work)
+            self._delays[worker] = _WORKER_BACKOFF.delays()
         for number, relation in enumerate((*self.controller.relations, *self.controller.sources)):
             name = f"relation {number}"
             match relation:
@@ -333,13 +353,11 @@ class RunningController(Generic[K]):
         if delays is None:
             return Verdict.STOP
         after = delays.next_delay(timing.now())
-        _log.warning(
-            "%s: a source failed and is restarted after %.1f s: %s",
-            self.name,
-            after,
-            crash.error,
-            exc_info=crash.error,
-        )
+        what, level = ("a worker", logging.ERROR) if crash.name in self._workers else ("a source", logging.WARNING)
+        message = "%s: %s failed and is restarted after %.1f s: %s"
+        _log.log(level, message, self.name, what, after, crash.error, exc_info=crash.error)
+        if self._count_crash is not None:
+            self._count_crash(crash.error)
         return Restart(after)
 
 
@@ -350,12 +368,16 @@ class ControllerInformers(Generic[K]):
     from `open` until `close`; the informers run until the stack is left.
     """
 
-    def __init__(self, controller: Controller[K], cluster: Cluster, queue: RequestQueue) -> None:
+    def __init__(
+        self, controller: Controller[K], cluster: Cluster, queue: RequestQueue, on_crash: OnCrash | None = None
+    ) -> None:
+        self._on_crash = on_crash
         self._controller = controller
         self._cluster = cluster
         self._queue = queue
         self._subscriptions: list[ListenerHandle[Any]] = []
         self._unlisten: list[Any] = []
+        self._owned: list[Handle[Any]] = []
         self.handles: list[Handle[Any]] = []
         """The informers, those of the controller's own kind first."""
 
@@ -379,7 +401,8 @@ class ControllerInformers(Generic[K]):
     async def open(self, stack: AsyncExitStack) -> None:
         """Declares all informers and attaches the listeners; leaving the stack releases the informers."""
         controller, indexes = self._controller, await self._indexes()
-        own = event_handlers.self_listener(self._queue.target, _own_predicate(controller), self._queue.enqueue)
+        target, enqueue = self._queue.target, self._queue.enqueue
+        own = event_handlers.self_listener(target, _own_predicate(controller), enqueue, report=self._report)
         for namespace in controller.namespaces:
             declared = self._cluster.declare(
                 controller.kind, namespace=namespace, labels=controller.labels, indexes=list(indexes.values())
@@ -395,6 +418,8 @@ class ControllerInformers(Generic[K]):
                         relation.kind, namespace=namespace, labels=relation.labels, indexes=relation.indexes
                     )
                     self._subscribe(await stack.enter_async_context(declared), listener)
+                    if isinstance(relation, Owns):
+                        self._owned.append(self.handles[-1])
 
     async def wait_synced(self, within: float | None = None) -> None:
         """Returns once all have synced; NotReady names those that have not."""
@@ -412,6 +437,17 @@ class ControllerInformers(Generic[K]):
             unlisten()
         self._unlisten.clear()
 
+    def follow_deleted_children(self, applied: AppliedCache) -> None:
+        """Drops what is remembered of applied children as soon as they are deleted, by the garbage collector too."""
+
+        def listen(changes: Sequence[Change[Any]]) -> None:
+            for change in changes:
+                if change.after is None:
+                    applied.forget_deleted(change.ref, change.cached.uid)
+
+        for handle in self._owned:
+            self._subscriptions.append(handle.listen(listen, replay=False))
+
     def _subscribe(self, handle: Handle[Any], listener: Listener) -> None:
         self.handles.append(handle)
         self._subscriptions.append(handle.listen(listener))
@@ -424,12 +460,19 @@ class ControllerInformers(Generic[K]):
         filtered = replace(relation, when=_both(self._controller.event_filter, relation.when))
         match filtered:
             case Owns():
-                return event_handlers.owner_listener(target, filtered, enqueue)
+                return event_handlers.owner_listener(target, filtered, enqueue, report=self._report)
             case Watches():
-                return event_handlers.mapped_listener(target, filtered, enqueue)
+                return event_handlers.mapped_listener(target, filtered, enqueue, report=self._report)
             case References():
                 index = indexes[id(relation)]
-                return event_handlers.reference_listener(target, filtered, index, self.stores, enqueue)
+                return event_handlers.reference_listener(
+                    target, filtered, index, self.stores, enqueue, report=self._report
+                )
+
+    def _report(self, what: str, name: str, error: Exception) -> None:
+        event_handlers.log_error(f"{self._controller.name}: {what}", name, error)
+        if self._on_crash is not None:
+            self._on_crash(error)
 
     async def _indexes(self) -> dict[int, Index[Any]]:
         found: dict[int, Index[Any]] = {}
@@ -501,11 +544,14 @@ async def assemble(
     *,
     observer: Observer,
     history: ReconcileHistory[K],
+    on_crash: OnCrash | None = None,
+    scheduler: Scheduler[str, Reason] | None = None,
     **options: Any,
 ) -> ControllerParts[K]:
     """Opens the parts of a controller: informers feed the queue, but its scheduler is held and no worker runs yet.
 
-    Leaving the stack closes everything; `options` are those of `open_dependencies`.
+    Leaving the stack closes everything; `options` are those of `open_dependencies`. A given `scheduler` is used instead
+    of one that is made for the controller.
     """
     settings = LoopOptions(
         name=controller.name,
@@ -514,8 +560,8 @@ async def assemble(
         backoff=controller.backoff,
         on_error=controller.on_error,
     )
-    queue = await open_queue(controller.kind, cluster, settings, observer=observer)
-    informers = ControllerInformers(controller, cluster, queue)
+    queue = await open_queue(controller.kind, cluster, settings, observer=observer, scheduler=scheduler)
+    informers = ControllerInformers(controller, cluster, queue, on_crash)
     await informers.open(stack)
     engine = await open_engine(
         controller.kind,
@@ -526,15 +572,25 @@ async def assemble(
         cluster=cluster,
         caches=informers.caches,
         history=history,
+        on_crash=on_crash,
         **options,
     )
+    informers.follow_deleted_children(engine.dependencies.applied)
     return ControllerParts(queue=queue, informers=informers, engine=engine)
 
 
-async def open_queue(kind: Kind[Any], cluster: Cluster, settings: LoopOptions, *, observer: Observer) -> RequestQueue:
+async def open_queue(
+    kind: Kind[Any],
+    cluster: Cluster,
+    settings: LoopOptions,
+    *,
+    observer: Observer,
+    scheduler: Scheduler[str, Reason] | None = None,
+) -> RequestQueue:
     """Opens a queue whose scheduler is held; the observer is notified of each new request."""
     target = Target(view_of(kind), await is_namespaced(cluster, kind), cluster.client.namespace)
-    scheduler: Scheduler[str, Reason] = Scheduler(debounce=settings.debounce, held=True, name=settings.name)
+    if scheduler is None:
+        scheduler = Scheduler(debounce=settings.debounce, held=True, name=settings.name)
     enqueue = observed_enqueue(settings.name, scheduler, observer)
     return RequestQueue(target=target, scheduler=scheduler, enqueue=enqueue, observer=observer)
 
@@ -550,6 +606,7 @@ async def open_engine(
     caches: Mapping[str | None, OwnCache[K]],
     history: ReconcileHistory[K],
     deliver: Callable[[Outcome[K]], Awaitable[None]] | None = None,
+    on_crash: OnCrash | None = None,
     **options: Any,
 ) -> Engine[K]:
     """Opens the workers and dependencies for a queue; closed with the stack. `caches` are by namespace."""
@@ -593,6 +650,7 @@ async def open_engine(
         history=history,
         timeout=settings.timeout,
         give_up=invoker.give_up,
+        on_crash=on_crash,
         deliver=deliver,
     )
     stack.callback(workers.close)

@@ -3,14 +3,17 @@
 `Controller.concurrency` workers run this loop. The queue (`runtime/queue/work_queue.py`) guarantees that a key is never
 handed to two workers at once. A reconcile runs in the worker's task; `Watchdog` cancels it after `timeout` without
 ending the worker. Whatever a reconcile raises ends that reconcile only: `error_policy.py` decides when it is retried.
+What the bookkeeping around it raises (a user's `backoff`, a bug) is a crash: logged with the object, counted, and the
+object is retried. An error of the queue itself ends `work`; the running controller restarts it.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from levelset.aio import Closed, timing
+from levelset.aio import Backoff, Closed, timing
 from levelset.errors import Deadline, GiveUp
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Action, Outcome, Result, await_change
@@ -18,9 +21,10 @@ from levelset.runtime.controller.error_policy import ErrorHandler
 from levelset.runtime.controller.observers import Observer, log_observer_error, overrides
 from levelset.runtime.controller.reconcile_history import ReconcileHistory, Record
 from levelset.runtime.controller.request import REQUEUED, RETRIED, Reason, Request
+from levelset.runtime.controller.traced_tasks import Tracer
 from levelset.runtime.queue import Due, Scheduler
 
-__all__ = ["GONE", "GiveUpHandler", "Slot", "StartReconcile", "Watchdog", "WorkerPool"]
+__all__ = ["GONE", "GiveUpHandler", "OnCrash", "Slot", "StartReconcile", "Watchdog", "WorkerPool"]
 
 K = TypeVar("K")
 
@@ -31,11 +35,15 @@ RequestOrDue = Request[Any] | Due[str, Reason]
 """A request; an entry of the queue stands for the request of an object that has not failed."""
 StartReconcile = Callable[[str, RequestOrDue, "Slot"], Awaitable[Action | None]]
 """Starts to reconcile the object with a key, sets the context in the slot, and returns what the worker awaits."""
+OnCrash = Callable[[Exception], object]
+"""Is called with an error in the controller itself, after it was logged."""
 GiveUpHandler = Callable[[Any, GiveUp], Awaitable[None]]
 """Is called with the context of a reconcile that raised GiveUp."""
 
 _MAX_STREAK: Final = 64
 """After so many reconciles in a row that never waited, the worker yields to the event loop."""
+_CRASH_BACKOFF: Final = Backoff(first=1.0, cap=60.0)
+"""The delay before an object is reconciled again after a crash; the controller's own backoff may be its cause."""
 _AWAIT: Final = await_change()
 _DONE: Final[Result] = "done"
 
@@ -60,6 +68,7 @@ class WorkerPool(Generic[K]):
         observer: Observer,
         history: ReconcileHistory[K],
         give_up: GiveUpHandler | None = None,
+        on_crash: OnCrash | None = None,
         timeout: float | None = None,
         deliver: Callable[[Outcome[K]], Awaitable[None]] | None = None,
     ) -> None:
@@ -68,6 +77,8 @@ class WorkerPool(Generic[K]):
         self._scheduler = scheduler
         self._start = start
         self._give_up = give_up
+        self._on_crash = on_crash
+        self._crash_delays = _CRASH_BACKOFF.delays()
         self._ref_of = ref_of
         self._error_handler = error_handler
         self._observer = observer
@@ -79,16 +90,28 @@ class WorkerPool(Generic[K]):
         self._reports_end = overrides(observer, "finished") or deliver is not None
         self._needs_preparation = timeout is not None or self._reports_start
         self._slots: list[Slot] = []
+        self.tracer: Tracer | None = None
+        """Records or replays the reconciles that start from now on."""
 
     async def work(self) -> None:
         """Runs one worker until the scheduler is closed; a cancellation ends the running reconcile, too."""
-        # The hottest loop of the library, once per reconcile: attributes are looked up once.
-        slot, streak, clock, pending = Slot(), 0, self._clock, self.history.pending
+        slot = Slot()
         self._slots.append(slot)
-        scheduler, start, deliver = self._scheduler, self._start, self._deliver
+        try:
+            await self._work(slot)
+        finally:
+            self._slots.remove(slot)
+
+    async def _work(self, slot: "Slot") -> None:
+        # The hottest loop of the library, once per reconcile: attributes are looked up once.
+        streak, clock, pending = 0, self._clock, self.history.pending
+        scheduler, deliver = self._scheduler, self._deliver
         retrying, needs_preparation = self._error_handler.retrying, self._needs_preparation
         while (due := await self._next(streak)) is not None:
             streak, now, reports = 0, clock(), self._reports_end or _log.isEnabledFor(logging.DEBUG)
+            start, tracer = self._start, self.tracer
+            if tracer is not None:
+                start = partial(tracer.start, self.name, start)
             while due is not None:
                 streak += 1
                 key, slot.began, result, attempt = due.key, now, _DONE, 0
@@ -109,8 +132,12 @@ class WorkerPool(Generic[K]):
                     waited = began - since if began > since else 0.0
                     record = key, result, action or _AWAIT, error, now - began, due.reasons, attempt, waited
                     pending.append(record)
+                    if tracer is not None:
+                        tracer.finished(self.name, record)
                     if reports:
                         outcome = self._report(record, request)
+                except Exception as crash:  # noqa: BLE001 -- the object must not be lost, nor the worker end
+                    self._recover(due, crash)
                 finally:
                     slot.began = slot.deadline = slot.ctx = None
                     scheduler.done(key)
@@ -163,13 +190,16 @@ class WorkerPool(Generic[K]):
         """The failure of a reconcile; raises the cancellation of the worker itself."""
         try:
             if slot.ctx is not None and self._give_up is not None and isinstance(error, GiveUp):
-                await self._give_up(slot.ctx, error)
+                await self._call_give_up(self._give_up, slot.ctx, error)
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- the last error counts
             error = raised
         found = slot.explain(error, self._timeout)
         if found is None:
             raise error
         return found
+
+    def _call_give_up(self, give_up: GiveUpHandler, ctx: Any, error: GiveUp) -> Awaitable[None]:
+        return give_up(ctx, error) if self.tracer is None else self.tracer.give_up(partial(give_up, ctx, error))
 
     def _settle(
         self,
@@ -196,6 +226,27 @@ class WorkerPool(Generic[K]):
             reason = REQUEUED if error is None else RETRIED
             self._scheduler.add(due.key, after=action.after, priority=priority, reason=reason)
         return result, action, error, request.attempt
+
+    def _recover(self, due: Due[str, Reason], crash: Exception) -> None:
+        """After a crash outside of the reconciler: logs and counts it, and requeues the object."""
+        now = self._clock()
+        action = Action(self._crash_delays.next_delay(now))
+        extra = {"controller": self.name, "ref": due.key, "result": "failed"}
+        message = "%s: the controller crashed while it reconciled %s, %s: %s"
+        _log.error(message, self.name, self._name_of(due.key), action, crash, extra=extra, exc_info=crash)
+        self._scheduler.add(due.key, after=action.after or 0.0, priority=due.priority, reason=RETRIED)
+        record: Record = due.key, "failed", action, crash, 0.0, due.reasons, 0, 0.0
+        self.history.pending.append(record)
+        if self.tracer is not None:
+            self.tracer.finished(self.name, record)
+        if self._on_crash is not None:
+            self._on_crash(crash)
+
+    def _name_of(self, key: str) -> str:
+        try:
+            return str(self._ref_of(key))
+        except Exception:  # noqa: BLE001 -- it may be the cause of the crash
+            return key
 
     def _report(self, record: Record, request: RequestOrDue) -> Outcome[Any]:
         """Reports an outcome to the observer and the debug log.
@@ -295,13 +346,21 @@ class Watchdog:
         self._guarded.clear()
 
     def _check(self) -> None:
-        self._timer, now = None, self._loop.time()
+        self._timer = None
+        try:
+            self._expire(self._loop.time())
+        finally:
+            self._set_timer()  # the timeouts of others hold whatever happened to one
+
+    def _expire(self, now: float) -> None:
         for slot in list(self._guarded):
             if slot.deadline is None:
                 self._guarded.discard(slot)
             elif slot.deadline <= now:
                 self._guarded.discard(slot)
                 slot.expire()
+
+    def _set_timer(self) -> None:
         earliest = min((slot.deadline for slot in self._guarded if slot.deadline is not None), default=None)
         if earliest is not None:
             self._timer = self._loop.call_at(earliest, self._check)

@@ -8,6 +8,7 @@ commands `levelset status`, `why` and `trigger` use it.
 | `GET /status` | the controllers with their queues and last failures, and the watches |
 | `GET /why?kind=&name=[&namespace=]` | the last reconciles of an object, with reasons and results |
 | `POST /trigger?kind=&name=[&namespace=]` | enqueues the object |
+| `POST /record?file=` | records the manager in this file from now on; without a file, ends the recording |
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from levelset.client.object_types import View, view_of
-from levelset.errors import ApiError, BadName, BadRequest, NotFound
+from levelset.errors import ApiError, BadName, BadRequest, ConfigError, NotFound
 from levelset.http import Request, Response, Server
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.informer import Stats
@@ -48,6 +49,8 @@ class ManagerView:
     controllers: Callable[[], Mapping[str, RunningController[Any]]]
     watches: Callable[[], Sequence[Stats]]
     is_leader: Callable[[], bool]
+    record: Callable[[str | None], Awaitable[Mapping[str, Any]]] | None = None
+    """Records the manager in a file, or ends the recording; returns the file and its size."""
 
 
 class AdminServer:
@@ -89,11 +92,13 @@ class AdminServer:
             await asyncio.to_thread(remove_record, self._path)
         await self._server.stop(within=_SHUTDOWN)
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Response | Awaitable[Response]:
         """Handles one request: 401 without the token, whatever the path."""
         given = request.headers.get("authorization") or ""
         if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
             return _answer(401, {"error": "send the token from the manager's file as a bearer token"})
+        if (request.method, "/".join(request.segments)) == ("POST", "record") and self._view.record is not None:
+            return self._record(self._view.record(request.parameter("file") or None))
         handler = self._handlers.get((request.method, "/".join(request.segments)))
         if handler is None:
             there = ", ".join(f"{method} /{name}" for method, name in self._handlers)
@@ -111,6 +116,13 @@ class AdminServer:
             "controllers": report_controllers(view.controllers()),
             "watches": report_watches(view.watches()),
         }
+
+    @staticmethod
+    async def _record(switching: Awaitable[Mapping[str, Any]]) -> Response:
+        try:
+            return _answer(200, await switching)
+        except ConfigError as error:
+            return _answer(400, {"error": str(error)})
 
     def _why(self, request: Request) -> Any:
         return {"reconciles": reconciles_of(self._view.controllers(), *_object_of(request))}

@@ -10,10 +10,11 @@ duration, by the candidate's own clock, the holder is considered gone. Clocks of
 import dataclasses
 import random as stdlib_random
 import socket
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from levelset.aio import timing
@@ -24,7 +25,7 @@ from levelset.objects.meta import ObjectMeta
 from levelset.objects.model import Spec, replace
 from levelset.objects.ref import Ref
 from levelset.objects.resource import Resource
-from levelset.objects.timestamps import MicroTime, format_time
+from levelset.objects.timestamps import MicroTime, format_time, parse_time
 
 __all__ = [
     "ElectionState",
@@ -37,10 +38,13 @@ __all__ = [
     "lease_time_now",
     "new_lease",
     "read_record",
+    "suspension_clock",
     "with_record",
 ]
 
 _JITTER: Final = 1.2
+_MIN_SUSPENSION: Final = 0.5
+"""Shorter ones cannot be told from the time between reading two clocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +137,34 @@ def lease_time_now() -> str:
     return lease_time(datetime.now(UTC))
 
 
+def suspension_clock() -> Callable[[], float]:
+    """A function that returns for how many seconds the machine has been suspended since this call.
+
+    The monotonic clock stands still meanwhile, while the clocks of other candidates go on. The wall clock cannot say
+    it: it may be set. Where there is no clock for it (on Linux there is), the function returns 0.
+    """
+    boot_time: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    if boot_time is None:
+        return lambda: 0.0
+
+    def read() -> float:
+        return time.clock_gettime(boot_time) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+    began = read()
+
+    def suspended() -> float:
+        seconds = read() - began
+        return seconds if seconds >= _MIN_SUSPENSION else 0.0
+
+    return suspended
+
+
 class LeaderElector:
     """One candidate: `acquire`, `renew` and `release` the Lease.
 
     `fence` raises Fenced as soon as the Lease may be lost; call it before every write that only the leader may do. It
-    reads the clock itself, so that it also works after the whole process was suspended.
+    reads the clock itself, so that it also works after the whole process was stopped, or its machine `suspended`. The
+    wall clock is never used, so that it may be set at any time.
     """
 
     def __init__(
@@ -147,6 +174,7 @@ class LeaderElector:
         *,
         random: Callable[[], float] = stdlib_random.random,
         stamp: Callable[[], str] = lease_time_now,
+        suspended: Callable[[], float] | None = None,
     ) -> None:
         identity = settings.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         namespace = settings.namespace or client.namespace
@@ -159,6 +187,11 @@ class LeaderElector:
         self._may_hold = False
         self._random = random
         self._stamp = stamp
+        self._suspended = suspension_clock() if suspended is None else suspended
+
+    def _now(self) -> float:
+        """The clock of the election: the loop's, which does not count suspensions of the machine, and these."""
+        return timing.now() + self._suspended()
 
     @property
     def identity(self) -> str:
@@ -168,7 +201,7 @@ class LeaderElector:
     @property
     def is_leader(self) -> bool:
         """Whether this candidate certainly holds the Lease."""
-        return self.election.leads(timing.now())
+        return self.election.leads(self._now())
 
     def fence(self) -> None:
         """Returns if this candidate leads; raises Fenced if not."""
@@ -184,10 +217,10 @@ class LeaderElector:
         """Renews the Lease until it is lost, by the renew deadline or to another candidate; then raises LeaseLost."""
         retry = self.election.settings.retry
         while (deadline := self.election.deadline) is not None:
-            await timing.sleep_until(min(timing.now() + retry, deadline))
+            await timing.sleep(min(retry, deadline - self._now()))
             if not self.is_leader:
                 break
-            await self._attempt(until=deadline)
+            await self._attempt(within=deadline - self._now())
         self.election.resign()
         raise LeaseLost(f"{self.identity} has lost {self.ref}: {self._why()}") from self.last_error
 
@@ -203,11 +236,11 @@ class LeaderElector:
         except (ApiError, Unreachable, TimeoutError) as error:
             self.last_error = error
 
-    async def _attempt(self, *, until: float | None = None) -> bool:
+    async def _attempt(self, *, within: float | None = None) -> bool:
         """Tries to acquire or renew the Lease; returns whether it is held now."""
-        limit = timing.now() + self.election.settings.request_timeout
+        limit = self.election.settings.request_timeout
         try:
-            async with timing.until(limit if until is None else min(limit, until)):
+            async with timing.within(limit if within is None else min(limit, within)):
                 return await self._claim()
         except (ApiError, Unreachable) as error:
             self.last_error = error
@@ -225,12 +258,12 @@ class LeaderElector:
 
     async def _read_lease(self) -> Lease | None:
         lease = await self._client.find(self.ref)
-        self.election.observe(None if lease is None else read_record(lease), timing.now())
+        self.election.observe(None if lease is None else read_record(lease), self._now())
         return lease
 
     async def _write(self, lease: Lease | None) -> bool:
-        sent = timing.now()
-        record = self.election.desired_record(sent, self._stamp())
+        sent = self._now()
+        record = self.election.desired_record(sent, self._new_stamp())
         if record is None:
             return False
         self._may_hold = True
@@ -243,6 +276,16 @@ class LeaderElector:
         self.last_error = None
         return True
 
+    def _new_stamp(self) -> str:
+        """The time, different from that of the last renewal even if the wall clock stands still or jumps back to it.
+
+        A renewal that changes nothing would not be seen, and other candidates would consider this one gone.
+        """
+        stamp = self._stamp()
+        if stamp == self.election.renewed:
+            stamp = lease_time(parse_time(stamp) + timedelta(microseconds=1))
+        return stamp
+
     async def _put(self, lease: Lease | None, record: LeaderElectionRecord) -> Lease:
         if lease is None:
             return await self._client.create(with_record(self._new_lease, record))
@@ -252,7 +295,7 @@ class LeaderElector:
         lease = await self._client.find(self.ref)
         if lease is None or read_record(lease).holder != self.identity:
             return True
-        self.election.observe(read_record(lease), timing.now())
+        self.election.observe(read_record(lease), self._now())
         try:
             await self._client.update(with_record(lease, self.election.released_record(self._stamp())))
         except Conflict:
@@ -279,6 +322,11 @@ class ElectionState:
     def holder(self) -> str:
         """The holder of the Lease when it was last read; empty if it is free."""
         return self._record.holder if self._record is not None else ""
+
+    @property
+    def renewed(self) -> str:
+        """The time of the last renewal in the Lease; empty if there was none."""
+        return self._record.renewed if self._record is not None else ""
 
     @property
     def deadline(self) -> float | None:

@@ -233,7 +233,8 @@ class Lifecycle:
     def record_failure(self, runnable: Runnable, error: Exception) -> None:
         """Stops everything after a failure; without grace if the Lease was lost."""
         self.errors.append(error)
-        _log.error("a runnable of the manager failed", extra={"runnable": runnable.name, "error": str(error)})
+        extra = {"runnable": runnable.name, "error": str(error)}
+        _log.error("a runnable of the manager failed: %s", runnable.name, extra=extra, exc_info=error)
         if isinstance(error, LeaseLost):
             self.stop_now()
         self.begin_stop()

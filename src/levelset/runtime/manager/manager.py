@@ -15,6 +15,8 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -23,13 +25,14 @@ from levelset.client.internals import with_hook
 from levelset.errors import ConfigError, NotReady
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.cluster import Cluster
-from levelset.runtime.controller.context_dependencies import wall_clock
+from levelset.runtime.controller.context_dependencies import fence_hook, wall_clock
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.hot_loops import HotLoop
 from levelset.runtime.controller.observers import NullObserver, Observer, Observers
 from levelset.runtime.controller.reconcile_history import CountReconciles
 from levelset.runtime.controller.request import OUTSIDE, Reason
 from levelset.runtime.controller.running_controller import RunningController, running
+from levelset.runtime.controller.traced_tasks import Tracer
 from levelset.runtime.manager.admin import AdminServer, ManagerView
 from levelset.runtime.manager.custom_metrics import REGISTRY
 from levelset.runtime.manager.health import Check, CheckResult, Health, watch_check_results
@@ -38,6 +41,7 @@ from levelset.runtime.manager.leader_election import LeaderElection, LeaderElect
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.webhook_hosting import WebhookHosting
+from levelset.runtime.recording import Recorder, Recording, recording_of
 from levelset.runtime.watch.watcher import IDLE_TIMEOUT
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
@@ -77,7 +81,8 @@ class Manager:
 
     An in-process server calls `webhooks` directly; for any other server they are served over HTTPS and registered in
     the cluster before anything is read from it (see `levelset.runtime.webhook.Webhooks`). `now` is the wall clock of
-    conditions, events and Leases.
+    conditions, events and Leases. `record` is the file in which the run is recorded (see docs/recording.md); a running
+    manager is recorded with `start_recording`.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class Manager:
         observers: Sequence[Observer] = (),
         webhooks: Webhooks | NestedWebhooks = (),
         now: Callable[[], datetime] = wall_clock,
+        record: str | Path | Recording | None = None,
     ) -> None:
         self.health = Health()
         self.metrics = Metrics()
@@ -108,6 +114,9 @@ class Manager:
         self._sync_within = sync_within
         self._idle_timeout = idle_timeout
         self._now = now
+        self._record = None if record is None else recording_of(record)
+        self.recorder: Recorder | None = None
+        """Records this manager, or has done so; None if it was never recorded."""
         self._observer: Observer = Observers(observers) if observers else NullObserver()
         self._lifecycle = Lifecycle(grace=grace)
         self._clusters: dict[str, ManagedCluster] = {}
@@ -127,6 +136,15 @@ class Manager:
     def client(self) -> Client:
         """The client of the main cluster."""
         return self.cluster.client
+
+    @property
+    def leader_client(self) -> Client:
+        """The client of the main cluster for leader-only work: its writes fail once this replica may not lead.
+
+        Controllers have such a client in their contexts; this is the one for tasks of `add_task`. NotReady before the
+        start.
+        """
+        return self.client if self._elector is None else with_hook(self.client, fence_hook(self._elector.fence))
 
     @property
     def controllers(self) -> Mapping[str, RunningController[Any]]:
@@ -163,6 +181,8 @@ class Manager:
             count=lambda: self.metrics.counter(controller.name),
             now=self._now,
             on_hot_loop=lambda found: self._note_hot_loop(controller.name, found),
+            on_crash=lambda _: self.metrics.count_crash(controller.name),
+            tracer=lambda: self._tracer_of(controller) if cluster == MAIN_CLUSTER else None,
             ended=self._lifecycle.record_failure,
         )
         phase = Phase.WARM_UP if controller.leader_only else Phase.OTHERS
@@ -228,6 +248,24 @@ class Manager:
     def on_stop(self, hook: LifecycleHook) -> None:
         """Calls a function when all controllers and tasks have ended, before the caches are closed."""
         self._hooks["stop"].append(hook)
+
+    async def start_recording(self, record: str | Path | Recording) -> Recorder:
+        """Records this manager from now on, beginning with what its caches hold; reconciles in flight are left out.
+
+        ConfigError if it is recorded already, or if the file cannot be written. Controllers of other clusters than the
+        main one are not recorded.
+        """
+        if self._tracer is not None:
+            raise ConfigError(f"this manager is recorded already, in {self._tracer.recording.path}")
+        return await self._start_recorder(recording_of(record), self.cluster, is_partial=True)
+
+    async def stop_recording(self, reason: str = "it was switched off") -> None:
+        """Ends the recording, if there is one; returns when its file is complete."""
+        recorder = self.recorder
+        for one in self.controllers.values():
+            one.trace(None)
+        if recorder is not None:
+            await recorder.aclose(reason)
 
     async def wait_started(self) -> None:
         """Returns once everything runs that does not wait for the election; NotReady if the manager stops before."""
@@ -296,10 +334,14 @@ class Manager:
         cluster = await self._connect()
         lifecycle.final_steps.insert(0, self._hosting.close)
         await self._hosting.open(cluster.client)
+        if self._record is not None:
+            await self._start_recorder(self._record, cluster)
+        # Before the client is closed, and after everything that may still be recorded has ended.
+        lifecycle.final_steps.insert(0, lambda: self.stop_recording("the manager has stopped"))
         self.add_cluster(MAIN_CLUSTER, cluster)
         for managed in lifecycle.begin(Phase.CACHES):
             managed.start()
-        for managed in self._clusters.values():
+        for managed in tuple(self._clusters.values()):
             await managed.wait_open()
         if self._leader is not None:
             client = self._leader.client or self.client
@@ -309,6 +351,31 @@ class Manager:
             lifecycle.final_steps.insert(lifecycle.final_steps.index(self._endpoints.stop) + 1, self._elector.release)
         lifecycle.steps_before_caches.append(lambda: self._run_hooks("stop"))
         lifecycle.start_helper("start-up", self._start_up)
+
+    @property
+    def _tracer(self) -> Recorder | None:
+        return self.recorder if self.recorder is not None and self.recorder.end_reason is None else None
+
+    def _tracer_of(self, controller: Controller[Any]) -> Tracer | None:
+        tracer = self._tracer
+        if tracer is not None:
+            tracer.controller(controller)
+        return tracer
+
+    async def _start_recorder(self, recording: Recording, cluster: Cluster, *, is_partial: bool = False) -> Recorder:
+        recorder = Recorder(recording, cluster, on_end=partial(self._note_recording, recording))
+        await recorder.open(is_partial=is_partial)
+        self.recorder = recorder
+        for one in self.controllers.values():
+            if one.cluster is cluster:
+                one.trace(self._tracer_of(one.controller))
+        _log.info("recording", extra={"file": str(recording.path)})
+        return recorder
+
+    def _note_recording(self, recording: Recording, reason: str) -> None:
+        _log.info("recording ended: %s", reason, extra={"file": str(recording.path)})
+        for one in self.controllers.values():
+            one.trace(None)
 
     async def _connect(self) -> Cluster:
         where = self._where
@@ -347,6 +414,8 @@ class Manager:
         await elector.renew()
 
     async def _start_leading(self) -> None:
+        if self.recorder is not None:
+            self.recorder.leader(is_leader=True)
         await self._run_hooks("elected")
         for runnable in self._lifecycle.begin(Phase.LEADERS):
             self._start(runnable)
@@ -392,7 +461,18 @@ class Manager:
             controllers=lambda: self.controllers,
             watches=lambda: [one for managed in self._clusters.values() for one in managed.cluster.stats()],
             is_leader=lambda: self.is_leader,
+            record=self._switch_recording,
         )
+
+    async def _switch_recording(self, path: str | None) -> Mapping[str, Any]:
+        if path is not None:
+            await self.start_recording(path)
+        elif self._tracer is None:
+            raise ConfigError("this manager is not recorded; switch it on: levelset record on FILE")
+        else:
+            await self.stop_recording()
+        recorder = self.recorder
+        return {} if recorder is None else {"file": str(recorder.recording.path), "bytes": recorder.written}
 
     def _note_hot_loop(self, name: str, found: HotLoop) -> None:
         self.metrics.count_hot_loop(name)
@@ -418,13 +498,21 @@ class ManagedCluster(Runnable):
         super().__init__(f"cluster {name}".strip(), self._keep_open, ended=ended)
         self.cluster = cluster
         self._opened = asyncio.Event()
+        self._open_error: Exception | None = None
 
     async def wait_open(self) -> None:
-        """Returns when the cluster is open."""
+        """Returns when the cluster is open; NotReady, with the cause, if it could not be opened."""
         await self._opened.wait()
+        if self._open_error is not None:
+            raise NotReady(f"{self.name} could not be opened: {self._open_error}") from self._open_error
 
     async def _keep_open(self) -> None:
-        is_ours = await _open(self.cluster)
+        try:
+            is_ours = await _open(self.cluster)
+        except Exception as error:
+            self._open_error = error
+            self._opened.set()
+            raise
         self._opened.set()
         try:
             await asyncio.Event().wait()
@@ -449,7 +537,9 @@ class HostedController(Runnable):
         count: Callable[[], CountReconciles],
         now: Callable[[], datetime] = wall_clock,
         on_hot_loop: Callable[[HotLoop], object],
+        on_crash: Callable[[Exception], object],
         ended: Callable[[Runnable, Exception], None],
+        tracer: Callable[[], Tracer | None] = lambda: None,
     ) -> None:
         super().__init__(controller.name, self._host, ended=ended)
         self.controller = controller
@@ -461,6 +551,8 @@ class HostedController(Runnable):
         self._count = count
         self._now = now
         self._on_hot_loop = on_hot_loop
+        self._on_crash = on_crash
+        self._tracer = tracer
         self._is_up = asyncio.Event()
 
     @property
@@ -523,9 +615,11 @@ class HostedController(Runnable):
             held=self.held,
             count=self._count(),
             on_hot_loop=self._on_hot_loop,
+            on_crash=self._on_crash,
             now=self._now,
         )
         async with made as self.running:
+            self.running.trace(self._tracer())  # before anything is awaited: no reconcile has started yet
             self._is_up.set()
             if not self.held:  # released while it was starting
                 self.running.release()

@@ -30,6 +30,7 @@ __all__ = [
     "fold",
     "master_family",
     "request_family",
+    "unhandled_family",
 ]
 
 RECONCILE_BOUNDS: Final = (
@@ -71,6 +72,7 @@ class ControllerMetrics:
     __slots__ = (
         "adds",
         "concurrency",
+        "crashes",
         "depth",
         "ended",
         "errors",
@@ -93,7 +95,7 @@ class ControllerMetrics:
     )
 
     def __init__(self) -> None:
-        self.adds = self.retries = self.depth = self.hot_loops = 0
+        self.adds = self.retries = self.depth = self.hot_loops = self.crashes = 0
         self.errors = self.terminal = self.panics = self.timeouts = 0
         self.concurrency = 1
         self.read_depth: Callable[[], int] | None = None
@@ -211,6 +213,17 @@ def cache_families(cluster: str, stats: Iterable[Stats]) -> Iterator[Family]:
         yield Family(name, kind, text, samples)
 
 
+def unhandled_family(counts: Mapping[str, int]) -> Family:
+    """The metric of errors that reached the event loop, of tasks or of callbacks."""
+    text = "Errors of callbacks, and of tasks that no code awaits, that reached the event loop."
+    return Family(
+        "levelset_unhandled_errors_total",
+        "counter",
+        text,
+        [Sample(count, {"source": one}) for one, count in counts.items()],
+    )
+
+
 def master_family(name: str, *, is_leader: bool) -> Family:
     """The family that says whether this process leads."""
     text = "Whether this process is the leader: 1 if it is, 0 if it waits."
@@ -324,6 +337,12 @@ _RUNTIME: Sequence[tuple[str, _Kind, str, Callable[[ControllerMetrics], float]]]
         "counter",
         "Objects that were reconciled again and again because of the controller's own writes.",
         lambda one: one.hot_loops,
+    ),
+    (
+        "levelset_controller_crashes_total",
+        "counter",
+        "Errors in workers, timers, sources and event handlers of a controller, after which it went on.",
+        lambda one: one.crashes,
     ),
 )
 

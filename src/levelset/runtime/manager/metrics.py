@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from levelset.client.transport.interface import CallCounter, CallCounts, Hook
 from levelset.http import Handler, Request, Response
@@ -25,10 +25,13 @@ from levelset.runtime.manager.metric_definitions import (
     controller_families,
     master_family,
     request_family,
+    unhandled_family,
 )
 from levelset.runtime.manager.prometheus_text import Family, Registry, Sample, histogram_samples
 
-__all__ = ["Metrics", "WebhookMetrics"]
+__all__ = ["Metrics", "UnhandledSource", "WebhookMetrics"]
+
+UnhandledSource = Literal["callback", "task"]
 
 
 class Metrics:
@@ -41,8 +44,9 @@ class Metrics:
         self.registry = Registry()
         self._by_controller: dict[str, ControllerMetrics] = {}
         self._requests: CallCounts = defaultdict(int)
+        self._unhandled: dict[str, int] = {"callback": 0, "task": 0}
         self.registry.add(self._controllers)
-        self.registry.add(lambda: [request_family(self._requests)])
+        self.registry.add(lambda: [request_family(self._requests), unhandled_family(self._unhandled)])
 
     def add_controller(
         self,
@@ -83,6 +87,14 @@ class Metrics:
     def count_hot_loop(self, name: str) -> None:
         """Counts one more hot loop of a controller."""
         self._of(name).hot_loops += 1
+
+    def count_crash(self, name: str) -> None:
+        """Counts an error in a controller itself that it has survived."""
+        self._of(name).crashes += 1
+
+    def count_unhandled(self, source: "UnhandledSource") -> None:
+        """Counts an error that reached the event loop: of a callback, or of a task that no code awaits."""
+        self._unhandled[source] += 1
 
     def counting(self, host: str) -> Hook:
         """A wire hook that counts the requests of a client to `host`."""

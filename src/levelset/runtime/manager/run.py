@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from levelset.aio import event_loop
@@ -36,6 +37,7 @@ from levelset.runtime.manager.manager import HostedController, Manager
 from levelset.runtime.manager.ready_message import DISABLED, HintSpelling, fact_lines, ready_lines
 from levelset.runtime.manager.system import Part, System, open_parts
 from levelset.runtime.manager.tracing import Tracing
+from levelset.runtime.recording import Recording
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
 __all__ = ["USAGE", "Arguments", "Waiting", "read_arguments", "run"]
@@ -51,6 +53,7 @@ USAGE: Final = """\
   --leader NAME      elect a leader among replicas with the Lease of this name; the others wait
   --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
   --output text|json print addresses and watched kinds as text, or as one line of JSON
+  --record FILE      record the run in this file, for `levelset replay`
   --log-json         write logs as JSON, one object per line (same as LEVELSET_LOG=json)
   --help             show this help"""
 
@@ -70,6 +73,7 @@ class Arguments:
     health: tuple[str, int] | None = None
     output: str | None = None
     log_json: bool = False
+    record: str | None = None
     help: bool = False
 
 
@@ -85,6 +89,7 @@ _VALUES: Final = {
     "--leader": "leader",
     "--health": "health",
     "--output": "output",
+    "--record": "record",
     "-o": "output",
 }
 _OUTPUTS: Final = ("text", "json")
@@ -159,6 +164,7 @@ def run(
     waiting: Waiting | None = None,
     hints: Sequence[str] | None = None,
     tracing: Tracing | None = None,
+    record: str | Path | Recording | None = None,
 ) -> None:
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
 
@@ -166,16 +172,15 @@ def run(
 
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
     `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--health`, `--output`,
-    `--log-json`. `kubeconfig`, `context` and `namespace` (one, or several) say which cluster, and where controllers
-    without namespaces of their own reconcile; `leader` elects one of several replicas; `health` is the host and port of
-    health checks and metrics; `grace` is how many seconds running reconciles may take at the
-    end (None: all they need); `log` is the style of the logs, `plain` or `json`. With `local` an API server is started
-    in this process, which serves the kinds in use and calls the `webhooks` directly; in any other server they are
-    registered (see `Manager`). `setup` is called with the manager before it starts, to add tasks, hooks and checks;
-    `waiting` is entered while it connects, and until all controllers have synced; `hints` are the commands to type next
-    that it prints, instead of those of its systems; `tracing` makes spans of reconciles and requests. Returns after an
-    orderly stop; otherwise raises SystemExit, with 2 for a configuration or usage error and with 1 for a later failure.
-    If uvloop is installed, its event loop is used.
+    `--record`, `--log-json`. `kubeconfig`, `context` and `namespace` (one, or several) say which cluster, and where
+    controllers without namespaces of their own reconcile; `leader` elects one of several replicas; `health` is the host
+    and port of health checks and metrics; `grace` is how many seconds running reconciles may take at the end (None: all
+    they need); `log` is the style of the logs, `plain` or `json`. With `local` an API server is started here, which
+    serves the kinds in use and calls the `webhooks` directly; in any other server they are registered (see `Manager`).
+    `setup` is called with the manager before it starts, to add tasks, hooks and checks; `waiting` is entered until all
+    controllers have synced; `hints` are the commands to print, in place of those of its systems; `tracing` makes spans
+    of reconciles and requests; `record` is the file to record the run in. Returns after an orderly stop; else raises
+    SystemExit, with 2 for a usage error and 1 for a later failure. If uvloop is installed, its event loop is used.
     """
     began = time.perf_counter()
     chosen = (namespace,) if namespace and isinstance(namespace, str) else tuple(namespace or ())
@@ -188,7 +193,7 @@ def run(
         set_up_logs("json" if parsed.log_json else log)
         _require_parts(parts)
         options = _manager_options(webhooks, tracing) | {"grace": grace, "health": parsed.health or health}
-        options["leader"] = _election(leader, parsed.leader)
+        options |= {"leader": _election(leader, parsed.leader), "record": parsed.record or record}
         shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing}
         event_loop.run(_Program(parts, _merged(given, parsed), options, setup, began, **shown).run())
     except ConfigError as error:
@@ -260,6 +265,7 @@ class _Program:
             for setup in (whole.setup, self._setup):
                 if setup is not None:
                     setup(manager)
+            _report_unhandled(manager)
             async with manager:
                 _handle_signals(manager)
                 await manager.wait_stopped()
@@ -343,6 +349,19 @@ def _pending(hosted: Sequence[HostedController]) -> str:
     """The controllers that have not synced yet, as text."""
     pending = [one.name for one in hosted if one.running is None or not one.running.is_ready]
     return f"waiting for the caches of {', '.join(pending)}"
+
+
+def _report_unhandled(manager: Manager) -> None:
+    """Logs and counts the errors that reach the event loop: of callbacks, and of tasks that no code awaits."""
+
+    def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        task = context.get("task") or context.get("future")
+        where = task or context.get("handle") or context.get("protocol")
+        manager.metrics.count_unhandled("callback" if task is None else "task")
+        error = context.get("exception")
+        _log.error("unhandled error: %s: %r", context.get("message", "a callback"), where or error, exc_info=error)
+
+    asyncio.get_running_loop().set_exception_handler(handle)
 
 
 def _handle_signals(manager: Manager) -> None:

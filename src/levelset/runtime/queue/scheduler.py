@@ -271,7 +271,20 @@ class Scheduler(Generic[K, R]):
 
     def _on_timer(self) -> None:
         self._timer, self._timer_at = None, inf
-        self._wake(self._clock())
+        try:
+            self._wake(self._clock())
+        except Exception as error:  # noqa: BLE001 -- a timer has no caller: a worker raises it
+            self._fail_worker(error)
+
+    def _fail_worker(self, error: Exception) -> None:
+        """Raises an error in the first waiting worker."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_exception(error)
+                self._woken += 1
+                return
+        raise error
 
     def _is_over(self) -> bool:
         return self._closed and not self._queue.ready and not self._queue.held

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any, Self
 
 from levelset.aio import Closed, Supervisor, WouldBlock
+from levelset.aio.supervisor import explain_cancellation
 from levelset.objects import Ref
 
 __all__ = ["BackgroundWork", "WorkFailed", "WorkHandle", "WorkProgress", "log_failure"]
@@ -293,14 +294,21 @@ class _Job(WorkHandle):
         work, self._work = self._work, None
         try:
             await (work() if callable(work) else work)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if not self.is_cancelled:
-                self.is_cancelled = True
-                raise
+                self.error = self._explain(error)
         except Exception as error:  # noqa: BLE001 -- reported to `on_error` by `finish`
             self.error = error
         else:
             self.is_cancelled = False  # the cancellation came too late: the work is done
+
+    def _explain(self, error: asyncio.CancelledError) -> Exception:
+        """The failure of work that awaited something cancelled; raises the cancellation of the task itself."""
+        try:
+            return explain_cancellation(error)
+        except asyncio.CancelledError:
+            self.is_cancelled = True
+            raise
 
     def finish(self) -> None:
         """Sets the final state, wakes waiters and reports an error."""

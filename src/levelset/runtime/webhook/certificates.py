@@ -91,9 +91,7 @@ class OwnCertificates:
             self._store = self._open(client_config, client)
         stored = await self._store.current(self._now(), self._make, last=_RENEW_FRACTION)
         bundle, authority = self._bundle, stored.authority
-        is_valid = bundle is not None and not validity_of(bundle.identity.certificate).is_due(
-            self._now(), last=_RENEW_FRACTION
-        )
+        is_valid = bundle is not None and not _is_due(bundle.identity.certificate, self._now(), _RENEW_FRACTION)
         if bundle is None or not is_valid or self._issuer != authority.certificate:
             identity = await asyncio.to_thread(
                 authority.issue_server, tuple(client_config.names), tuple(client_config.addresses), within=self._days
@@ -170,7 +168,7 @@ class MemoryAuthorityStore:
 
     async def current(self, now: datetime, make: MakeAuthority, *, last: float) -> StoredAuthority:
         """See `AuthorityStore`."""
-        if self._stored is None or _is_due(self._stored, now, last):
+        if self._stored is None or _is_due(self._stored.authority.certificate, now, last):
             self._stored = _renewed(self._stored, await make(), now)
         return self._stored
 
@@ -187,7 +185,7 @@ class SecretAuthorityStore:
         for _ in range(_MAX_ATTEMPTS):
             found: Unstructured | None = await self._client.find(self._ref)
             stored = None if found is None else self._read(found.tree)
-            if stored is not None and not _is_due(stored, now, last):
+            if stored is not None and not _is_due(stored.authority.certificate, now, last):
                 return stored
             renewed = _renewed(stored, await make(), now)
             try:
@@ -217,8 +215,10 @@ class SecretAuthorityStore:
         await self._client.create(tree, manager=_MANAGER)
 
 
-def _is_due(stored: StoredAuthority, now: datetime, last: float) -> bool:
-    return validity_of(stored.authority.certificate).is_due(now, last=last)
+def _is_due(certificate: bytes, now: datetime, last: float) -> bool:
+    """Whether it has to be replaced: it expires soon, or was issued by a clock that has been set back since."""
+    validity = validity_of(certificate)
+    return now < validity.begin or validity.is_due(now, last=last)
 
 
 def _renewed(former: StoredAuthority | None, authority: CertificateAuthority, now: datetime) -> StoredAuthority:

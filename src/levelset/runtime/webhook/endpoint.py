@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from levelset.aio import timing
+from levelset.aio.supervisor import explain_cancellation
 from levelset.client.client import Client
 from levelset.errors import ConfigError, LevelsetError, NotReady
 from levelset.http import Handler, Identity, Limits, Server, load_identity, renew_identity, validity_of
@@ -39,7 +40,8 @@ class Endpoint:
     The certificate is checked for renewal every `renew_every` seconds; new connections use the renewed one, open ones
     keep the old one. `on_trust` is awaited with a new CA bundle before a certificate that needs it is used. With
     `client_ca` (PEM) clients must present a certificate of that authority. `client` becomes `review.client`. `around`
-    wraps the request handler, to count or to trace; `paths` are all paths that it serves.
+    wraps the request handler, to count or to trace; `paths` are all paths that it serves. `now` is the wall clock, for
+    `check`.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Endpoint:
         renew_every: float = 60.0,
         on_trust: OnTrust | None = None,
         around: Callable[[Handler], Handler] | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.webhooks = webhooks
         handler = webhooks.handler(client)
@@ -59,6 +62,7 @@ class Endpoint:
         self._client, self._client_ca = client, client_ca
         self._renew_every = renew_every
         self._on_trust = on_trust
+        self._now = now
         self._bundle: CertificateBundle | None = None
         self._context: ssl.SSLContext | None = None
         self._server: Server | None = None
@@ -136,9 +140,13 @@ class Endpoint:
         """The check for `/readyz`: until when the certificate is valid; NotReady if it has expired."""
         if self._server is None:
             raise NotReady("the webhooks are not served")
-        end = validity_of(self._current_bundle.identity.certificate).end
-        if end <= datetime.now(UTC):
+        (begin, end), now = validity_of(self._current_bundle.identity.certificate), self._now()
+        if end <= now:
             raise NotReady(f"the certificate of the webhooks expired at {end:%Y-%m-%d %H:%M}")
+        if now < begin:
+            raise NotReady(
+                f"the certificate of the webhooks is not valid before {begin:%Y-%m-%d %H:%M}: check the clock"
+            )
         return f"valid until {end:%Y-%m-%d}"
 
     async def __aenter__(self) -> Self:
@@ -155,9 +163,13 @@ class Endpoint:
             await timing.sleep(self._renew_every)
             try:
                 await self.renew()
+            # The current certificate is valid for a while, so there is time for retries and for an operator to act.
             except (LevelsetError, OSError) as error:
-                # The current certificate is valid for a while, so there is time for retries and for an operator to act.
                 _log.error("certificate renewal failed", extra={"error": str(error)})
+            except asyncio.CancelledError as error:
+                _log.exception("certificate renewal failed", exc_info=explain_cancellation(error))
+            except Exception as error:  # noqa: BLE001 -- the task must go on: without it the certificate would expire
+                _log.error("certificate renewal failed", exc_info=error)
 
 
 def _context(identity: Identity, client_ca: bytes | None) -> ssl.SSLContext:

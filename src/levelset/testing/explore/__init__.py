@@ -1,6 +1,9 @@
 """The explorer: runs a scenario many times, each with other crashes, lost responses, conflicts and stale caches."""
 
-from levelset.testing.explore.exploration import Controllers, Exploration, Invariant, Scenario
+from levelset.testing.explore.call_site_coverage import Coverage, SiteCoverage
+from levelset.testing.explore.exploration import Controllers, Exploration, Scenario
+from levelset.testing.explore.html_report import write_html
+from levelset.testing.explore.invariants import Invariant, Statement, always, eventually, finally_
 from levelset.testing.explore.plans import Disturbance, Plan
 from levelset.testing.explore.report import Failure, PlanResult, Report, junit
 from levelset.testing.explore.run_result import RULES, Finding, RunResult
@@ -12,6 +15,7 @@ __all__ = [
     "RULES",
     "Cause",
     "Controllers",
+    "Coverage",
     "Disturbance",
     "Exploration",
     "Failure",
@@ -22,10 +26,16 @@ __all__ = [
     "Report",
     "RunResult",
     "Scenario",
+    "SiteCoverage",
     "State",
+    "Statement",
     "Step",
     "Trace",
+    "always",
+    "eventually",
     "explore",
+    "finally_",
     "junit",
     "replay",
+    "write_html",
 ]

@@ -19,7 +19,6 @@ import pytest
 
 __all__ = ["pytest_addoption", "pytest_configure", "pytest_pyfunc_call"]
 
-_BUDGET: Final = 50
 _OPTIONS: Final = frozenset({"budget", "seed", "within"})
 _COMMAND: Final = ("pytest", "{target}", "--explore-seed", "{seed}", "--explore-replay", "{plan}")
 
@@ -37,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the mark."""
     words = "run the Exploration (or the list of them) that the function returns"
-    config.addinivalue_line("markers", f"explore(budget={_BUDGET}, seed=1, within=None): {words}")
+    config.addinivalue_line("markers", f"explore(budget=200, seed=1, within=None): {words}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,7 +48,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     # Imported late: the explorer imports the server, and pytest loads this plugin in every project.
     from levelset.testing.explore.search import explore, replay_story  # noqa: PLC0415
 
-    options: dict[str, Any] = {"budget": _BUDGET, "seed": 1, **_marked(mark), **_given(pyfuncitem.config)}
+    options: dict[str, Any] = {"seed": 1, **_marked(mark), **_given(pyfuncitem.config)}
     names = pyfuncitem._fixtureinfo.argnames  # pyright: ignore[reportPrivateUsage] - pytest has no other way
     made: Any = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
     plan = pyfuncitem.config.getoption("--explore-replay")

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 
 from levelset.objects.json_tree import is_list, is_map
+from levelset.testing.explore.endless_loops import find_endless_loops
+from levelset.testing.explore.environment_faults import NamespaceDeleted, Outage, Pause, SpecChanged, ThirdParty
 from levelset.testing.explore.normalize import NormalizedState
 from levelset.testing.explore.plans import Disturbance, Hold, Relist, Reorder, StaleRestart, StepName
 from levelset.testing.explore.run_result import Change, Finding, Run
 from levelset.testing.explore.trace import Step
-from levelset.testing.virtual_time import RealWork
+from levelset.testing.reconcile_failures import AllowedErrors, describe_error, is_allowed, leaves_of
 
 __all__ = ["Difference", "Mask", "differences", "judge", "learn_mask"]
 
@@ -57,7 +59,7 @@ class Mask:
     def hides(self, one: Difference) -> bool:
         """Whether a difference is ignored."""
         kind = one.location.split("/", 1)[0]
-        paths = [one.path[:length] for length in range(1, len(one.path) + 1)]
+        paths = [one.path[:length] for length in range(1, len(one.path) + 1)] or [()]
         return any((where, path) in self.fields for where in (one.location, kind) for path in paths)
 
 
@@ -124,13 +126,20 @@ _MOST_MORE: Final = 30
 _MOST_BEHIND: Final = 300
 """Writes are too many above `_MOST_TIMES` times the undisturbed number plus one of the other two."""
 _MOST_FINDINGS: Final = 10
-_MOST_LATE: Final = 30
-"""Changes after the end of an undisturbed run that may be a heartbeat; more are an endless loop."""
-_FAILED: Final = ("failed", "timed_out")
+_FAILED: Final = ("failed", "timed_out", "gave_up")
+_DATA: Final = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
+"""Kinds whose objects hold data, which is lost when they are deleted."""
 _DELETING: Final = '"deletionTimestamp"'
 
 
-def judge(run: Run, baseline: Run | None = None, *, mask: Mask = Mask()) -> tuple[Finding, ...]:  # noqa: B008
+def judge(
+    run: Run,
+    baseline: Run | None = None,
+    *,
+    mask: Mask = Mask(),  # noqa: B008
+    allowed: Sequence[str] = (),
+    expected_errors: AllowedErrors = False,
+) -> tuple[Finding, ...]:
     """The findings of a run, the most significant first; the undisturbed run itself has no baseline."""
     rules: list[Callable[[Run, Run | None], Iterator[Finding]]] = [
         _broken_invariants,
@@ -142,62 +151,82 @@ def judge(run: Run, baseline: Run | None = None, *, mask: Mask = Mask()) -> tupl
         _leaders,
         _never_quiet,
         _too_many_writes,
-        _failing,
+        lambda run, base: _failing(run, base, expected_errors),
         _scenario_failed,
     ]
     found: list[Finding] = []
     for rule in rules:
         for one in rule(run, baseline):
-            if len(found) < _MOST_FINDINGS and not any(
-                (one.rule, one.sentence) == (it.rule, it.sentence) for it in found
+            if (
+                len(found) < _MOST_FINDINGS
+                and not _is_allowed(one, allowed)
+                and not any((one.rule, one.sentence) == (it.rule, it.sentence) for it in found)
             ):
                 found.append(one)
     return tuple(found)
 
 
+def _is_allowed(one: Finding, allowed: Sequence[str]) -> bool:
+    """Whether the exploration has switched off this rule, for all kinds or for that of the finding."""
+    for text in allowed:
+        rule, _, kind = (part.strip() for part in text.partition(":"))
+        if rule == one.rule and kind in {"", one.kind}:
+            return True
+    return False
+
+
 def _broken_invariants(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001 -- all rules have the same signature
     for one in run.broken:
-        change = one.change
-        yield Finding(one.name, one.words, _step(run, change.by), change.revision)
+        if not one.is_at_end and any(isinstance(it, NamespaceDeleted | ThirdParty) for it in run.plan):
+            continue  # another writer broke it, and the controllers have time to restore it
+        by, revision = (one.step, 0) if one.change is None else (one.change.by, one.change.revision)
+        yield Finding(one.name, one.words, _step(run, by), revision)
 
 
 def _crashed_processes(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
     for one in run.ended:
-        yield Finding("crashed", f"{one.process} ended by itself: {_describe_error(one.error)}")
+        yield Finding("crashed", f"{one.process} ended by itself: {describe_error(one.error)}")
 
 
-def _failing(run: Run, base: Run | None) -> Iterator[Finding]:
-    """Undisturbed, every controller must have a successful reconcile; otherwise disturbing it shows nothing."""
+def _failing(run: Run, base: Run | None, expected: AllowedErrors) -> Iterator[Finding]:
+    """Undisturbed, no reconcile may fail, unless the scenario expects it."""
     if base is not None:
         return
-    succeeded = {
-        _controller(one) for one in run.trace if one.act == "reconciled" and not one.outcome.startswith(_FAILED)
-    }
-    for action, error in run.failing.items():
-        step = next(
-            (one for one in reversed(run.trace.steps) if one.act == "reconciled" and one.name.action == action), None
-        )
-        if step is not None and (_controller(step) not in succeeded or isinstance(error, RealWork)):
-            yield Finding("failing", f"{action} fails each time: {_describe_error(error)}", step, step.revision)
-
-
-def _controller(step: Step) -> str:
-    return "" if step.cause is None else step.cause.controller
+    seen: set[tuple[str, str]] = set()
+    for name, error in run.failures:
+        said = describe_error(error)
+        if is_allowed(error, expected) or (name.action, said) in seen:
+            continue
+        seen.add((name.action, said))
+        steps = [one for one in run.trace if one.act == "reconciled" and one.name.action == name.action]
+        step = next((one for one in steps if one.name == name), None)
+        classes = ", ".join(dict.fromkeys(type(one).__name__ for one in leaves_of(error)))
+        how = "fails each time" if all(one.outcome.startswith(_FAILED) for one in steps) else "fails"
+        hint = f"; if the scenario expects that, pass expected_errors={classes}"
+        yield Finding("failing", f"{name.action} {how}: {said}{hint}", step, 0 if step is None else step.revision)
 
 
 def _scenario_failed(run: Run, base: Run | None) -> Iterator[Finding]:
     if run.error is not None and _has_failed(run, base):
         hint = "" if base is None else "; wait with `until` for what takes longer when disturbed"
-        yield Finding("scenario", f"the scenario failed: {_describe_error(run.error)}{_where(run.error)}{hint}")
+        yield Finding("scenario", f"the scenario failed: {describe_error(run.error)}{_where(run.error)}{hint}")
 
 
 def _has_failed(run: Run, base: Run | None) -> bool:
     """Whether the scenario failed only when disturbed: then the end state is not comparable."""
+    if any(isinstance(one, NamespaceDeleted) for one in run.plan):
+        return False  # its later actions fail
     return run.error is not None and (base is None or base.error is None)
 
 
-def _endless(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
-    if run.endless is not None:
+def _endless(run: Run, base: Run | None) -> Iterator[Finding]:
+    """A run that was stopped, or that was followed for long and has not come to rest."""
+    is_long = run.is_long or run.is_endless
+    loops = find_endless_loops(run, is_long=is_long) if base is None or run.is_endless else []
+    yield from loops
+    if run.hot_loop:
+        yield Finding("endless loop", run.hot_loop.strip(), run.trace.steps[-1] if len(run.trace) else None)
+    elif run.endless is not None and not loops:
         step = next((one for one in reversed(run.trace.steps) if one.name.action == run.endless.action), None)
         said = f"{run.endless.action}: {run.endless.number} times, and it does not stop"
         yield Finding("endless loop", said, step, 0 if step is None else step.revision)
@@ -206,10 +235,28 @@ def _endless(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
 def _end_state(run: Run, base: Run | None, mask: Mask) -> Iterator[Finding]:
     if base is None or run.is_endless or _has_failed(run, base):
         return
-    ends = [differences(run.end, one, mask) for one in base.ends]
+    expected = base.ends if base.late_end is None else [base.late_end]
+    if any(isinstance(one, NamespaceDeleted) for one in run.plan):
+        expected = [_without_namespace(run, base)]
+    ends = [differences(run.end, one, mask) for one in expected]
     found = min(ends, key=len) if ends else list[Difference]()
     for one in found:
         yield _end_finding(run, one)
+
+
+def _without_namespace(run: Run, base: Run) -> NormalizedState:
+    """What remains when the namespace of the scenario is deleted: other objects, and the outside as at the start.
+
+    Controllers without a finalizer do not claim to clean up outside.
+    """
+    others = {
+        where: texts
+        for where, texts in base.end.items()
+        if not where.startswith("outside.") and where.split("/")[1:2] != [base.namespace]
+    }
+    if any(one.has_finalizer for one in base.targets):
+        return {**others, **base.outside_before}
+    return {**others, **{where: texts for where, texts in run.end.items() if where.startswith("outside.")}}
 
 
 def _end_finding(run: Run, one: Difference) -> Finding:
@@ -218,7 +265,9 @@ def _end_finding(run: Run, one: Difference) -> Finding:
     step, revision = (_disturbed(run), 0) if change is None else (_step(run, change.by), change.revision)
     is_generated = one.location.endswith("~")
     match one.what:
-        case "extra" if is_generated:
+        case "extra" if one.location.startswith("outside.") and one.expected == "0":
+            rule, said = "leaked", f"{one.location} still exists ({one.actual} instead of none)"
+        case "extra" if is_generated or one.expected != "0":
             rule, said = "created twice", f"there are {one.actual} of {one.location} instead of {one.expected}"
         case "extra" if any(_DELETING in text for text in run.end.get(one.location, ())):
             rule, said = "stuck", f"{one.location} is being deleted and is never removed"
@@ -228,21 +277,38 @@ def _end_finding(run: Run, one: Difference) -> Finding:
             rule, said = "end state", f"{one.location} does not exist ({one.actual} instead of {one.expected})"
         case "field" if one.path == ("metadata", "deletionTimestamp") and one.expected == "nothing":
             rule, said = "stuck", f"{one.location} is being deleted and is never removed"
+        case "field" if not one.path:
+            rule, said = "end state", f"{one.location} is {one.actual} instead of {one.expected}"
         case "field":
             rule, said = "end state", f"{one.location}: {one.words} is {one.actual} instead of {one.expected}"
-    return Finding(rule, said, step, revision, expected=one.expected, actual=one.actual)
+    kind = one.location.split("/", 1)[0]
+    if rule in {"end state", "leaked"} and (other := next((it for it in run.plan if isinstance(it, ThirdParty)), None)):
+        hint = "" if kind.startswith("outside.") else f"; does a controller watch {kind}?"
+        rule, said = "not healed", f"{said} after {other}{hint}"
+    if any(isinstance(it, SpecChanged) and not it.back for it in run.plan):
+        said = f"{said}, unlike after a fresh start with the same spec"
+    return Finding(rule, said, step, revision, expected=one.expected, actual=one.actual, about=kind)
 
 
 def _lost(run: Run, base: Run | None) -> Iterator[Finding]:
-    """Objects that are not deleted in the undisturbed run must not be deleted."""
-    if base is None:
+    """Objects that are not deleted in the undisturbed run must not be deleted for good.
+
+    A controller that recovers from a fault by deleting its child and creating it again loses nothing, unless the object
+    holds data. There is nothing to recover from if only caches were stale.
+    """
+    if base is None or any(isinstance(one, NamespaceDeleted | SpecChanged) for one in run.plan):
         return
+    last = {one.key: one for one in run.changes}
+    is_fault = not all(map(_is_behind, run.plan))
+    is_there = {key for key, one in last.items() if one.after is not None and one.kind not in _DATA and is_fault}
     gone = {one.key for one in base.changes if one.after is None}
     stays = {one.key for one in base.changes} - gone
     for one in run.changes:
-        if one.after is None and one.key in stays and not one.prefix and one.by is not None and one.process != "user":
+        is_by_controller = one.by is not None and one.process not in {"user", "another"}
+        if one.after is None and one.key in stays - is_there and not one.prefix and is_by_controller:
             where = "/".join(part for part in one.key[1:] if part)
-            yield Finding("lost", f"{where} is deleted, although it should not be", _step(run, one.by), one.revision)
+            said = f"{where} is deleted, although it should not be"
+            yield Finding("lost", said, _step(run, one.by), one.revision, about=one.kind)
 
 
 def _created_twice(run: Run, base: Run | None) -> Iterator[Finding]:
@@ -250,7 +316,7 @@ def _created_twice(run: Run, base: Run | None) -> Iterator[Finding]:
 
     A process that sees an older state after a restart cannot avoid it; then only the end state counts.
     """
-    if base is None or any(isinstance(one, StaleRestart) for one in run.plan):
+    if base is None or any(isinstance(one, StaleRestart | SpecChanged) for one in run.plan):
         return
     usual = _max_at_once(base.changes)
     most: dict[tuple[str, str], int] = {}
@@ -262,7 +328,7 @@ def _created_twice(run: Run, base: Run | None) -> Iterator[Finding]:
         if number > expected and change.process != "user":
             said = f"there are {number} of {kind} {prefix}~ at once instead of at most {expected}"
             step = _step(run, change.by)
-            yield Finding("created twice", said, step, change.revision, str(expected), str(number))
+            yield Finding("created twice", said, step, change.revision, str(expected), str(number), kind)
 
 
 def _max_at_once(changes: Sequence[Change]) -> dict[tuple[str, str, str], tuple[int, Change]]:
@@ -270,11 +336,16 @@ def _max_at_once(changes: Sequence[Change]) -> dict[tuple[str, str, str], tuple[
     now: Counter[tuple[str, str, str]] = Counter()
     most: dict[tuple[str, str, str], tuple[int, Change]] = {}
     made: dict[str, str] = {}
+    gone: set[str] = set()
     for one in changes:
-        if not one.prefix or (one.before is not None and one.after is not None):
+        uid = one.after or one.before or ""
+        is_changed = one.before is not None and one.after is not None
+        if not one.prefix or uid in gone or (is_changed and not one.is_deleting):
             continue
+        if one.before is not None:
+            gone.add(uid)  # an object that is being deleted makes room for its successor
         # An object that was changed later counts by its content at creation.
-        content = made.setdefault(one.after or one.before or "", one.content)
+        content = made.setdefault(uid, one.content)
         what = one.kind, one.prefix, content
         now[what] += 1 if one.before is None else -1
         if now[what] > most.get(what, (0, one))[0]:
@@ -283,7 +354,12 @@ def _max_at_once(changes: Sequence[Change]) -> dict[tuple[str, str, str], tuple[
 
 
 def _leaders(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Controllers that run only on the leader write only from the leader."""
+    """Controllers that run only on the leader write only from the leader.
+
+    A call that was already sent when the process was paused arrives late, which no controller can prevent.
+    """
+    if any(isinstance(one, Pause) for one in run.plan):
+        return
     for one in run.changes:
         if one.holder and one.controller in run.leading and one.process != one.holder:
             where = "/".join(part for part in one.key[1:] if part)
@@ -293,17 +369,25 @@ def _leaders(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
 
 
 def _never_quiet(run: Run, base: Run | None) -> Iterator[Finding]:
-    most = _MOST_LATE if base is None else 2 * base.late_changes + 2
-    if run.late_changes > most and not run.is_endless:
+    """After a disturbance, there are not many more changes after the end than in the undisturbed run."""
+    if base is None or run.is_endless:
+        return
+    most = 2 * base.late_changes + 2
+    if run.late_changes > most:
+        loops = find_endless_loops(run)
         step, _ = _most_frequent(run)
         said = f"{run.late_changes} changes after the end state was reached, such as {step.name.action}"
-        yield Finding("endless loop", said, step, step.revision, f"at most {most}", str(run.late_changes))
+        yield from loops or [
+            Finding("endless loop", said, step, step.revision, f"at most {most}", str(run.late_changes))
+        ]
 
 
 def _too_many_writes(run: Run, base: Run | None) -> Iterator[Finding]:
     if base is None or run.is_endless:
         return
     usual, made = len(base.trace.writes()), len(run.trace.writes())
+    if any(isinstance(one, Outage) for one in run.plan):
+        made = sum(one.has_effect for one in run.trace.writes())  # attempts in vain are expected
     most = _MOST_TIMES * usual + (_MOST_BEHIND if any(map(_is_behind, run.plan)) else _MOST_MORE)
     if made > most:
         step, times = _most_frequent(run)
@@ -341,12 +425,3 @@ def _where(error: BaseException) -> str:
     """The line of the user's code that raised an error: the last frame outside of this package."""
     frames = [one for one in extract_tb(error.__traceback__) if not Path(one.filename).is_relative_to(_PACKAGE_ROOT)]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-
-
-def _describe_error(error: BaseException) -> str:
-    inside: BaseException = error
-    while isinstance(inside, BaseExceptionGroup):
-        inside = cast("BaseExceptionGroup[BaseException]", inside).exceptions[0]
-    error = inside
-    text = str(error).strip().split("\n", 1)[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -8,9 +8,26 @@ the id of its plan and its seed alone.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from levelset.errors import ConfigError
+from levelset.testing.explore.disturbance import Disturbance, StepName, parse_step_name
+from levelset.testing.explore.environment_faults import (
+    ChildDeleted,
+    ChildEdited,
+    ClockSkew,
+    FinalizerRemoved,
+    LabelChanged,
+    NamespaceDeleted,
+    Outage,
+    OutsideError,
+    Overlap,
+    PagedList,
+    Pause,
+    Preempt,
+    SlowGarbageCollection,
+    SpecChanged,
+)
 
 __all__ = [
     "DISTURBANCES",
@@ -33,55 +50,7 @@ __all__ = [
     "Takeover",
 ]
 
-_SAFE: Final = "/~@,!=$"
 UNDISTURBED: Final = "undisturbed"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class StepName:
-    """The name of a step: the n-th time (from 1) that an action happens, in any process.
-
-    `action` is the verb and the object: `patch Website/default/blog/status`. A generated name is shown as its prefix
-    and `~`: `delete ConfigMap/default/fleet-~`. A reconcile is a step too: `reconcile websites/Website/default/blog`.
-    """
-
-    action: str
-    number: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.action}#{self.number}"
-
-    @property
-    def verb(self) -> str:
-        """The first word."""
-        return self.action.split(" ", 1)[0]
-
-    @property
-    def kind(self) -> str:
-        """The kind of the object."""
-        rest = self.action.split(" ", 1)[-1].split("/")
-        return rest[1] if self.verb == "reconcile" and len(rest) > 1 else rest[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Disturbance:
-    """One thing that goes wrong."""
-
-    word: ClassVar[str] = ""
-
-    @property
-    def id(self) -> str:
-        """The disturbance as a short text without spaces."""
-        return ":".join([self.word, *(_format(getattr(self, one.name)) for one in fields(self))])
-
-    @property
-    def step(self) -> "StepName | None":
-        """The step that it is bound to, if any."""
-        at: StepName | None = getattr(self, "at", None)
-        return at
-
-    def __str__(self) -> str:
-        return self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +233,20 @@ DISTURBANCES: Final[Mapping[str, type[Disturbance]]] = {
         StaleRestart,
         Reorder,
         Takeover,
+        OutsideError,
+        PagedList,
+        ChildDeleted,
+        ChildEdited,
+        LabelChanged,
+        FinalizerRemoved,
+        NamespaceDeleted,
+        SlowGarbageCollection,
+        Outage,
+        ClockSkew,
+        Pause,
+        Overlap,
+        Preempt,
+        SpecChanged,
     )
 }
 """All disturbances, by the word with which their ids begin."""
@@ -301,19 +284,8 @@ class Plan:
         return "; ".join(map(str, self.disturbances)) or UNDISTURBED
 
 
-def _format(value: Any) -> str:
-    if isinstance(value, StepName):
-        return f"{quote(value.action.replace(' ', '.', 1), safe=_SAFE)}#{value.number}"
-    return f"{value:g}" if isinstance(value, float) else quote(str(value), safe=_SAFE)
-
-
-def _parse_step_name(text: str) -> StepName:
-    action, _, number = text.rpartition("#")
-    return StepName(unquote(action).replace(".", " ", 1), int(number))
-
-
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "at": _parse_step_name,
+    "at": parse_step_name,
     "kind": unquote,
     "what": unquote,
     "point": int,
@@ -322,6 +294,9 @@ _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "back": int,
     "number": int,
     "seconds": float,
+    "target": unquote,
+    "path": unquote,
+    "value": unquote,
 }
 
 

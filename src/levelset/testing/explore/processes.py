@@ -6,9 +6,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from inspect import iscoroutine
 from typing import Any, Final, Literal, Protocol, cast
 
 from levelset.aio import timing
@@ -19,7 +19,10 @@ from levelset.objects import codec
 from levelset.testing import faults
 from levelset.testing.call_info import BOOKKEEPING_KINDS, call_info, is_write
 from levelset.testing.environment import Process
-from levelset.testing.explore.exploration import Invariant
+from levelset.testing.explore.environment_faults import Outage, Overlap, PagedList, Pause
+from levelset.testing.explore.invariants import InvariantChecker
+from levelset.testing.explore.normalize import StateCoverage
+from levelset.testing.explore.outside_world import GeneratedIds, OutsideErrors
 from levelset.testing.explore.plan_execution import CUT_OFF, FaultInjector, apply_fault
 from levelset.testing.explore.plans import (
     CrashAfter,
@@ -31,11 +34,11 @@ from levelset.testing.explore.plans import (
     StepName,
     Takeover,
 )
-from levelset.testing.explore.run_result import BrokenInvariant, Change, EndedProcess
+from levelset.testing.explore.run_result import Change, EndedProcess
 from levelset.testing.explore.stored_state import Key, State, Tree
-from levelset.testing.explore.trace_recorder import ACTING, CAUSE, LEASE, Recording, is_ignored
+from levelset.testing.explore.trace_recorder import ACTING, CAUSE, GENERATED, LEASE, Recording, is_ignored
 
-__all__ = ["ChangeRecorder", "ProcessSlot", "RunContext", "UserTransportHook"]
+__all__ = ["ChangeRecorder", "ProcessOutside", "ProcessSlot", "RunContext", "UserTransportHook"]
 
 _IGNORED_KINDS: Final = BOOKKEEPING_KINDS | {("apiextensions.k8s.io", "CustomResourceDefinition")}
 """Kinds whose changes are not recorded: bookkeeping, and CRDs that are installed on first use."""
@@ -47,19 +50,18 @@ class ChangeRecorder:
 
     recording: Recording
     state: State
-    invariants: Sequence[Invariant]
+    checker: InvariantChecker
     revision: Callable[[], int]
     now: Callable[[], float]
     on_change: Callable[[str, int, int], None]
     changes: list[Change] = field(default_factory=list[Change])
-    broken: list[BrokenInvariant] = field(default_factory=list[BrokenInvariant])
     uids: dict[str, Key] = field(default_factory=dict[str, Key])
     """The uids of all objects that ever existed."""
     made: Counter[StepName] = field(default_factory=Counter[StepName])
     """The number of revisions that each call has created."""
     holder: str = ""
+    coverage: StateCoverage = field(default_factory=StateCoverage)
     _numbers: Counter[str] = field(default_factory=Counter[str])
-    _failing: set[str] = field(default_factory=set[str])
 
     def __call__(self, served: ServedResource, before: Tree | None, after: Tree | None) -> None:
         """Records a committed write."""
@@ -71,7 +73,13 @@ class ChangeRecorder:
         change = self._record_change(served, before, after)
         self._numbers[change.kind] += 1
         self.on_change(change.kind, self._numbers[change.kind], change.revision)
-        self._check(change)
+        self.checker.check(change)
+
+    def check_now(self) -> None:
+        """Checks the invariants without a change of an object: the outside has changed, or time has passed."""
+        self.state.at = self.now()
+        steps = self.recording.trace.steps
+        self.checker.check(None, steps[-1].name if steps else None)
 
     def _record_change(self, served: ServedResource, before: Tree | None, after: Tree | None) -> Change:
         tree: Any = before if after is None else after
@@ -97,31 +105,15 @@ class ChangeRecorder:
             holder=self.holder,
             controller="" if cause is None or by is None else cause.controller,
             content=_content(tree) if prefix else "",
+            is_deleting=after is not None and "deletionTimestamp" in metadata,
+            tree=after,
         )
         self.changes.append(change)
         self.uids[metadata.get("uid", "")] = key
         self.state.revision, self.state.at = change.revision, change.at
         self.state.put(key, after)
+        self.coverage.note(key, after, prefix)
         return change
-
-    def _check(self, change: Change) -> None:
-        for one in self.invariants:
-            name = getattr(one, "__name__", repr(one))
-            try:
-                result = one(self.state)
-                words = f"{name} does not hold" if result is False else None
-                if iscoroutine(result):
-                    result.close()
-                    words = f"{name} is async, but invariants are not awaited; write `def`"
-            except AssertionError as error:
-                words = str(error).split("\n", 1)[0] or f"{name} does not hold"
-            except Exception as error:  # noqa: BLE001 -- the user's function; that it fails is the finding
-                words = f"{name} raised {type(error).__name__}: {error}"
-            if words is None:
-                self._failing.discard(name)
-            elif name not in self._failing:
-                self._failing.add(name)
-                self.broken.append(BrokenInvariant(name, words, change))
 
 
 def _content(tree: Tree) -> str:
@@ -148,9 +140,27 @@ class RunContext(Protocol):
     recording: Recording
     recorder: ChangeRecorder
     injector: FaultInjector
+    outside_ids: GeneratedIds
+
+    @property
+    def outside_errors(self) -> OutsideErrors:
+        """What calls to the outside raise if they fail."""
+        ...
 
     def count(self, name: StepName) -> bool:
         """Counts a step; returns whether it happened far too often, so that the run is stopped."""
+        ...
+
+    async def reach(self, moment: StepName) -> None:
+        """Lets other writers act at this moment."""
+        ...
+
+    def overlap(self, old: "ProcessSlot", found: Overlap) -> None:
+        """Starts a second process, and ends the first one later."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Runs a task until the end of the run."""
         ...
 
 
@@ -161,6 +171,69 @@ class _StaleView:
     revision: int
     until: float
     hook: Hook
+
+
+class ProcessOutside:
+    """The caller of the outside for one process of a slot: names, records and disturbs its calls."""
+
+    def __init__(self, slot: "ProcessSlot", process_name: str, is_dead: Callable[[], bool]) -> None:
+        self._slot = slot
+        self._process_name = process_name
+        self._is_dead = is_dead
+        self.outside_errors = slot.context.outside_errors
+        self.outside_ids = slot.context.outside_ids
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the process has crashed."""
+        return self._is_dead()
+
+    def begin_outside(self, action: str) -> tuple[StepName, Disturbance | None] | None:
+        """Names the call and takes its disturbance; None if it is not made in a reconcile."""
+        if CAUSE.get() is None:
+            return None
+        context = self._slot.context
+        name = context.recording.name(action)
+        found = context.injector.take(name)
+        if isinstance(found, Outage):
+            context.injector.start_outage(found, context.recorder.revision())
+        return name, context.injector.outside_outage() if found is None else found
+
+    def end_outside(self, name: StepName, outcome: str, found: Disturbance | None) -> None:
+        """Records the call."""
+        disturbance = "" if found is None else found.id
+        self._slot.context.recording.add(
+            self._process_name, "call", name, cause=CAUSE.get(), outcome=outcome, disturbance=disturbance
+        )
+        self._slot.context.recorder.check_now()
+
+    def pause_outside(self, name: StepName, found: Pause, call: Callable[[], Awaitable[object]]) -> None:
+        """Pauses the process at this call, which is made when the pause is over and another process leads."""
+        self._slot.pause(found)
+        self.end_outside(name, "paused", found)
+
+        async def call_late() -> None:
+            await timing.sleep(found.seconds)
+            outcome = "done"
+            try:
+                await call()
+            except Exception as error:  # noqa: BLE001 -- its caller is gone
+                outcome = type(error).__name__
+            self.end_outside(name, outcome, found)
+
+        self._slot.context.spawn(call_late(), f"late call of {self._process_name}")
+
+    def crash_outside(self, name: StepName, found: Disturbance) -> None:
+        """Crashes the process at this call."""
+        if isinstance(found, CrashBefore):
+            self.end_outside(name, "-", found)
+        self._slot.crash_at(name, found)
+
+    def shown_text(self, text: str) -> str:
+        """A text without generated names."""
+        for made, prefix in self._slot.context.recording.generated.items():
+            text = text.replace(made, f"{prefix}{GENERATED}")
+        return text
 
 
 class UserTransportHook:
@@ -174,6 +247,8 @@ class UserTransportHook:
         if is_ignored(call_info(call)):
             return await send(call)
         name = self._context.recording.name_call(call, by="user")
+        if is_write(call):
+            await self._context.reach(name[0])
         return await _recorded(self._context, _NamedCall("user", "user", call, *name), send)
 
 
@@ -186,17 +261,22 @@ class ProcessSlot:
         self.up = asyncio.Event()
         """Set while a process runs."""
         self.ended: list[EndedProcess] = []
-        self._context = context
+        self._context = self.context = context
         self._make = make
         self._process: Process | None = None
         self._killing: asyncio.Task[None] | None = None
         self._stale: _StaleView | None = None
         self._cut_until = 0.0
+        self._paging: PagedList | None = None
         self._down = _DOWN
         self.is_away = False
         """Whether the next process starts only after a downtime."""
         self.is_slow = False
         """Whether a call is delayed at the moment."""
+        self.is_beside = False
+        """Whether it runs beside an older process."""
+        self.is_retired = False
+        """Whether another slot has replaced this one."""
 
     @property
     def process_name(self) -> str:
@@ -206,7 +286,7 @@ class ProcessSlot:
     async def run(self) -> None:
         """Restarts the process whenever it ends; until cancelled, or until too many have ended by themselves."""
         recording = self._context.recording
-        while len(self.ended) < _MOST_ENDED:
+        while len(self.ended) < _MOST_ENDED and not self.is_retired:
             self.number += 1
             self._process = process = self._make(self)
             recording.add(self.process_name, "start", StepName(f"start {self.name}", self.number))
@@ -232,6 +312,8 @@ class ProcessSlot:
         context, what = self._context, call_info(call)
         if timing.now() < self._cut_until:
             return await faults.drop_request(call, send)
+        if (hook := context.injector.outage_of(call, is_in_reconcile=CAUSE.get() is not None)) is not None:
+            return await self._fail(call, hook, send)
         if is_ignored(what):
             return await send(call)
         # Requests of a reconcile itself get the newest state: only caches may be stale.
@@ -243,7 +325,30 @@ class ProcessSlot:
         await _slow_down(name)
         sent = _NamedCall(self.process_name, "call", call, name, alias)
         found = context.injector.take(name)
+        if isinstance(found, PagedList):
+            self._paging = found
+        elif found is None and self._paging is not None and name.action == self._paging.at.action:
+            found = self._paging if "continue=" in call.query else None
         return await (_recorded(context, sent, send) if found is None else self._disturbed(found, sent, send))
+
+    async def _fail(self, call: Call, hook: Hook, send: Send) -> Response:
+        """A call during an outage; those of reconciles are recorded."""
+        if CAUSE.get() is None or is_ignored(call_info(call)):
+            return await hook(call, send)
+        name, alias = self._context.recording.name_call(call)
+        if self._context.count(name):
+            return await faults.hang(call, send)
+
+        async def failing(call: Call) -> Response:
+            return await hook(call, send)
+
+        return await _recorded(self._context, _NamedCall(self.process_name, "call", call, name, alias), failing)
+
+    async def retire(self) -> None:
+        """Kills the process for good: its successor runs already."""
+        self.is_retired = True
+        self._context.recording.add(self.process_name, "crash", StepName(f"retire {self.name}"))
+        await self.end()
 
     def is_over(self, at: StepName, point: int) -> bool:
         """Called at each await and at the end of a reconcile; returns whether the process crashes there."""
@@ -263,6 +368,13 @@ class ProcessSlot:
             self._crash(sent.name)
             return await faults.hang(sent.call, send)
 
+        if isinstance(found, Pause):
+            return await self._pause(found, sent, send)
+        if isinstance(found, Outage):
+            return await self._begin_outage(found, sent, send)
+        if isinstance(found, Overlap):
+            self._context.overlap(self, found)
+
         async def through(call: Call) -> Response:
             return await apply_fault(found, call, send)
 
@@ -273,12 +385,43 @@ class ProcessSlot:
             self.is_slow = False
         if not isinstance(found, Downtime | CrashAfter | StaleRestart):
             return response
+        self.crash_at(sent.name, found)
+        return await faults.hang(sent.call, send)
+
+    async def _begin_outage(self, found: Outage, sent: "_NamedCall", send: Send) -> Response:
+        injector = self._context.injector
+        injector.start_outage(found, self._context.recorder.revision())
+        hook = injector.outage_of(sent.call, is_in_reconcile=CAUSE.get() is not None)
+
+        async def through(call: Call) -> Response:
+            return await (send(call) if hook is None else hook(call, send))
+
+        return await _recorded(self._context, sent, through, disturbance=found.id)
+
+    async def _pause(self, found: Pause, sent: "_NamedCall", send: Send) -> Response:
+        """Nothing is sent until the pause is over; then the call is, although another process leads by then."""
+        self.pause(found)
+        _record(self._context, sent, outcome="paused", disturbance=found.id)
+
+        async def send_late() -> None:
+            await timing.sleep(found.seconds)
+            with suppress(Exception):  # its caller is gone
+                await _recorded(self._context, sent, send, disturbance=found.id)
+
+        self._context.spawn(send_late(), f"late call of {self.process_name}")
+        return await faults.hang(sent.call, send)
+
+    def pause(self, found: Pause) -> None:
+        """Cuts the process off until the pause is over."""
+        self._cut_until = timing.now() + found.seconds
+
+    def crash_at(self, at: StepName, found: Disturbance) -> None:
+        """Crashes the process at a call."""
         if isinstance(found, StaleRestart):
             self._start_stale(found)
         if isinstance(found, Downtime):
             self.is_away, self._down = True, found.seconds
-        self._crash(sent.name)
-        return await faults.hang(sent.call, send)
+        self._crash(at)
 
     def _start_stale(self, found: StaleRestart) -> None:
         changes = self._context.recorder.changes
@@ -335,6 +478,7 @@ async def _recorded(context: RunContext, sent: _NamedCall, send: Send, *, distur
     try:
         response = await send(sent.call)
         outcome = str(response.status)
+        context.recording.note_overridden(sent.name, sent.call, response)
     except Exception as error:
         outcome = type(error).__name__
         raise

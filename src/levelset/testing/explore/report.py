@@ -11,15 +11,26 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from levelset.testing.explore.call_site_coverage import Coverage
 from levelset.testing.explore.plans import Plan
 from levelset.testing.explore.run_result import Finding, RunResult
 from levelset.testing.explore.trace import Step, Trace
 
-__all__ = ["COMMAND", "Failure", "PlanResult", "Report", "describe_step", "failure_mode", "junit", "write_story"]
+__all__ = [
+    "COMMAND",
+    "Failure",
+    "PlanResult",
+    "Report",
+    "describe_step",
+    "is_shown",
+    "junit",
+    "printable",
+    "write_story",
+]
 
 _BEFORE: Final = 12
 _AFTER: Final = 24
-_ACTORS: Final = {"user": "the user", "watch": "the cache"}
+_ACTORS: Final = {"another": "another writer", "user": "the user", "watch": "the cache"}
 _VERBS: Final = {
     "apply": "applies",
     "create": "creates",
@@ -97,7 +108,7 @@ def _timeline(failed: RunResult, undisturbed: RunResult | None) -> Iterator[str]
     steps = failed.trace.steps
     diverged = _divergence(failed.trace, undisturbed.trace) if undisturbed is not None else None
     broken = [one.step.number for one in failed.findings if one.step is not None]
-    shown = [one for one in steps if _is_shown(one)]
+    shown = [one for one in steps if is_shown(one)]
     matters = {one.number for one in shown if one.disturbance or one.act in {"crash", "disturb"}} | set(broken)
     near = _surrounding(shown, matters or ({diverged} if diverged else set()))
     last = 0
@@ -111,7 +122,8 @@ def _timeline(failed: RunResult, undisturbed: RunResult | None) -> Iterator[str]
         yield "    ..."
 
 
-def _is_shown(step: Step) -> bool:
+def is_shown(step: Step) -> bool:
+    """Whether a story shows the step: reads are left out, unless they are disturbed."""
     return step.is_write or step.act != "call" or step.verb not in _READS or bool(step.disturbance)
 
 
@@ -183,7 +195,8 @@ class Report:
     """The result of an exploration.
 
     `derived` is the number of derived plans; `target` is the name of the exploration on a command line. `undisturbed`
-    may itself have findings: then no plan is run. `notes` are limits of the result.
+    may itself have findings: then no plan is run. `notes` are limits of the result, and
+    `warnings` what makes it worth little: controllers that changed nothing.
     """
 
     name: str
@@ -196,6 +209,8 @@ class Report:
     target: str = ""
     command: tuple[str, ...] = COMMAND
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def ok(self) -> bool:
@@ -231,7 +246,10 @@ class Report:
         return "\n".join([*stories, *(f"note: {one}" for one in self.notes), f"{self.summary()}\n"])
 
     def summary(self) -> str:
-        """One line."""
+        """One line, and one more for each warning."""
+        return "\n".join([self._result(), *(f"warning: {one}" for one in self.warnings)])
+
+    def _result(self) -> str:
         if not self.undisturbed.ok:
             return f"{self.name}: the undisturbed run fails; no plan was run"
         failed, modes = sum(not one.ok for one in self.tried), len(self.failures)
@@ -252,6 +270,7 @@ class Report:
             "derived": self.derived,
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
             "undisturbed": {
                 "digest": self.undisturbed.trace.digest,
                 "steps": len(self.undisturbed.trace),
@@ -259,6 +278,7 @@ class Report:
             },
             "families": {word: {"played": all_, "failed": bad} for word, (all_, bad) in self.families.items()},
             "failures": [self._failure(one) for one in self.failures],
+            "coverage": self.coverage.to_tree(),
         }
 
     def to_junit(self) -> Element:
@@ -266,24 +286,30 @@ class Report:
         suite = Element("testsuite", name=f"explore {self.name}", tests=str(len(self.tried) + 1))
         suite.set("failures", str(sum(not one.ok for one in self.tried) + (not self.undisturbed.ok)))
         suite.set("time", f"{self.seconds:.3f}")
+        if self.warnings:
+            properties = SubElement(suite, "properties")
+            for warning in self.warnings:
+                SubElement(properties, "property", name="warning", value=printable(warning))
         case = SubElement(suite, "testcase", classname=self.name, name="undisturbed")
         if not self.undisturbed.ok:
-            SubElement(case, "failure", message=str(self.undisturbed.findings[0])).text = _printable(self.story())
+            SubElement(case, "failure", message=str(self.undisturbed.findings[0])).text = printable(self.story())
+        if self.warnings:
+            SubElement(case, "system-out").text = printable("\n".join(f"warning: {one}" for one in self.warnings))
         stories = {one.found.id: one for one in self.failures}
         for one in self.tried:
             self._case(suite, one, stories.get(one.plan.id))
         return suite
 
     def _case(self, suite: Element, tried: PlanResult, failure: Failure | None) -> None:
-        case = SubElement(suite, "testcase", classname=self.name, name=_printable(str(tried.plan)))
+        case = SubElement(suite, "testcase", classname=self.name, name=printable(str(tried.plan)))
         if tried.ok:
             return
-        found = SubElement(case, "failure", message=_printable(", ".join(tried.rules)))
+        found = SubElement(case, "failure", message=printable(", ".join(tried.rules)))
         if failure is None:
             found.text = f"Replay: {self.replay(tried.plan)}"
         else:
             command = self.replay(failure.shown.plan)
-            found.text = _printable(write_story(self.name, failure.shown, self.undisturbed, replay=command))
+            found.text = printable(write_story(self.name, failure.shown, self.undisturbed, replay=command))
 
     def _failure(self, one: Failure) -> dict[str, Any]:
         return {
@@ -307,8 +333,8 @@ def _times(one: Finding) -> dict[str, Any]:
     return {"at": one.step.at, "process": one.step.process, "outcome": one.step.outcome}
 
 
-def _printable(text: str) -> str:
-    """The text without characters that are invalid in XML."""
+def printable(text: str) -> str:
+    """The text without characters that are invalid in XML and HTML."""
     return "".join(one if one in "\n\t" or one >= " " else "?" for one in text)
 
 
@@ -318,12 +344,6 @@ def junit(reports: Sequence[Report]) -> str:
     suites.extend(one.to_junit() for one in reports)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def failure_mode(played: RunResult) -> tuple[str, ...]:
-    """The failure mode of a run: the first rule it breaks, with the verb and kind of the step."""
-    finding = played.findings[0]
-    return finding.rule, "" if finding.step is None else f"{finding.step.verb} {finding.step.kind}"
 
 
 def _fault_names(plan: Plan) -> tuple[str, ...]:

@@ -3,14 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
+from levelset.testing.explore.call_sites import CallSite
+from levelset.testing.explore.environment_faults import SpecChanged
 from levelset.testing.explore.normalize import NormalizedState
 from levelset.testing.explore.plans import Plan, StepName
-from levelset.testing.explore.stored_state import Key
+from levelset.testing.explore.stored_state import Key, Tree
 from levelset.testing.explore.trace import Step, Trace
 
-__all__ = ["RULES", "BrokenInvariant", "Change", "EndedProcess", "Finding", "Run", "RunResult", "describe_divergence"]
+__all__ = [
+    "RULES",
+    "BrokenInvariant",
+    "Change",
+    "EndedProcess",
+    "Finding",
+    "Run",
+    "RunResult",
+    "Target",
+    "describe_divergence",
+    "failure_mode",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,10 @@ class Change:
     """The controller whose reconcile made the change, if any."""
     content: str = ""
     """For an object with a generated name: its content without metadata and status."""
+    is_deleting: bool = False
+    """Whether the object still exists and is being deleted."""
+    tree: Tree | None = field(default=None, repr=False, compare=False)
+    """The object as stored, None if it is gone; must not be changed."""
 
     @property
     def kind(self) -> str:
@@ -43,11 +60,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class BrokenInvariant:
-    """An invariant that did not hold at a revision."""
+    """An invariant that did not hold at a revision; without a change, after a step or when time had passed."""
 
     name: str
     words: str
-    change: Change
+    change: Change | None
+    step: StepName | None = None
+    is_at_end: bool = False
+    """Whether it is about the end of the run."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +76,22 @@ class EndedProcess:
 
     process: str
     error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object that another writer could change at a moment: before an action of the user, or after the scenario."""
+
+    at: StepName
+    location: str
+    is_child: bool = False
+    """Whether a controller has created it, and watches or owns it."""
+    is_content: bool = False
+    """Whether a controller manages fields of it."""
+    has_label: bool = False
+    """Whether a controller manages labels of it."""
+    has_finalizer: bool = False
+    """Whether a controller has added a finalizer."""
 
 
 @dataclass(eq=False)
@@ -84,6 +120,40 @@ class Run:
     """The location of each object that ever changed, as in the end states."""
     failing: Mapping[str, Exception] = field(default_factory=dict[str, Exception])
     """The reconciles that failed the last time, with their errors."""
+    failures: Sequence[tuple[StepName, Exception]] = ()
+    """The first reconciles that failed, gave up or took too long, with their errors."""
+    controllers: tuple[str, ...] = ()
+    """The names of the controllers."""
+    generated: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The generated names, each with what stands for it: its prefix and `~`."""
+    overridden: Sequence[tuple[StepName, Sequence[str]]] = ()
+    """The writes of which a webhook has changed fields, with these fields."""
+    is_long: bool = False
+    """Whether it was followed for the whole time in which controllers have to come to rest."""
+    hot_loop: str = ""
+    """What kept the run busy for ever while virtual time stood still, if anything did."""
+    states: frozenset[int] = frozenset()
+    """The states that were reached, as hashes of all objects without times, uids and versions."""
+    operations: Sequence[SpecChanged] = ()
+    """The changes of specs that a user could make after the scenario; recorded in undisturbed runs only."""
+    user_objects: Sequence[Mapping[str, Any]] = ()
+    """What users have created and is there at the end, as they would create it."""
+    late_end: NormalizedState | None = None
+    """The state hours after the scenario, if it differs from that after it and has come to rest."""
+    late_until: float = 0.0
+    """The time of the last change, in seconds after the scenario."""
+    is_at_rest: bool = False
+    """Whether nothing was due any more when the run was followed."""
+    targets: list[Target] = field(default_factory=list[Target])
+    """What other writers could change; recorded in undisturbed runs only."""
+    outside_before: NormalizedState = field(default_factory=dict[str, tuple[str, ...]])
+    """The public state of the outside before the scenario."""
+    namespace: str = ""
+    """The namespace of the scenario."""
+    call_sites: Sequence[CallSite] = ()
+    """The call sites in the source of the controllers; recorded in undisturbed runs only."""
+    awaits: Sequence[str] = ()
+    """The lines at which reconciles have awaited, as `path:line`; recorded in undisturbed runs only."""
     unfinished: Sequence[StepName] = ()
     """Reconciles that were still running at the end."""
 
@@ -95,7 +165,7 @@ class Run:
     @property
     def is_endless(self) -> bool:
         """Whether the run was stopped because of an endless loop."""
-        return self.endless is not None
+        return self.endless is not None or bool(self.hot_loop)
 
     @property
     def end(self) -> NormalizedState:
@@ -106,6 +176,7 @@ class Run:
 RULES: Final[Mapping[str, str]] = {
     "end state": "the end state differs from the undisturbed run",
     "leaked": "an object is left behind",
+    "not healed": "a change by another writer is not undone",
     "stuck": "an object is being deleted and is never removed",
     "lost": "an object is deleted that should not be",
     "created twice": "an object is created twice",
@@ -135,6 +206,13 @@ class Finding:
     revision: int = 0
     expected: str = ""
     actual: str = ""
+    about: str = ""
+    """The kind of the object that it is about; that of the step if empty."""
+
+    @property
+    def kind(self) -> str:
+        """The kind that it is about, by which `allowed` can select it."""
+        return self.about or ("" if self.step is None else self.step.kind)
 
     def __str__(self) -> str:
         return f"{RULES.get(self.rule, self.rule.replace('_', ' '))}: {self.sentence}"
@@ -159,6 +237,12 @@ class RunResult:
     def ok(self) -> bool:
         """Whether nothing was found."""
         return not self.findings
+
+
+def failure_mode(played: RunResult) -> tuple[str, ...]:
+    """The failure mode of a run: the first rule it breaks, with the verb and kind of the step."""
+    finding = played.findings[0]
+    return finding.rule, "" if finding.step is None else f"{finding.step.verb} {finding.step.kind}"
 
 
 def describe_divergence(one: Trace, other: Trace, *, is_fixed: bool) -> Finding:

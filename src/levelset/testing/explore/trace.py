@@ -67,6 +67,8 @@ class Step:
     """Of a reconcile: the number of its awaits."""
     alias: str = ""
     """The full name of an object whose generated name is shown by its prefix."""
+    site: str = field(default="", compare=False)
+    """The line of the controller's source from which a call or a crash at an await comes, as `path:line`."""
 
     @property
     def verb(self) -> str:

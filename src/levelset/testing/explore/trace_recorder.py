@@ -12,13 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.client.transport.interface import Call
+from levelset.client.transport.interface import Call, Response
 from levelset.errors import ConfigError
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.request import Reason
-from levelset.testing.call_info import BOOKKEEPING_KINDS, CallInfo, call_info
+from levelset.testing.call_info import BOOKKEEPING_KINDS, CallInfo, call_info, is_write
+from levelset.testing.explore.call_sites import await_site, call_site
+from levelset.testing.explore.endless_loops import overridden_fields
+from levelset.testing.explore.outside_world import ProcessCrashed
 from levelset.testing.explore.plans import StepName
 from levelset.testing.explore.trace import Cause, Step, Trace
 from levelset.testing.watch_control import WatchedEvent
@@ -28,6 +31,8 @@ __all__ = [
     "CAUSE",
     "GENERATED",
     "LEASE",
+    "PREEMPTED",
+    "RECONCILE_FUNCTIONS",
     "CrashPoint",
     "ReconcileObserver",
     "Recording",
@@ -76,8 +81,15 @@ class Recording:
         """The same by name alone."""
         self.failing: dict[str, Exception] = {}
         """The errors of reconciles that failed the last time, by action."""
+        self.failures: list[tuple[StepName, Exception]] = []
+        """The first failures of reconciles, with their errors; not all: an error holds the frames it came through."""
         self.open: dict[StepName, str] = {}
         """The running reconciles, each with its process."""
+        self.overridden: list[tuple[StepName, Sequence[str]]] = []
+        """The writes of which a webhook has changed fields."""
+        self.has_webhooks = False
+        self.awaits: dict[str, None] | None = None
+        """The lines at which reconciles have awaited, as an ordered set; None if they are not recorded."""
         self.now = now
         self._revision = revision
         self._counts: Counter[str] = Counter()
@@ -90,6 +102,13 @@ class Recording:
             action = f"{action} by {by}"
         self._counts[action] += 1
         return StepName(action, self._counts[action]), alias
+
+    def note_overridden(self, name: StepName, call: Call, response: Response) -> None:
+        """Notes which fields of a write a webhook has changed."""
+        if self.has_webhooks and is_write(call) and response.status < _FIRST_ERROR and response.body:
+            fields = overridden_fields(call.body, response.body)
+            if fields:
+                self.overridden.append((name, fields))
 
     def name(self, action: str) -> StepName:
         """The step name of another action."""
@@ -107,6 +126,10 @@ class Recording:
 
     def add(self, process: str, act: Any, name: StepName, **more: Any) -> Step:
         """Adds a step that has just ended."""
+        if act == "call" and more.get("cause") is not None:
+            more["site"] = call_site()
+        elif act == "disturb" and (reconcile := _RECONCILE.get()) is not None:
+            more["site"] = await_site(reconcile.awaited)
         step = Step(
             number=len(self.trace) + 1,
             at=self.now(),
@@ -133,7 +156,8 @@ class Recording:
         if name is None and what.verb == "create":
             name = _new_name(call.body)
         if name is None:
-            return f"{what.verb} {'/'.join(part for part in (what.kind, what.namespace) if part)}", ""
+            pages = "pages" if what.verb == "list" and "limit=" in call.query and CAUSE.get() is not None else ""
+            return f"{what.verb} {'/'.join(part for part in (what.kind, what.namespace, pages) if part)}", ""
         shown = self._shown_name(what.kind, what.namespace or "", name)
         path = "/".join(part for part in (what.kind, what.namespace, shown, what.subresource) if part)
         return f"{what.verb} {path}", name if shown != name else ""
@@ -164,7 +188,16 @@ _MAX_AWAITS: Final = 5000
 """More awaits in one reconcile are taken for an endless loop."""
 
 
-_FUNCTIONS: Final = ("reconcile", "cleanup", "gone")
+_MOST_FAILURES: Final = 20
+_FIRST_ERROR: Final = 300
+
+
+PREEMPTED: Final = 0.05
+"""Seconds in which all others run while a reconcile is preempted: in virtual time, whatever they need."""
+
+
+RECONCILE_FUNCTIONS: Final = ("reconcile", "cleanup", "gone")
+"""The attributes of a controller that are functions of the user, called in reconciles."""
 
 
 @dataclass(slots=True)
@@ -172,6 +205,10 @@ class _Reconcile:
     name: StepName
     seen: int = 0
     points: int = 0
+    awaited: Any = None
+    """The coroutine of the reconciler."""
+    awaits: dict[str, None] | None = None
+    """Where the lines of its awaits are recorded, if they are."""
 
 
 _RECONCILE: Final[ContextVar[_Reconcile | None]] = ContextVar("reconcile", default=None)
@@ -208,7 +245,7 @@ class ReconcileObserver:
             name, self._recording.shown(ref), at.number, self._failed.get((name, ref), 0), tuple(map(str, reasons))
         )
         CAUSE.set(cause)
-        _RECONCILE.set(_Reconcile(at))
+        _RECONCILE.set(_Reconcile(at, awaits=self._recording.awaits))
         self._recording.open[at] = self._process
         self._recording.add(self._process, "reconcile", at, cause=cause)
         self._count(at)
@@ -233,6 +270,8 @@ class ReconcileObserver:
     def _note_result(self, name: str, ref: Ref[Any], outcome: Outcome[Any], reconcile: StepName) -> None:
         recording = self._recording
         recording.open.pop(reconcile, None)
+        if outcome.error is not None and outcome.is_error and len(recording.failures) < _MOST_FAILURES:
+            recording.failures.append((reconcile, outcome.error))
         if outcome.error is not None and outcome.result in {"failed", "timed_out"}:
             self._failed[name, ref] = outcome.attempt + 1
             recording.failing[reconcile.action] = outcome.error
@@ -242,24 +281,30 @@ class ReconcileObserver:
 
 
 def with_crash_points(
-    controllers: Sequence[Controller[Any]], is_over: CrashPoint, delay: Callable[[], float] | None = None
+    controllers: Sequence[Controller[Any]],
+    is_over: CrashPoint,
+    delay: Callable[[], float] | None = None,
+    is_preempted: CrashPoint = lambda _at, _point: False,
 ) -> list[Controller[Any]]:
-    """The controllers, with `is_over` called at each await of a reconcile, and reconciles delayed by `delay`."""
-    return [_with_crash_points(one, is_over, delay) for one in controllers]
+    """The controllers, with `is_over` called at each await of a reconcile, and reconciles delayed by `delay`.
+
+    After an await for which `is_preempted` returns True, a reconcile continues only when all others have run.
+    """
+    return [_with_crash_points(one, is_over, delay, is_preempted) for one in controllers]
 
 
 def _with_crash_points(
-    controller: Controller[Any], is_over: CrashPoint, delay: Callable[[], float] | None
+    controller: Controller[Any], is_over: CrashPoint, delay: Callable[[], float] | None, is_preempted: CrashPoint
 ) -> Controller[Any]:
     made: Any = object.__new__(type(controller))
     for name, value in vars(controller).items():
-        is_wrapped = name in _FUNCTIONS and value is not None
-        object.__setattr__(made, name, _wrapped(value, is_over, delay) if is_wrapped else value)
+        is_wrapped = name in RECONCILE_FUNCTIONS and value is not None
+        object.__setattr__(made, name, _wrapped(value, is_over, delay, is_preempted) if is_wrapped else value)
     found: Controller[Any] = made
     return found
 
 
-def _wrapped(function: Any, is_over: CrashPoint, delay: Callable[[], float] | None) -> Any:
+def _wrapped(function: Any, is_over: CrashPoint, delay: Callable[[], float] | None, is_preempted: CrashPoint) -> Any:
     async def reconciling(what: Any, ctx: Any) -> Any:
         reconcile = _RECONCILE.get() or _Reconcile(StepName("reconcile"))
         version = "" if isinstance(what, Ref) else what.metadata.resource_version
@@ -269,7 +314,10 @@ def _wrapped(function: Any, is_over: CrashPoint, delay: Callable[[], float] | No
         made = function(what, ctx)
         if not hasattr(made, "__await__"):
             raise ConfigError(f"{getattr(function, '__qualname__', function)!r} is a plain function; write `async def`")
-        result = await _CountedAwait(made, reconcile, is_over)
+        try:
+            result = await _CountedAwait(made, reconcile, is_over, is_preempted)
+        except ProcessCrashed:
+            result = await asyncio.get_running_loop().create_future()  # until the process is killed
         if is_over(reconcile.name, 0):
             await asyncio.get_running_loop().create_future()  # never returns: the process has crashed
         return result
@@ -280,15 +328,17 @@ def _wrapped(function: Any, is_over: CrashPoint, delay: Callable[[], float] | No
 class _CountedAwait:
     """Awaits an awaitable, and counts how often it suspends."""
 
-    __slots__ = ("_awaited", "_is_over", "_reconcile")
+    __slots__ = ("_awaited", "_is_over", "_is_preempted", "_reconcile")
 
-    def __init__(self, awaited: Any, reconcile: _Reconcile, is_over: CrashPoint) -> None:
+    def __init__(self, awaited: Any, reconcile: _Reconcile, is_over: CrashPoint, is_preempted: CrashPoint) -> None:
+        self._is_preempted = is_preempted
         self._awaited = awaited
         self._reconcile = reconcile
         self._is_over = is_over
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps, reconcile = self._awaited.__await__(), self._reconcile
+        reconcile.awaited = self._awaited
         sent: Any = None
         error: BaseException | None = None
         while True:
@@ -297,6 +347,8 @@ class _CountedAwait:
             except StopIteration as stop:
                 return stop.value
             reconcile.points += 1
+            if reconcile.awaits is not None:
+                reconcile.awaits[await_site(self._awaited)] = None
             if reconcile.points > _MAX_AWAITS:
                 error = RuntimeError(
                     f"{reconcile.name}: {reconcile.points} awaits in one reconcile; it seems to loop for ever"
@@ -307,5 +359,7 @@ class _CountedAwait:
             sent, error = None, None
             try:
                 sent = yield waits
+                if self._is_preempted(reconcile.name, reconcile.points):
+                    yield from asyncio.sleep(PREEMPTED).__await__()
             except BaseException as raised:  # noqa: BLE001 -- it is thrown into the awaitable
                 error = raised

@@ -50,6 +50,7 @@ CHANCE = [
     "ContainerNetworkTunnelProxy.status.clientProxyDataPort",
     "ContainerNetworkTunnelProxy.status.tunnelConfigurationVersion",
     "Endpoint.spec.port",
+    "outside.host",
 ]
 """Fields with random values of the engine, which depend on the order of calls."""
 PRODUCER = {"service-producer": '[{"serviceName": "web", "port": 80}]'}

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from levelset_local.node import Images, Node, RestartBackoff, node_controller, p
 from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim_block
 from systems.local.tests.node.fake_node import condition, container_states, pod, status
 
-pytestmark = [pytest.mark.real_time, pytest.mark.cluster(now=datetime.now(UTC))]
+pytestmark = pytest.mark.real_time
 
 WEB = Ref(Pod, "web")
 SERVER = """

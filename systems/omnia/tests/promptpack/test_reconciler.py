@@ -2,7 +2,7 @@
 
 import pytest
 
-from levelset import Ref
+from levelset import GiveUp, Ref
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.kinds.events_v1 import Event
@@ -70,7 +70,7 @@ async def test_without_its_config_map_a_pack_fails_and_is_requeued_after_30_seco
 async def test_an_invalid_source_is_not_requeued_until_it_changes(cluster: Cluster, source: str | None) -> None:
     await cluster.create(ConfigMap.new("empty", namespace="test"))
     await cluster.create(pack(source=source))
-    async with cluster.running(*controllers()):
+    async with cluster.running(*controllers(), allow_errors=GiveUp):
         await cluster.settled()
         found = await cluster.get(SUPPORT)
         assert phase(found) == "Failed"

@@ -11,9 +11,11 @@ from levelset.apiserver.admission.policies.validating import ValidatingPolicy
 from levelset.apiserver.audit_log import AuditLog
 from levelset.apiserver.package_data import load_package_data
 from levelset.apiserver.server import ApiServer
+from levelset.apiserver.wire import step_limits
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.admission_policies import VALIDATING, binding, enforce_policy, request, rule, validating
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server, widgets
+from tests.apiserver.support.loop_watchdog import watch_loop
 
 NO_BAD = {"expression": "!has(object.data) || !('bad' in object.data)", "message": "no bad data"}
 BAD = {**configmap("a"), "data": {"bad": "1"}}
@@ -277,3 +279,50 @@ async def test_a_stored_policy_that_does_not_compile_follows_its_failure_policy(
         assert "denied request: compilation error: compilation failed: ERROR: <input>:1:6: undeclared reference" in str(
             made.denial(review, response)
         )
+
+
+LONG_EXPRESSIONS = {
+    "evaluated": "object.data.all(a, object.data.all(b, object.data.all(c, a != 'x')))",
+    "compiled": " && ".join(f"object.data.size() != {at}" for at in range(100, 1_600)),
+}
+
+
+@pytest.mark.parametrize("name", LONG_EXPRESSIONS)
+@pytest.mark.parametrize("place", ["validations", "matchConditions"])
+async def test_a_long_expression_keeps_no_other_request_waiting(name: str, place: str) -> None:
+    policy = validating("true")
+    policy["spec"][place] = [
+        {"expression": LONG_EXPRESSIONS[name], **({} if place == "validations" else {"name": "n"})}
+    ]
+    data = {f"k{number}": "" for number in range(60)}
+    async with open_server() as api:
+        await enforce_policy(api, validating("true", name="other"))  # loads the compiler
+        with watch_loop() as watchdog:
+            await enforce_policy(api, policy)
+            status, _ = await api.request("POST", CONFIGMAPS, {**configmap("a"), "data": data})
+        assert status == 201
+        assert watchdog.longest < 0.05, watchdog.culprit
+
+
+async def test_an_expression_that_asks_the_authorizer_has_the_steps_of_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(step_limits, "REQUEST_STEPS", 200_000)
+    slow = "object.data.a.find('(a?){990}a{7}' + 'b{2}') == '' && authorizer.path('/x').check('get').allowed()"
+    async with open_server() as api:
+        await enforce_policy(api, validating(slow))
+        status, body = await api.request("POST", CONFIGMAPS, {**configmap("a"), "data": {"a": "a" * 300}})
+    assert status == 413
+    assert "more than 200000 steps" in body["message"]
+
+
+async def test_an_evaluation_that_is_repeated_in_a_thread_warns_once() -> None:
+    slow = "object.data.all(a, object.data.all(b, object.data.all(c, a != 'x'))) ? 'x' : 'y'"
+    policy = validating({"expression": "false", "message": "no"})
+    policy["spec"]["auditAnnotations"] = [{"key": "k", "valueExpression": slow}]
+    data = {f"k{at}": "" for at in range(60)}
+    async with open_server() as api:
+        made = ValidatingPolicy(api.server.state, policy, [binding(actions=("Warn",))])
+        response = await made.review(request({**configmap("a"), "data": data}), None)
+    assert len(response["warnings"]) == 1
+    assert response["auditAnnotations"] == {"p/k": "x"}

@@ -5,7 +5,7 @@ revision, and renewal was stuck) and rabbitmq/cluster-operator#2104 (an unreques
 desired value instead of an increment.
 """
 
-from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status
+from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
 from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
@@ -49,5 +49,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, lambda: [Controller(Key, add_one)])
-fixed = Exploration(scenario, lambda: [Controller(Key, apply_version)])
+fixed = Exploration(scenario, lambda: [Controller(Key, apply_version, owns(ConfigMap))])
 expected = Expected("end state", "patch", "ConfigMap")

@@ -7,7 +7,7 @@ the desired number, whatever it was before.
 
 from typing import Any
 
-from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status
+from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
 from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
@@ -52,5 +52,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, remembering)
-fixed = Exploration(scenario, lambda: [Controller(Fleet, apply_size)])
+fixed = Exploration(scenario, lambda: [Controller(Fleet, apply_size, owns(ConfigMap))])
 expected = Expected("end state", "patch", "ConfigMap")

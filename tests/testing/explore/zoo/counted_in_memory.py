@@ -8,7 +8,7 @@ the server allows only once.
 from itertools import count
 from typing import Any
 
-from levelset import Context, Controller, Ref, Resource, Spec, Status
+from levelset import Context, Controller, Ref, Resource, Spec, Status, owns
 from levelset.errors import AlreadyExists
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, State
@@ -65,5 +65,7 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, counting, invariants=[no_port_is_assigned_twice])
-fixed = Exploration(scenario, lambda: [Controller(Listener, claim)], invariants=[no_port_is_assigned_twice])
+fixed = Exploration(
+    scenario, lambda: [Controller(Listener, claim, owns(ConfigMap))], invariants=[no_port_is_assigned_twice]
+)
 expected = Expected("no_port_is_assigned_twice", "patch", "Listener")

@@ -29,8 +29,12 @@ async def create_missing(pool: Pool, ctx: Context) -> None:
 
 
 async def apply_each(pool: Pool, ctx: Context) -> None:
-    for number in range(pool.spec.size):
-        await ctx.apply(config_map(pool, f"{pool.name}-{number}", labels={"pool": pool.name}), owner=pool)
+    wanted = [f"{pool.name}-{number}" for number in range(pool.spec.size)]
+    for name in wanted:
+        await ctx.apply(config_map(pool, name, labels={"pool": pool.name}), owner=pool)
+    for one in await ctx.list(ConfigMap, namespace=pool.namespace, labels=f"pool={pool.name}"):
+        if one.name not in wanted:
+            await ctx.delete(one)
 
 
 async def scenario(user: Cluster) -> None:

@@ -7,7 +7,7 @@ referenced object.
 
 from collections.abc import Iterator
 
-from levelset import Context, Controller, Ref, Resource, Spec, Status, references, watches
+from levelset import Context, Controller, Ref, Resource, Spec, Status, owns, references, watches
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
 from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
@@ -48,5 +48,7 @@ async def scenario(user: Cluster) -> None:
 
 watched = watches(ConfigMap, to=lambda one: [])
 broken = Exploration(scenario, lambda: [Controller(Portal, reconcile, watched)])
-fixed = Exploration(scenario, lambda: [Controller(Portal, reconcile, references(ConfigMap, settings_of))])
+fixed = Exploration(
+    scenario, lambda: [Controller(Portal, reconcile, references(ConfigMap, settings_of), owns(ConfigMap))]
+)
 expected = Expected("end state", "apply", "ConfigMap")

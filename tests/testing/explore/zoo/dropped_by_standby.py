@@ -7,10 +7,10 @@ the leader, so that it reconciles all objects.
 
 from typing import Any
 
-from levelset import Context, Controller, MergePatch, Resource, Spec, Status
+from levelset import Context, Controller, MergePatch, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.common import Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Mesh", "Route", "broken", "expected", "fixed"]
 
@@ -54,6 +54,8 @@ async def scenario(user: Cluster) -> None:
     await user.advance(30)
 
 
-broken = Exploration(scenario, reconciling_everywhere, leader=True)
-fixed = Exploration(scenario, lambda: [Controller(Route, write_slice)], leader=True, kinds=[Mesh])
+broken = Exploration(scenario, reconciling_everywhere, leader=True, within=90)
+fixed = Exploration(
+    scenario, lambda: [Controller(Route, write_slice, owns(ConfigMap))], leader=True, kinds=[Mesh], within=90
+)
 expected = Expected("end state", "apply", "ConfigMap")

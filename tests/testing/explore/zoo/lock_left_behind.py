@@ -8,7 +8,7 @@ one object a controller needs no lock, since it is never reconciled twice at the
 from itertools import count
 from typing import Any
 
-from levelset import Context, Controller, Ref, Resource, Spec, Status, requeue
+from levelset import Context, Controller, Ref, Resource, Spec, Status, owns, requeue
 from levelset.errors import AlreadyExists
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
@@ -50,7 +50,7 @@ async def take_steps(migration: Migration, ctx: Context) -> None:
 
 
 def plain(names: "count[int]") -> list[Controller[Any]]:
-    return [Controller(Migration, take_steps)]
+    return [Controller(Migration, take_steps, owns(ConfigMap))]
 
 
 async def scenario(user: Cluster) -> None:

@@ -5,10 +5,10 @@ reconciled again, so it must be the one that was reconciled. If the object chang
 lost.
 """
 
-from levelset import Context, Controller, MergePatch, Resource, Spec, Status
+from levelset import Context, Controller, MergePatch, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.common import Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Policy", "broken", "expected", "fixed"]
 
@@ -47,5 +47,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, lambda: [Controller(Policy, record_the_newest)])
-fixed = Exploration(scenario, lambda: [Controller(Policy, record_what_was_done)])
+fixed = Exploration(scenario, lambda: [Controller(Policy, record_what_was_done, owns(ConfigMap))])
 expected = Expected("end state", "apply", "ConfigMap")

@@ -6,7 +6,7 @@ argoproj/argo-rollouts#243 (four AnalysisRuns for one Rollout); cert-manager fix
 request 5487).
 """
 
-from levelset import Context, Controller, Resource, Spec, Status
+from levelset import Context, Controller, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
 from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
@@ -47,5 +47,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, lambda: [Controller(Certificate, sign_and_record)])
-fixed = Exploration(scenario, lambda: [Controller(Certificate, sign_by_name)])
+fixed = Exploration(scenario, lambda: [Controller(Certificate, sign_by_name, owns(ConfigMap))])
 expected = Expected("created twice", "create", "ConfigMap")

@@ -5,10 +5,10 @@ it ahead of or behind the real state) and coreos/etcd-operator#632 (status as th
 status is written last, from what was observed.
 """
 
-from levelset import Context, Controller, Resource, Spec, Status
+from levelset import Context, Controller, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.common import Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Shop", "broken", "expected", "fixed"]
 
@@ -39,5 +39,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, lambda: [Controller(Shop, status_then_create)])
-fixed = Exploration(scenario, lambda: [Controller(Shop, apply_then_status)])
+fixed = Exploration(scenario, lambda: [Controller(Shop, apply_then_status, owns(ConfigMap))])
 expected = Expected("end state", "patch", "Shop")

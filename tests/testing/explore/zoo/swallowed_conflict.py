@@ -5,7 +5,7 @@ kubernetes/kubernetes#66501, where an observed generation is not reconciled agai
 the reconcile has failed and must be retried.
 """
 
-from levelset import Conflict, Context, Controller, MergePatch, Ref, Resource, Spec, Status, replace
+from levelset import Conflict, Context, Controller, MergePatch, Ref, Resource, Spec, Status, owns, replace
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
 from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
@@ -54,5 +54,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, lambda: [Controller(Gateway, ignore_conflict)])
-fixed = Exploration(scenario, lambda: [Controller(Gateway, fail_on_conflict)])
+fixed = Exploration(scenario, lambda: [Controller(Gateway, fail_on_conflict, owns(ConfigMap))])
 expected = Expected("end state", "update", "ConfigMap")

@@ -4,10 +4,10 @@ Modelled on GoogleCloudPlatform/flink-on-k8s-operator#33 (a failed reconcile is 
 propagate, so that the reconcile is retried with backoff.
 """
 
-from levelset import Context, Controller, LevelsetError, Resource, Spec, Status
+from levelset import Context, Controller, LevelsetError, Resource, Spec, Status, owns
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
-from tests.testing.explore.zoo.common import Expected, config_map
+from tests.testing.explore.zoo.common import ConfigMap, Expected, config_map
 
 __all__ = ["Topic", "broken", "expected", "fixed"]
 
@@ -41,5 +41,5 @@ async def scenario(user: Cluster) -> None:
 
 
 broken = Exploration(scenario, lambda: [Controller(Topic, log_and_continue)])
-fixed = Exploration(scenario, lambda: [Controller(Topic, propagate)])
+fixed = Exploration(scenario, lambda: [Controller(Topic, propagate, owns(ConfigMap))])
 expected = Expected("end state", "apply", "ConfigMap")

@@ -5,9 +5,9 @@ the expressions. What the expressions do is in `validating.py` and `mutating.py`
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from levelset.apiserver.admission.chain import AdmissionPolicy, equivalent_resources
 from levelset.apiserver.admission.match_rules import GroupVersionResource, MatchResources, gvr_of, read_match_resources
@@ -21,11 +21,14 @@ from levelset.apiserver.admission.policies.params import (
     read_param_ref,
 )
 from levelset.apiserver.expressions.cel_programs import PolicyEnvironment
-from levelset.apiserver.expressions.match_conditions import MatchConditions, read_match_conditions
+from levelset.apiserver.expressions.match_conditions import MatchConditions, read_match_conditions, run_expressions
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.objects import encode_tree
 
 __all__ = ["BoundPolicy", "PolicyBinding", "PolicyInvocation", "forbidden_message"]
+
+T = TypeVar("T")
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _NAMESPACES: Final = ("", "v1", "namespaces")
@@ -68,10 +71,15 @@ class BoundPolicy(AdmissionPolicy):
         self.conditions = MatchConditions(
             read_match_conditions(list_member(spec, "matchConditions")), has_params=self.param_kind is not None
         )
+        self._uses_authorizer = b"authorizer" in encode_tree(spec)
         self.bindings = tuple(_read_binding(one) for one in bindings)
         self.environment = PolicyEnvironment(self.param_kind is not None, is_mutating=self.mutates)
         for one in list_member(spec, "variables"):
             self.environment = self.environment.with_variable(str(one.get("name")), str(one.get("expression")))
+
+    async def evaluate(self, work: Callable[[], T]) -> T:
+        """The result of evaluating expressions; in a thread if that takes long. The work may be repeated."""
+        return await run_expressions(self.state.expensive_work, work, uses_authorizer=self._uses_authorizer)
 
     def matches(self, operation: str, resource: GroupVersionResource, subresource: str, /) -> bool:
         """Whether one of its rules matches; policies and bindings are exempt, so that a bad one can be fixed."""

@@ -4,6 +4,7 @@ import base64
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -72,7 +73,8 @@ class MutatingPolicy(BoundPolicy):
         try:
             async for invocation in self.invocations(request, namespace):
                 if isinstance(invocation, PolicyInvocation):
-                    tree = self._mutate(invocation, tree, request, problems)
+                    tree, found = await self.evaluate(partial(self._mutated, invocation, tree, request))
+                    problems += found
                 else:
                     binding, error = invocation
                     problems.append((self._denied(binding, f"failed to configure binding: {error}"), "Forbidden"))
@@ -93,20 +95,21 @@ class MutatingPolicy(BoundPolicy):
         message, reason = problems[0]
         return ApiError(message, code=403, reason=reason, details=status_details)
 
-    def _mutate(self, invocation: PolicyInvocation, tree: Tree, request: Tree, problems: list[tuple[str, str]]) -> Tree:
-        """The object after all mutations of one invocation; errors are appended to `problems`."""
+    def _mutated(self, invocation: PolicyInvocation, tree: Tree, request: Tree) -> tuple[Tree, list[tuple[str, str]]]:
+        """The object after all mutations of one invocation, and the errors."""
+        problems: list[tuple[str, str]] = []
         try:
             if not self.conditions.match({**invocation.variables, "object": tree}):
-                return tree
+                return tree, problems
         except MatchConditionError as error:
             problems.append((self._denied(invocation.binding, str(error)), "Invalid"))
-            return tree
+            return tree, problems
         for mutation in self._mutations:
             try:
                 tree = self._apply_mutation(mutation, {**invocation.variables, "object": tree}, request)
             except (EvaluationError, MutationError, CostBudgetExceeded) as error:
                 problems.append((self._denied(invocation.binding, str(error)), "Invalid"))
-        return tree
+        return tree, problems
 
     def _apply_mutation(self, mutation: _Mutation, values: dict[str, Any], request: Tree) -> Tree:
         if isinstance(mutation.program, ExpressionCompileError):

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from levelset.apiserver.admission.policies.bound_policy import (
@@ -68,6 +69,11 @@ class _Outcome:
     failures: list[str] = field(default_factory=list[str])
     annotations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
+    def copied(self) -> "_Outcome":
+        """A copy to add to: an evaluation may be repeated."""
+        annotations = {key: [*values] for key, values in self.annotations.items()}
+        return _Outcome([*self.denied], [*self.warnings], [*self.failures], annotations)
+
 
 class ValidatingPolicy(BoundPolicy):
     """A ValidatingAdmissionPolicy with its bindings as an `AdmissionPlugin`."""
@@ -90,7 +96,7 @@ class ValidatingPolicy(BoundPolicy):
         try:
             async for invocation in self.invocations(request, namespace):
                 if isinstance(invocation, PolicyInvocation):
-                    self._validate(invocation, outcome)
+                    outcome = await self.evaluate(partial(self._validated, invocation, outcome))
                 elif not self.ignores_failures:
                     binding, error = invocation
                     outcome.denied.append((binding, _Denial(0, f"failed to configure binding: {error}")))
@@ -121,12 +127,12 @@ class ValidatingPolicy(BoundPolicy):
         status = {"message": message, "reason": denial.reason, "code": _CODES.get(denial.reason, 422)}
         return {**fields, "allowed": False, "status": status}
 
-    def _validate(self, invocation: PolicyInvocation, outcome: _Outcome) -> None:
-        """Evaluates the policy for one binding and one parameter; adds to `outcome`."""
-        binding = invocation.binding
+    def _validated(self, invocation: PolicyInvocation, before: _Outcome) -> _Outcome:
+        """Evaluates the policy for one binding and one parameter; the outcome `before` with what that adds."""
+        binding, outcome = invocation.binding, before.copied()
         try:
             if not self.conditions.match(invocation.variables):
-                return
+                return outcome
             denials = self._denials(invocation.variables)
         except (MatchConditionError, CostBudgetExceeded) as error:
             denials = [] if self.ignores_failures else [_Denial(0, str(error))]
@@ -134,6 +140,7 @@ class ValidatingPolicy(BoundPolicy):
             for action in binding.actions:
                 self._act(action, binding, denial, outcome)
         self._annotate(invocation, outcome)
+        return outcome
 
     def _act(self, action: str, binding: PolicyBinding, denial: _Denial, outcome: _Outcome) -> None:
         if action == "Deny":

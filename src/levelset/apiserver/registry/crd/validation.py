@@ -10,16 +10,19 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
 from levelset.apiserver.registry.builtin.webhook_configurations import check_client_config
 from levelset.apiserver.registry.crd.names import is_established
 from levelset.apiserver.registry.metadata import check_dns1035_label
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.apiserver.schema import check_structural, field_errors
+from levelset.apiserver.schema import check_structural, compile_schema, field_errors
+from levelset.apiserver.schema.json_values import count_values
 from levelset.apiserver.schema.schema_nodes import as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.errors import BadPointer, Cause
 from levelset.objects.names import check_dns1123_subdomain
+from levelset.re2.step_budget import charge, charge_import
 
 if TYPE_CHECKING:
     from levelset.cel import Finding, Rules
@@ -42,6 +45,7 @@ RULES_NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
+_STEPS_PER_VALUE = 100  # of validating a schema
 _PATH = "\0"  # a placeholder for the path of the schema, so that compiled rules can be shared
 _ERROR_TYPES = {
     "FieldValueInvalid": "Invalid value",
@@ -60,6 +64,7 @@ _BLOCKING = frozenset(
 def check_definition(new: Object, old: Object | None) -> list[Cause]:
     """Validates a CRD and all of its versions; `old` is None on create."""
     spec = new["spec"]
+    charge(_STEPS_PER_VALUE * count_values(spec))
     causes = [*_check_group(new), *_check_scope(spec), *_check_names(spec["names"]), *_check_versions(spec)]
     causes += [*_check_conversion(spec), *_check_approval(new)]
     if spec.get("preserveUnknownFields"):
@@ -202,6 +207,8 @@ def check_version(version: Object, path: str) -> list[Cause]:
         status = map_member(version, "subresources").get("status") is not None
         wrong = check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
         causes += wrong or check_expressions(schema, f"{path}.schema.openAPIV3Schema")
+        if not wrong:
+            compile_schema(schema)  # now, in the thread of a large definition, rather than for the first object
     causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
     for index, column in enumerate(list_member(version, "additionalPrinterColumns")):
         causes += _check_column(column, f"{path}.additionalPrinterColumns[{index}]")
@@ -353,6 +360,7 @@ def _invalid_rule_cause(problem: "Finding") -> Cause:
 @functools.lru_cache(256)
 def _compiled(schema: str) -> "Rules":
     """The compiled rules of a schema, given as JSON so that equal schemas are compiled once."""
+    charge_import("levelset.cel", CEL_IMPORT_STEPS)
     from levelset.cel import compile_rules  # noqa: PLC0415 - slow to load, and most schemas have no rules
 
     return compile_rules(json.loads(schema), _PATH)

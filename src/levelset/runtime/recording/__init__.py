@@ -1,0 +1,22 @@
+"""Recordings of a running manager: everything that its reconciles saw and did, in one file.
+
+`Recorder` records a process into a file (`recording_file.py`) of entries (`entries.py`); secret values are replaced on
+the way (`redaction.py`). `recorded` makes clients of the outside part of it. `levelset.testing.replay` plays it again.
+The reasons are in docs/decisions/0037-recordings.md.
+"""
+
+from levelset.runtime.recording.outside_calls import recorded
+from levelset.runtime.recording.recorded_history import reconciles_in, runs_part_at, status_of
+from levelset.runtime.recording.recorder import Recorder, Recording, recording_of
+from levelset.runtime.recording.recording_file import read_recording
+
+__all__ = [
+    "Recorder",
+    "Recording",
+    "read_recording",
+    "reconciles_in",
+    "recorded",
+    "recording_of",
+    "runs_part_at",
+    "status_of",
+]

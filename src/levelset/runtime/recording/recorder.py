@@ -1,0 +1,485 @@
+"""Records a running process: what its caches got, and what its reconciles sent, got, did and returned.
+
+`Recorder` is attached to the places where these things happen: to the informers of a cluster as their `BatchTap`, to
+its client as the `CallTap`, to the workers of controllers as their `Tracer`, and to the event loop, whose task factory
+it extends: a task that a reconcile starts is recorded like the reconcile. All of it runs on one event loop, so the
+order in which entries are added is the order in which things happened. A thread writes them (`recording_file.py`).
+"""
+
+import asyncio
+import platform
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from types import CoroutineType, TracebackType, coroutine
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from levelset.aio import timing
+from levelset.client.internals import attach_tap
+from levelset.client.object_types import view_of
+from levelset.client.transport.interface import Call, Response
+from levelset.errors import ConfigError
+from levelset.runtime.cache.cluster import Cluster, cluster_sources
+from levelset.runtime.cache.informer import Informer
+from levelset.runtime.controller.controller import Controller
+from levelset.runtime.controller.request import Request
+from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
+from levelset.runtime.recording.entries import FORMAT
+from levelset.runtime.recording.recording_file import RecordingWriter
+from levelset.runtime.recording.redaction import Redactor
+from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply
+
+__all__ = ["Recorder", "Recording", "TracedCoroutine", "recording_of"]
+
+T = TypeVar("T")
+
+_MEGABYTE: Final = 1024 * 1024
+_PERIOD: Final = 1.0
+"""Seconds after which entries are written even if they are few."""
+_MANY: Final = 2000
+"""Entries that are written before that."""
+_DISCOVERY: Final = re.compile(r"/api(/[^/]+)?|/apis(/[^/]+){0,2}")
+_HEADERS: Final = ("warning", "retry-after")
+"""The headers that clients read; the second one only of errors."""
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+_CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Where and how a run is recorded; a plain path stands for one with the defaults.
+
+    It ends by itself at `max_bytes`, or after `max_seconds`; the program goes on. Values of Secrets are replaced by
+    stand-ins unless `redact_secrets` is off, and so are the fields in `redact`, such as `Website.spec.token`. A text in
+    `keep` is never taken for secret.
+    """
+
+    path: str | Path
+    max_bytes: int | None = 256 * _MEGABYTE
+    max_seconds: float | None = None
+    redact: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    redact_secrets: bool = True
+
+
+def recording_of(given: "str | Path | Recording") -> Recording:
+    """The recording that a path, or a recording itself, stands for."""
+    return given if isinstance(given, Recording) else Recording(given)
+
+
+class Recorder:
+    """Records one process from `open` to `aclose`; implements the taps and the tracer."""
+
+    def __init__(
+        self, recording: Recording, cluster: Cluster, *, on_end: Callable[[str], object] | None = None
+    ) -> None:
+        self.recording = recording
+        self.end_reason: str | None = None
+        """Why it has ended; None while it records."""
+        self._cluster = cluster
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._clock = timing.clock_of(self._loop)
+        self._began = self._clock()
+        self._tasks = self._requests = 0
+        self._scopes: dict[Informer, int] = {}
+        self._open: dict[int, TracedTask | Call] = {}
+        self._previous_factory: Any = None
+        self._writer: RecordingWriter | None = None
+        self._add: Callable[[Any], object] = _ignore
+        self._timer: asyncio.TimerHandle | None = None
+        self._size = 0
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Future[None] | None = None
+
+    @property
+    def written(self) -> int:
+        """How many bytes the file has."""
+        return self._size if self._writer is None else self._writer.written
+
+    async def open(self, *, is_partial: bool = False) -> None:
+        """Creates the file and attaches itself; what the caches hold already becomes the first entries."""
+        options = self.recording
+        cleaner = Redactor(options.redact, secrets_too=options.redact_secrets, keep=options.keep)
+        self._writer = await asyncio.to_thread(
+            RecordingWriter,
+            Path(options.path),
+            max_bytes=options.max_bytes,
+            cleaner=cleaner,
+        )
+        self._add = self._writer.add
+        self._began = self._clock()
+        client = self._cluster.client
+        redacted = [*(("Secret",) if options.redact_secrets else ()), *options.redact]
+        self._add(
+            (
+                0,
+                0,
+                FORMAT,
+                await asyncio.to_thread(_installed_version),
+                platform.python_version(),
+                datetime.now(UTC).isoformat(),
+                client.namespace,
+                client.only_namespace,
+                is_partial,
+                redacted,
+            )
+        )
+        self._attach()
+        if options.max_seconds is not None:
+            reason = f"{options.max_seconds:g} seconds have passed"
+            self._timer = self._loop.call_later(options.max_seconds, self.end, reason)
+
+    def end(self, reason: str) -> None:
+        """Ends the recording: nothing more is recorded. The file is complete after `aclose`."""
+        if self.end_reason is not None:
+            return
+        self.end_reason = reason
+        self._detach()
+        self._add((15, self._now(), reason))
+        self._add = _ignore
+        if self._on_end is not None:
+            self._on_end(reason)
+
+    async def aclose(self, reason: str = "the process has stopped") -> None:
+        """Ends the recording and returns when the file is complete."""
+        self.end(reason)
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
+            await asyncio.to_thread(writer.close)
+            self._size = writer.written
+
+    def controller(self, controller: Controller[Any]) -> None:
+        """Records that the reconciles of a controller are recorded from now on."""
+        gvk = view_of(controller.kind).gvk
+        words = controller.name, gvk.group, gvk.version, gvk.kind, list(controller.namespaces), controller.concurrency
+        self._add((16, self._now(), *words))
+
+    def leader(self, *, is_leader: bool) -> None:
+        """Records that this process has become the leader, or is it no more."""
+        self._add((14, self._now(), is_leader))
+
+    # --- the caches (BatchTap) --------------------------------------------------------------------------------------
+
+    def batch(self, informer: Informer, events: Sequence[Event[Any]], version: str | None) -> None:
+        """Records a batch that an informer is about to apply."""
+        found = [(3, one.item.cached.raw) if isinstance(one, Apply) else _event(one) for one in events]
+        self._add((2, self._now(), self._scope(informer), version, found))
+        self._wake()
+
+    def more(self, informer: Informer) -> None:
+        """Records that an informer goes on with its batch."""
+        self._add((3, self._now(), self._scope(informer)))
+
+    def failed(self, informer: Informer, error: str, is_persistent: bool) -> None:
+        """Records an error of a watch."""
+        self._add((4, self._now(), self._scope(informer), error, is_persistent))
+
+    def _scope(self, informer: Informer) -> int:
+        number = self._scopes.get(informer)
+        if number is None:
+            scope, number = informer.scope, len(self._scopes)
+            self._scopes[informer] = number
+            gvk = scope.gvk
+            words = str(scope.labels), str(scope.fields), scope.is_metadata, scope.is_changed
+            self._add((1, self._now(), number, gvk.group, gvk.version, gvk.kind, scope.namespace, *words))
+        return number
+
+    def _add_snapshot(self, informer: Informer) -> None:
+        """Records what a cache holds already, as a list."""
+        number, table = self._scope(informer), informer.table
+        if table.is_filled:
+            objects = [(1, one.raw) for one in table.cached.values()]
+            events = [(0, b""), *objects, (2, table.resource_version.encode())]
+            self._add((2, self._now(), number, informer.observed, events, True))
+
+    # --- requests (CallTap) -----------------------------------------------------------------------------------------
+
+    def begin(self, call: Call) -> int | None:
+        """Records a request of a reconcile; of the others only discovery."""
+        task = CURRENT.get()
+        if task is None:
+            if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None:
+                return None
+            self._requests += 1
+            self._open[self._requests] = call
+            return self._requests
+        find = call.headers.get
+        content_type = find("Content-Type") or find("content-type") or ""
+        # `_request` and `_now`, inlined: a call of a reconcile must cost little.
+        self._requests = number = self._requests + 1
+        self._open[number] = task
+        task.requests += 1
+        at = int((self._clock() - self._began) * 1_000_000)
+        self._add((7, at, task.number, number, call.method, call.path, call.query, content_type, call.body))
+        return number
+
+    def end_call(self, number: int, outcome: Response | BaseException) -> None:
+        """Records the answer to a request."""
+        begun = self._open.pop(number, None)
+        if isinstance(begun, TracedTask):
+            begun.requests -= 1
+        elif begun is not None:
+            if isinstance(outcome, Response):
+                accept = begun.headers.get("Accept", "") or begun.headers.get("accept", "")
+                self._add((13, self._now(), begun.path, accept, outcome.status, outcome.body))
+            return
+        at = int((self._clock() - self._began) * 1_000_000)
+        if isinstance(outcome, Response) and outcome.status < 300 and outcome.stream is None:  # the usual case
+            warning = outcome.headers.find("warning")
+            headers = _NO_HEADERS if warning is None else {"warning": warning}
+            self._add((8, at, number, outcome.status, headers, outcome.body))
+        else:
+            self._add((8, at, number, *_answer(outcome)))
+
+    def _request(self, task: TracedTask, method: str, path: str, rest: tuple[str, str, bytes]) -> int:
+        self._requests = number = self._requests + 1
+        task.requests += 1
+        self._open[number] = task
+        self._add((7, self._now(), task.number, number, method, path, *rest))
+        return number
+
+    # --- reconciles (Tracer) ----------------------------------------------------------------------------------------
+
+    def start(
+        self, controller: str, start: Callable[[str, Any, Any], Awaitable[T]], key: str, request: Any, slot: Any
+    ) -> Awaitable[T]:
+        """Records that a reconcile begins; the result records each of its continuations."""
+        if self.end_reason is not None:
+            return start(key, request, slot)
+        self._tasks = number = self._tasks + 1
+        task = TracedTask(number, self)
+        CURRENT.set(task)
+        attempt = request.attempt if isinstance(request, Request) else 0
+        at = int((self._clock() - self._began) * 1_000_000)
+        self._add((5, at, number, controller, key, request.reasons, attempt, request.priority))
+        return _recorded_steps(start(key, request, slot), task, self)
+
+    def give_up(self, handle: Callable[[], Awaitable[T]]) -> Awaitable[T]:
+        """Records the continuations of the handler of a reconcile that gave up."""
+        task = CURRENT.get()
+        return handle() if task is None else _recorded_steps(handle(), task, self)
+
+    def finished(self, controller: str, record: Any) -> None:  # noqa: ARG002 -- of the tracer's interface
+        """Records the outcome of the worker's reconcile; one that began before the recording is left out."""
+        task = CURRENT.get()
+        if task is None:
+            return
+        CURRENT.set(None)
+        _, result, action, error, seconds, _, _, waited = record
+        text = None if error is None else f"{type(error).__name__}: {error}"
+        at = int((self._clock() - self._began) * 1_000_000)
+        self._add((12, at, task.number, result, action.after, text, seconds, waited))
+        if self._flush_timer is None:
+            self._wake()
+
+    def value(self, task: TracedTask, name: str, make: Callable[[], Any]) -> Any:
+        """Makes a value and records it."""
+        found = make()
+        self._add((10, self._now(), task.number, name, found))
+        return found
+
+    def event(self, task: TracedTask, about: str, reason: str, message: str, is_warning: bool) -> None:
+        """Records that a Kubernetes Event was recorded."""
+        self._add((11, self._now(), task.number, about, reason, message, is_warning))
+
+    async def call(self, task: TracedTask, name: str, arguments: bytes, make: Callable[[], Awaitable[Any]]) -> Any:
+        """Calls a client of the outside and records arguments and result."""
+        number = self._request(task, "CALL", name, ("", "", arguments))
+        try:
+            result = await make()
+        except BaseException as error:
+            self.end_call(number, error)
+            raise
+        self.end_call(number, Response(status=200, body=_encoded_result(name, result)))
+        return result
+
+    def resumed(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> None:
+        """Records that a task goes on; not called if it only goes on inside of a request."""
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        self._add((6, self._now(), task.number, waited_for is None, is_cancelled))
+
+    # --- the event loop ---------------------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        self._cluster.attach(self)
+        for source in cluster_sources(self._cluster):
+            self._add_snapshot(source.informer)
+        attach_tap(self._cluster.client, _Calls(self))
+        self._previous_factory = self._loop.get_task_factory()
+        self._loop.set_task_factory(self._create_task)
+
+    def _detach(self) -> None:
+        for timer in (self._timer, self._flush_timer):
+            if timer is not None:
+                timer.cancel()
+        self._cluster.attach(None)
+        attach_tap(self._cluster.client, None)
+        if self._loop.get_task_factory() == self._create_task:
+            self._loop.set_task_factory(self._previous_factory)
+
+    def _create_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        task = CURRENT.get()
+        if task is not None and not task.requests and self.end_reason is None:
+            child = self._new_task()
+            self._add((9, self._now(), task.number, child.number))
+            coro = TracedCoroutine(coro, child, self)
+        if self._previous_factory is not None:
+            return self._previous_factory(loop, coro, **options)
+        return asyncio.Task(coro, loop=loop, **options)
+
+    def _new_task(self) -> TracedTask:
+        self._tasks += 1
+        return TracedTask(self._tasks, self)
+
+    def _now(self) -> int:
+        return int((self._clock() - self._began) * 1_000_000)
+
+    def _wake(self) -> None:
+        """Has the entries written soon: after a period, or at once if there are many."""
+        writer = self._writer
+        if writer is None or self._writing is not None:
+            return
+        if len(writer.pending) > _MANY:
+            self._flush()
+        elif self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(_PERIOD, self._flush)
+
+    def _flush(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        self._flush_timer = None
+        if self._writer is not None and self._writing is None:
+            self._writing = self._loop.run_in_executor(None, self._writer.write_pending)
+            self._writing.add_done_callback(self._note_written)
+
+    def _note_written(self, _: "asyncio.Future[None]") -> None:
+        self._writing = None
+        if self._writer is not None and self._writer.end_reason is not None:
+            self.end(self._writer.end_reason)
+        elif self._writer is not None and self._writer.pending:
+            self._wake()
+
+
+class _Calls:
+    """The recorder as a CallTap, whose `end` is another than that of the recorder."""
+
+    __slots__ = ("begin", "end")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.begin = recorder.begin
+        self.end = recorder.end_call
+
+
+@coroutine
+def _recorded_steps(awaited: Awaitable[T], task: TracedTask, recorder: Recorder) -> Generator[Any, Any, T]:
+    """Awaits an awaitable, and records each time that it goes on."""
+    # Nearly always it is a coroutine, whose own steps save an object in between.
+    given: Any = awaited
+    steps = given if type(awaited) is CoroutineType else given.__await__()
+    error: BaseException | None = None
+    while True:
+        try:
+            waited_for = steps.send(None) if error is None else steps.throw(error)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        error = None
+        try:
+            yield waited_for
+        except BaseException as raised:  # noqa: BLE001 -- it is thrown into the awaitable
+            error = raised
+        if not task.requests:
+            recorder.resumed(task, waited_for, error)
+
+
+class TracedCoroutine(Coroutine[Any, Any, Any]):
+    """The coroutine of a task that a reconcile has started: each of its steps is recorded."""
+
+    __slots__ = ("_coroutine", "_recorder", "_task", "_waited_for")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], task: TracedTask, recorder: Recorder) -> None:
+        self._coroutine = coroutine
+        self._task = task
+        self._recorder = recorder
+        self._waited_for: Any = self
+
+    def send(self, value: Any, /) -> Any:
+        """Goes on, and returns what the task waits for next."""
+        CURRENT.set(self._task)
+        if not self._task.requests:
+            self._recorder.resumed(self._task, self._waited_for, None)
+        self._waited_for = self._coroutine.send(value)
+        return self._waited_for
+
+    def throw(self, kind: Any, value: BaseException | object = None, _: TracebackType | None = None, /) -> Any:
+        """Goes on with an error, such as a cancellation."""
+        CURRENT.set(self._task)
+        error = kind if isinstance(kind, BaseException) else value
+        if not self._task.requests:
+            self._recorder.resumed(self._task, self._waited_for, error if isinstance(error, BaseException) else None)
+        self._waited_for = self._coroutine.throw(error if isinstance(error, BaseException) else kind)
+        return self._waited_for
+
+    def close(self) -> None:
+        """Closes the coroutine."""
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._coroutine.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        # What describes a waiting coroutine, such as `cr_frame` and `cr_await`.
+        return getattr(self._coroutine, name)
+
+
+def _installed_version() -> str:
+    # Loaded late: the reader of metadata takes longer to load than this package.
+    found: str = import_module("importlib.metadata").version("levelset")
+    return found
+
+
+def _ignore(_: Any) -> None:
+    return None
+
+
+def _event(event: Any) -> tuple[int, bytes]:
+    code = _CODES.get(event.__class__)
+    if code is None:
+        return 2, event.resource_version.encode()
+    return code, event.item.cached.raw if code else b""
+
+
+def _answer(outcome: Response | BaseException) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of an answer entry."""
+    if isinstance(outcome, Response):
+        if outcome.stream is not None:
+            return outcome.status, {"stream": "yes"}, b""
+        find, headers = outcome.headers.find, dict[str, str]()
+        for name in _HEADERS if outcome.status >= 300 else _HEADERS[:1]:
+            found = find(name)
+            if found is not None:
+                headers[name] = found
+        return outcome.status, headers, outcome.body
+    simple: Iterable[tuple[str, Any]] = vars(outcome).items() if hasattr(outcome, "__dict__") else ()
+    attributes = {name: value for name, value in simple if isinstance(value, str | int | float | bool | None)}
+    kind = type(outcome)
+    tree = {"module": kind.__module__, "type": kind.__name__, "message": str(outcome), "attributes": attributes}
+    return 0, {}, msgspec.json.encode(tree)
+
+
+def _encoded_result(name: str, result: Any) -> bytes:
+    try:
+        return msgspec.json.encode(result)
+    except TypeError as error:
+        raise ConfigError(
+            f"{name} returned {type(result).__name__}, which cannot be recorded: return numbers, texts, lists, maps, "
+            f"dataclasses or structs ({error})"
+        ) from error

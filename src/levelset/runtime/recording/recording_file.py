@@ -1,0 +1,230 @@
+r"""The file of a recording: written by a thread in blocks that are only appended, and readable up to a torn end.
+
+    magic   b"levelset-recording\n", then one byte with the version of the format
+    block   the length of the payload (4 bytes, big endian), its CRC-32 (4 bytes), its encoding (1 byte), the payload
+
+The payload is a msgpack array of entries (`entries.py`), plain (encoding 0) or compressed by zlib (encoding 1). A
+block that is cut off or damaged ends the recording there. While a process produces entries faster than `_BUSY`, blocks
+are not compressed: compression would cost more than all the rest of the recording.
+"""
+
+import os
+import struct
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from levelset.errors import BadObject, ConfigError
+from levelset.objects.ref import Ref
+from levelset.runtime.recording import entries
+from levelset.runtime.recording.entries import FORMAT, Entry
+
+__all__ = ["MAGIC", "BlockWriter", "Cleaner", "RecordingWriter", "read_blocks", "read_recording", "rewrite"]
+
+MAGIC: Final = b"levelset-recording\n"
+_HEADER: Final = struct.Struct(">IIB")
+_BLOCK: Final = 128
+"""Entries in a block: about 64 KiB."""
+_MAX_BLOCK: Final = 1 << 30
+_BUSY: Final = 512 * 1024
+"""Bytes per second above which blocks are not compressed."""
+_TOGETHER: Final = 4096
+"""Entries that are looked through for secrets before the first of them is written."""
+_MAX_PENDING: Final = 200_000
+"""Entries that wait for the thread; if there are more, the disk is too slow and the recording ends."""
+
+
+class Cleaner(Protocol):
+    """Replaces what must not be in the file; called in the thread of the file."""
+
+    def learn(self, entries: Sequence[Any], /) -> None:
+        """Sees the entries of the next block, before they are encoded."""
+        ...
+
+    def clean(self, payload: bytes | bytearray, /) -> bytes | bytearray:
+        """The payload with everything replaced that is known so far, in the same length."""
+        ...
+
+    def finish(self, path: Path, /) -> None:
+        """The file is complete and closed."""
+        ...
+
+
+class BlockWriter:
+    """Appends blocks to a file that only its owner can read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.written = 0
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            os.fchmod(number, 0o600)
+        except OSError as error:
+            raise ConfigError(f"{path}: the recording cannot be written: {error.strerror}") from error
+        self._file = os.fdopen(number, "wb", buffering=0)
+        self._write(MAGIC + bytes([FORMAT]))
+
+    def append(self, payload: bytes | bytearray, *, compress: bool) -> None:
+        """Appends one block."""
+        packed = zlib.compress(payload, 1) if compress else payload
+        self._write(_HEADER.pack(len(packed), zlib.crc32(packed), compress), packed)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def _write(self, head: bytes, rest: bytes | bytearray = b"") -> None:
+        # Both at once and without a copy; nearly always all of it is written.
+        size = len(head) + len(rest)
+        done = os.writev(self._file.fileno(), (head, rest))
+        if done < size:
+            with memoryview(head + rest) as view:
+                while done < size:
+                    done += self._file.write(view[done:])
+        self.written += size
+
+
+class RecordingWriter:
+    """Takes entries from the event loop by `add`, which never waits; `write_pending` writes them, in a thread.
+
+    `end_reason` is set once it has ended by itself: the file is full, or cannot be written.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int | None = None, cleaner: Cleaner | None = None) -> None:
+        self.pending: deque[Any] = deque()
+        """Entries that are not written yet; the event loop appends to it, a thread takes from it."""
+        self.add: Final = self.pending.append
+        self.end_reason: str | None = None
+        self._blocks = BlockWriter(path)
+        self._max_bytes = max_bytes
+        self._cleaner = cleaner
+        self._encode_into: Final = msgspec.msgpack.Encoder(enc_hook=_encode_ref).encode_into
+        self._buffer: Final = bytearray()  # used again for each block: memory that is already there costs little
+        self._budget, self._last = float(_BUSY), time.monotonic()  # bytes to compress, as of that time
+
+    @property
+    def written(self) -> int:
+        """How many bytes the file has."""
+        return self._blocks.written
+
+    def write_pending(self) -> None:
+        """Writes what there is. Not to be called by two threads at once."""
+        if self.end_reason is not None:
+            self.pending.clear()
+            return
+        try:
+            self._write_pending()
+        except Exception as error:  # noqa: BLE001 -- the program goes on without its recording
+            self.end_reason = f"it could not be written: {error}"
+
+    def close(self) -> None:
+        """Writes the rest and closes the file."""
+        self.write_pending()
+        self._blocks.close()
+        if self._cleaner is not None:
+            self._cleaner.finish(self._blocks.path)
+
+    def _write_pending(self) -> None:
+        if len(self.pending) > _MAX_PENDING:
+            self.end_reason = "the disk was too slow"
+            return
+        now = time.monotonic()
+        self._budget, self._last = min(_BUSY, self._budget + (now - self._last) * _BUSY), now
+        for payload in self._payloads():
+            self._budget -= len(payload)
+            self._blocks.append(payload, compress=self._budget >= 0)
+            if self._max_bytes is not None and self._blocks.written >= self._max_bytes:
+                self.end_reason = f"it has reached {self._max_bytes:,} bytes"
+                return
+
+    def _payloads(self) -> Iterator[bytes | bytearray]:
+        """The pending entries, encoded, in blocks; each is valid until the next."""
+        pending, cleaner = self.pending, self._cleaner
+        while pending:
+            taken = [pending.popleft() for _ in range(min(len(pending), _TOGETHER))]
+            if cleaner is not None:
+                cleaner.learn(taken)
+            for start in range(0, len(taken), _BLOCK):
+                self._encode_into(taken[start : start + _BLOCK], self._buffer)
+                yield self._buffer if cleaner is None else cleaner.clean(self._buffer)
+
+
+def _encode_ref(value: Any) -> Any:
+    if isinstance(value, Ref):
+        gvk = value.gvk
+        return [gvk.group, gvk.version, gvk.kind, value.namespace, value.name]
+    raise NotImplementedError(type(value).__name__)
+
+
+_decode: Final = msgspec.msgpack.Decoder(
+    list[
+        entries.Start
+        | entries.ScopeEntry
+        | entries.Batch
+        | entries.More
+        | entries.WatchFailed
+        | entries.Begin
+        | entries.Resume
+        | entries.Request
+        | entries.Answer
+        | entries.Spawn
+        | entries.Value
+        | entries.Event
+        | entries.End
+        | entries.Discovery
+        | entries.Leader
+        | entries.Stop
+        | entries.ControllerEntry
+    ]
+).decode
+
+
+def read_blocks(path: str | Path) -> Iterator[bytes]:
+    """The payloads of a recording, up to its end or to the first block that is cut off or damaged.
+
+    BadObject if the file is no recording, or one of a newer format.
+    """
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115 -- closed below; only opening it is checked
+    except OSError as error:
+        raise ConfigError(f"{path}: the recording cannot be read: {error.strerror}") from error
+    with file:
+        magic = file.read(len(MAGIC) + 1)
+        if not magic.startswith(MAGIC) or len(magic) == len(MAGIC):
+            raise BadObject(f"{path}: not a recording of levelset; write one with `levelset run --record {path}`")
+        if magic[-1] > FORMAT:
+            raise BadObject(f"{path}: a recording of format {magic[-1]}; this levelset reads {FORMAT}: use a newer one")
+        while len(header := file.read(_HEADER.size)) == _HEADER.size:
+            length, checksum, encoding = _HEADER.unpack(header)
+            packed = file.read(length) if length < _MAX_BLOCK else b""
+            if len(packed) < length or zlib.crc32(packed) != checksum:
+                return
+            yield zlib.decompress(packed) if encoding else packed
+
+
+def read_recording(path: str | Path) -> list[Entry]:
+    """The entries of a recording, up to its end or to where it is cut off or damaged; BadObject if it is none."""
+    try:
+        found: list[Entry] = [one for payload in read_blocks(path) for one in _decode(payload)]
+    except msgspec.MsgspecError as error:
+        raise BadObject(f"{path}: not a recording that this levelset can read: {error}") from error
+    if not found or not isinstance(found[0], entries.Start):
+        raise BadObject(f"{path}: the recording is empty; the process ended before it wrote anything")
+    return found
+
+
+def rewrite(path: Path, change: Callable[[bytes], bytes | bytearray]) -> None:
+    """Rewrites a recording with changed payloads; the old file is replaced at once, when the new one is whole."""
+    beside = path.with_name(f"{path.name}.new")
+    writer = BlockWriter(beside)
+    try:
+        for payload in read_blocks(path):
+            writer.append(change(payload), compress=True)
+    finally:
+        writer.close()
+    beside.replace(path)

@@ -1,0 +1,172 @@
+"""Attacks on the dashboard in a real browser: scripts in the content of objects, framing, other hosts, foreign writes.
+
+Needs Chromium on PATH; `make test-browser` runs it.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from levelset.client import Client
+from levelset.http import Request, Response, Server
+from tests.dashboard.fixtures import open_client, tree
+from tests.dashboard.test_app_serving import whole
+
+pytestmark = pytest.mark.browser
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+ATTACK = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
+
+
+# The browser reads commands from descriptor 3, and writes its answers to 4.
+_AS_3_AND_4 = """
+import fcntl, os, sys
+given = [fcntl.fcntl(int(one), fcntl.F_DUPFD, 50) for one in sys.argv[1:3]]
+os.dup2(given[0], 3)
+os.dup2(given[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Browser:
+    """Chromium without a window, controlled through pipes with its DevTools protocol."""
+
+    def __init__(self, commands: asyncio.WriteTransport, answers: asyncio.StreamReader) -> None:
+        self._commands = commands
+        self._answers = answers
+        self._number = 0
+
+    async def call(self, method: str, session: str = "", **parameters: Any) -> Any:
+        """The result of a command."""
+        self._number += 1
+        command = {"id": self._number, "method": method, "params": parameters}
+        if session:
+            command["sessionId"] = session
+        self._commands.write(json.dumps(command).encode() + b"\0")
+        while True:
+            answer = json.loads((await self._answers.readuntil(b"\0"))[:-1])
+            if answer.get("id") == self._number:
+                return answer.get("result") or {}  # there is none while the page is being replaced
+
+    async def framed(self) -> list[str]:
+        """The addresses at which the frames of other sites really are; that of a refused one is the browser's own."""
+        targets = (await self.call("Target.getTargets", filter=[{}]))["targetInfos"]
+        frames = [one["targetId"] for one in targets if one["type"] == "iframe"]
+        return [await self._location(one) for one in frames]
+
+    async def _location(self, target: str) -> str:
+        session = (await self.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+        found = await self.call("Runtime.evaluate", session, expression="location.href")
+        return str(found["result"]["value"])
+
+    async def show(self, url: str, until: str) -> str:
+        """The HTML of the page at this address, as soon as its text contains `until`."""
+        target = (await self.call("Target.createTarget", url=url))["targetId"]
+        session = (await self.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+        page = ""
+        for _ in range(100):
+            expression = "document.documentElement.outerHTML"
+            found = await self.call("Runtime.evaluate", session, expression=expression)
+            page = str(found.get("result", {}).get("value"))
+            if until in page.partition("<script>")[0] + page.rpartition("</script>")[2]:
+                return page
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"{until!r} does not appear in {page[:2_000]}")
+
+
+@asynccontextmanager
+async def open_browser(folder: Path) -> AsyncGenerator[Browser, None]:
+    """A browser for which the name evil.test leads to this machine."""
+    (their_input, commands), (answers, their_output) = os.pipe(), os.pipe()
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--remote-debugging-pipe"]
+    command = [BROWSER, *options, "--host-resolver-rules=MAP evil.test 127.0.0.1"]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _AS_3_AND_4, str(their_input), str(their_output), *command),
+        pass_fds=(their_input, their_output),
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    os.close(their_input)
+    os.close(their_output)
+    reader = asyncio.StreamReader(limit=2**26)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers, "rb"))
+    writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(commands, "wb"))
+    try:
+        yield Browser(writer, reader)
+    finally:
+        writer.close()
+        transport.close()
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def hostile_page(html: str) -> AsyncGenerator[str, None]:
+    """A page of another site, under the name evil.test."""
+
+    async def handle(_: Request) -> Response:
+        return Response(200, (("Content-Type", "text/html"),), html.encode())
+
+    async with Server(handle) as server:
+        yield f"http://evil.test:{urlsplit(server.url).port}/"
+
+
+@asynccontextmanager
+async def served() -> AsyncGenerator[tuple[str, Client], None]:
+    if not BROWSER:
+        pytest.skip("Chromium is not on PATH; install it (Debian: chromium)")
+    async with open_client() as client, whole(client) as url:
+        yield url, client
+
+
+async def test_texts_of_objects_run_no_script(tmp_path: Path) -> None:
+    async with served() as (url, client), open_browser(tmp_path) as browser:
+        labels = {"app": "javascript_alert"}
+        made = tree("example.dev/v1", "Website", "blog", metadata={"annotations": {"note": ATTACK}, "labels": labels})
+        await client.create(made)
+        regarding = {"apiVersion": "example.dev/v1", "kind": "Website", "name": "blog", "namespace": "default"}
+        event = tree("v1", "Event", "blog.1", involvedObject=regarding, reason=ATTACK, message=ATTACK, type="Warning")
+        await client.create(event)
+        kind = quote("example.dev/v1/Website", safe="")
+        for place in ("#/events", f"#/object/{kind}/default/blog"):
+            page = await browser.show(url + place, "&lt;img src=x")
+            assert "<img" not in page.partition("<script>")[0]
+            assert "<title>pwned" not in page
+
+
+async def test_another_site_can_neither_frame_nor_read_nor_write(tmp_path: Path) -> None:
+    async with served() as (url, _), open_browser(tmp_path) as browser:
+        await browser.show(url, "Website")  # the browser has the cookie now
+        base = url.partition("?")[0].rstrip("/")
+        script = f"""
+            const read = fetch("{base}/api/kinds", {{credentials: "include"}}).then(
+                async r => "read " + (await r.text()), () => "read refused");
+            const write = fetch("{base}/api/kinds", {{method: "POST", credentials: "include"}}).then(
+                r => "write " + r.status, () => "write refused");
+            const frame = document.createElement("iframe");
+            frame.src = "{url}";
+            const framed = new Promise(done => frame.onload = () => {{
+                try {{ done("frame " + frame.contentWindow.document.title); }} catch (e) {{ done("frame refused"); }}
+            }});
+            document.body.append(frame);
+            Promise.all([read, write, framed]).then(all => document.body.append(all.join(";") + ";over"));
+        """
+        async with hostile_page(f"<body><script>{script}</script></body>") as attacker:
+            page = await browser.show(attacker, ";over")
+            assert await browser.framed() == ["chrome-error://chromewebdata/"]
+    assert page.rpartition("</script>")[2].endswith("read refused;write refused;frame refused;over</body></html>")
+
+
+async def test_another_name_for_the_host_is_refused(tmp_path: Path) -> None:
+    async with served() as (url, _), open_browser(tmp_path) as browser:
+        page = await browser.show(url.replace("127.0.0.1", "evil.test").replace("localhost", "evil.test"), "host")
+    assert "Website" not in page

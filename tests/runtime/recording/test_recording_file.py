@@ -1,0 +1,72 @@
+"""The file of a recording: private, append only, bounded, and readable up to a torn end."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from levelset.errors import BadObject, ConfigError
+from levelset.runtime.recording.entries import Stop
+from levelset.runtime.recording.recording_file import MAGIC, RecordingWriter, read_blocks, read_recording
+
+START: tuple[object, ...] = (0, 0, 1, "0.1", "3.11", "2026-01-01T00:00:00+00:00", "default", None, False, [])
+
+
+def write(path: Path, entries: int = 100, **options) -> RecordingWriter:
+    writer = RecordingWriter(path, **options)
+    writer.add(START)
+    for number in range(entries):
+        writer.add((15, number, f"number {number} " * 100))
+    writer.close()
+    return writer
+
+
+def test_a_file_has_all_entries_in_order_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    write(tmp_path / "run")
+    found = read_recording(tmp_path / "run")
+    assert [one.at for one in found] == [0, *range(100)]
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o600
+
+
+def test_a_torn_file_is_readable_up_to_its_last_whole_block(tmp_path: Path) -> None:
+    write(tmp_path / "run", 1000)
+    whole = (tmp_path / "run").read_bytes()
+    counts = set()
+    for size in range(len(MAGIC) + 1, len(whole), 97):
+        (tmp_path / "torn").write_bytes(whole[:size])
+        counts.add(len(list(read_blocks(tmp_path / "torn"))))
+    assert counts == set(range(max(counts) + 1))
+    (tmp_path / "torn").write_bytes(whole[:-40] + b"\0" * 40)
+    assert 0 < len(read_recording(tmp_path / "torn")) < 1001
+
+
+def test_a_file_that_is_no_recording_or_newer_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(BadObject, match="levelset run --record"):
+        read_recording(tmp_path / "text")
+    (tmp_path / "newer").write_bytes(MAGIC + b"\x63")
+    with pytest.raises(BadObject, match="format 99"):
+        read_recording(tmp_path / "newer")
+    (tmp_path / "empty").write_bytes(MAGIC + b"\x01")
+    with pytest.raises(BadObject, match="empty"):
+        read_recording(tmp_path / "empty")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_recording(tmp_path / "missing")
+
+
+def test_a_file_ends_at_its_limit_and_says_why(tmp_path: Path) -> None:
+    writer = write(tmp_path / "run", 2000, max_bytes=2000)
+    assert writer.end_reason == "it has reached 2,000 bytes"
+    assert writer.written < 200_000
+    assert len(read_recording(tmp_path / "run")) > 1
+
+
+def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        RecordingWriter(tmp_path / "missing" / "run")
+
+
+def test_quiet_files_are_compressed(tmp_path: Path) -> None:
+    write(tmp_path / "run")
+    assert (tmp_path / "run").stat().st_size < 10_000
+    assert isinstance(read_recording(tmp_path / "run")[-1], Stop)

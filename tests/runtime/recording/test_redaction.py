@@ -1,0 +1,119 @@
+"""Secret values are in no byte of a recording, and their stand-ins replay equally."""
+
+import base64
+from pathlib import Path
+
+from levelset import Context, Controller, Object, ObjectMeta, Ref, owns, references
+from levelset.runtime.recording import Recording, read_recording
+from levelset.runtime.recording.entries import Request
+from levelset.runtime.recording.recording_file import read_blocks
+from levelset.runtime.recording.redaction import Redactor, stand_in
+from levelset.testing import Cluster
+from levelset.testing.replay import assert_replays
+from tests.testing.replay.operators import Config, Website, config, record, site
+
+PASSWORD = "hunter2-is-Secret"
+MULTILINE = 'first "line"\nsecond line of the key'
+TOKEN = "tok-4711-user-named"
+PIN = "1234"
+
+
+class Secret(Object, api="v1"):
+    data: dict[str, str] = {}
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+async def copy_secret(found: Website, ctx: Context) -> None:
+    """Copies a Secret into a ConfigMap, plain and encoded, and then fails with it in its message."""
+    secret = await ctx.get(Secret, "credentials", namespace=found.namespace)
+    plain = {name: base64.b64decode(value).decode() for name, value in secret.data.items()}
+    await ctx.apply(config(found, password=plain["password"], url=f"db://user:{plain['password']}@db"), owner=found)
+    metadata = {"name": "copies", "namespace": found.namespace}
+    await ctx.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": plain["key"]}})
+    ctx.record(found, "Leaked", f"uses {plain['password']}")
+    raise ValueError(f"cannot log in with {plain['password']} and {found.spec.token}")
+
+
+def names(found: Website) -> list[Ref[Secret]]:
+    return [Ref(Secret, "credentials", found.namespace)]
+
+
+CONTROLLER = Controller(Website, copy_secret, owns(Config), references(Secret, names), name="websites")
+
+
+async def use(cluster: Cluster) -> None:
+    # The copy is there before the Secret is: it is listed first, and replaced when the recording is closed.
+    await cluster.create(Config(metadata=ObjectMeta(name="early"), data={"copy": PASSWORD}))
+    data = {"password": encoded(PASSWORD), "key": encoded(MULTILINE), "pin": encoded(PIN)}
+    await cluster.create(Secret(metadata=ObjectMeta(name="credentials"), data=data))
+    await cluster.create(site(token=TOKEN))
+    await cluster.advance(5, allow_errors=True)
+
+
+def test_planted_secrets_are_nowhere_in_the_file_and_it_replays(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    record(Recording(path, redact=["Website.spec.token"]), CONTROLLER, use=use, allow_errors=True)
+    written = b"".join(read_blocks(path))
+    for value in (PASSWORD, MULTILINE, TOKEN):
+        assert value.encode() not in written
+        assert encoded(value).encode() not in written
+        assert value.replace("\n", "\\n").replace('"', '\\"').encode() not in written
+    assert encoded(PIN).encode() not in written
+    assert b"second line" not in written
+    assert assert_replays(path, CONTROLLER).requests > 2
+
+
+def test_a_recording_without_redaction_has_the_values(tmp_path: Path) -> None:
+    record(Recording(tmp_path / "run", redact_secrets=False), CONTROLLER, use=use, allow_errors=True)
+    assert PASSWORD.encode() in b"".join(read_blocks(tmp_path / "run"))
+
+
+def test_headers_with_credentials_are_not_recorded(tmp_path: Path) -> None:
+    record(tmp_path / "run", CONTROLLER, use=use, allow_errors=True)
+    assert b"uthorization" not in b"".join(read_blocks(tmp_path / "run"))
+    assert {one.content_type for one in read_recording(tmp_path / "run") if isinstance(one, Request)} <= {
+        "application/apply-patch+yaml",
+        "application/merge-patch+json",
+        "application/json",
+        "",
+    }
+
+
+def test_a_stand_in_is_as_long_and_of_the_same_classes_and_depends_on_the_key() -> None:
+    value = "Ab1-äß€😀\n".encode()
+    found = stand_in(value, b"key")
+    assert len(found) == len(value)
+    assert found != stand_in(value, b"other") != value
+    text = found.decode()
+    assert text[0].isupper()
+    assert text[1].islower()
+    assert text[2].isdigit()
+    assert text[3] == "-"
+    assert text[-1] == "\n"
+    assert len(stand_in(b"\xff\x00\x01", b"key")) == 3
+
+
+def test_issued_tokens_are_secret() -> None:
+    redactor = Redactor()
+    answer = b'{"kind":"TokenRequest","status":{"token":"eyJhbGciOi.very.secret"}}'
+    path = "/api/v1/namespaces/x/serviceaccounts/y/token"
+    redactor.learn([(7, 0, 1, 1, "POST", path, "", "", b"{}"), (8, 0, 1, 201, {}, answer)])
+    assert b"very.secret" not in redactor.clean(answer)
+
+
+def test_kept_texts_are_not_secret() -> None:
+    redactor = Redactor(keep=["postgres"])
+    raw = b'{"kind":"Secret","data":{"user":"cG9zdGdyZXM="}}'
+    scope = (1, 0, 0, "", "v1", "Secret", None, "", "", False, False)
+    redactor.learn([scope, (2, 0, 0, "1", [(3, raw)])])
+    assert redactor.clean(raw) == raw
+
+
+def test_the_values_of_a_list_of_secrets_are_secret() -> None:
+    redactor = Redactor()
+    raw = b'{"kind":"SecretList","metadata":{},"items":[{"data":{"password":"aHVudGVyMi1pcw=="}}]}'
+    redactor.learn([(7, 0, 1, 5, "GET", "/api/v1/secrets", "", "", b""), (8, 0, 5, 200, {}, raw)])
+    assert b"aHVudGVyMi1pcw" not in redactor.clean(raw)

@@ -1,0 +1,260 @@
+"""Replays of recordings: the same reconciles, requests and outcomes, or the first difference."""
+
+import asyncio
+import random
+import time
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levelset import Context, Controller, StateMap, owns, remembers, replace
+from levelset.errors import ConfigError
+from levelset.runtime.recording import read_recording, recorded
+from levelset.runtime.recording.entries import Begin, End, Request
+from levelset.testing import Cluster
+from levelset.testing.replay import ReplayDiffers, assert_replays, replay
+from tests.testing.replay.operators import (
+    Config,
+    Website,
+    WebsiteSpec,
+    WebsiteStatus,
+    config,
+    create_and_update,
+    deploy,
+    deployment,
+    many_things,
+    record,
+    site,
+)
+
+
+def test_a_recording_replays_with_the_same_reconciles_and_requests(tmp_path: Path) -> None:
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    entries = read_recording(tmp_path / "run")
+    result = assert_replays(tmp_path / "run", deployment())
+    assert result.reconciles == sum(isinstance(one, Begin) for one in entries) > 5
+    assert result.requests == sum(isinstance(one, Request) for one in entries) > 5
+    assert result.is_complete
+    assert not result.is_partial
+    assert result.notes == ()
+
+
+def test_replays_of_one_recording_are_all_the_same(tmp_path: Path) -> None:
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    assert len({assert_replays(tmp_path / "run", deployment()).digest for _ in range(5)}) == 1
+
+
+def test_child_tasks_timeouts_retries_and_errors_replay(tmp_path: Path) -> None:
+    controller = Controller(Website, many_things, owns(Config), name="websites")
+
+    async def use(cluster: Cluster) -> None:
+        await create_and_update(cluster, ("nginx", "bad", "flaky", "broken"))
+
+    record(tmp_path / "run", controller, use=use, allow_errors=True)
+    results = {one.result for one in read_recording(tmp_path / "run") if isinstance(one, End)}
+    assert results >= {"done", "gave_up", "retry", "failed", "gone"}
+    assert assert_replays(tmp_path / "run", controller).reconciles > 8
+
+
+def test_a_reconcile_that_takes_too_long_replays(tmp_path: Path) -> None:
+    async def slow(found: Website, ctx: Context) -> None:
+        await ctx.apply(config(found, image="x"), owner=found)
+        await asyncio.sleep(100)
+
+    controller = Controller(Website, slow, owns(Config), timeout=2.0)
+    record(tmp_path / "run", controller, use=lambda it: create_and_update(it, ("nginx",) * 2), allow_errors=True)
+    assert "timed_out" in {one.result for one in read_recording(tmp_path / "run") if isinstance(one, End)}
+    assert_replays(tmp_path / "run", controller)
+
+
+def test_a_finalizer_and_its_cleanup_replay(tmp_path: Path) -> None:
+    async def cleanup(found: Website, ctx: Context) -> None:
+        await asyncio.sleep(1)
+        await ctx.delete(config(found).ref)
+
+    record(tmp_path / "run", deployment(cleanup=cleanup), use=create_and_update)
+    assert_replays(tmp_path / "run", deployment(cleanup=cleanup))
+
+
+def test_two_controllers_in_one_manager_replay(tmp_path: Path) -> None:
+    async def count(found: Config, ctx: Context) -> None:
+        labels = {"size": str(len(found.data))}
+        if found.metadata.labels != labels:
+            await ctx.apply(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": found.name, "labels": labels}}
+            )
+
+    both = deployment(), Controller(Config, count, name="counter")
+    record(tmp_path / "run", *both, use=create_and_update)
+    assert {one.controller for one in read_recording(tmp_path / "run") if isinstance(one, Begin)} == {
+        "websites",
+        "counter",
+    }
+    assert_replays(tmp_path / "run", both)
+
+
+def test_background_work_and_the_state_it_changes_replay(tmp_path: Path) -> None:
+    def controllers() -> Controller[Website]:
+        built: StateMap[Website, str, str] = StateMap()
+
+        async def reconcile(found: Website, ctx: Context) -> None:
+            async def build() -> None:
+                await asyncio.sleep(3)
+                built.defer(ctx.ref, lambda _: "built")
+
+            if built.get(found.ref) is None:
+                built.put(found.ref, "")
+            if not built.get(found.ref):
+                ctx.background(build)
+                return
+            await ctx.set_status(found, WebsiteStatus(seen=built.get(found.ref) or ""))
+
+        return Controller(Website, reconcile, remembers(built), name="websites")
+
+    record(tmp_path / "run", controllers(), use=create_and_update)
+    assert_replays(tmp_path / "run", controllers())
+
+
+async def changed(found: Website, ctx: Context) -> Any:
+    await ctx.apply(config(found, image=found.spec.image, when="now"), owner=found)
+    return await deploy(found, ctx)
+
+
+def test_a_changed_reconciler_is_named_at_its_first_different_request(tmp_path: Path) -> None:
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    result = replay(tmp_path / "run", Controller(Website, changed, owns(Config), name="websites"))
+    assert result.difference is not None
+    assert result.difference.number == 1
+    assert "test_replay_run.py" in (result.difference.place or "")
+    assert "in changed" in (result.difference.place or "")
+    assert "reconcile 1, websites for test/site-0" in str(result.difference)
+    with pytest.raises(ReplayDiffers, match="PATCH /api/v1/namespaces/test/configmaps/site-0"):
+        assert_replays(tmp_path / "run", Controller(Website, changed, owns(Config), name="websites"))
+
+
+def test_a_difference_shows_the_request_line_by_line(tmp_path: Path) -> None:
+    async def other(found: Website, ctx: Context) -> Any:
+        return await deploy(replace(found, spec=WebsiteSpec(image="other")), ctx)
+
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    difference = replay(tmp_path / "run", Controller(Website, other, owns(Config), name="websites")).difference
+    assert difference is not None
+    assert '-    "image": "nginx",' in difference.diff
+    assert '+    "image": "other",' in difference.diff
+
+
+def test_a_request_that_is_not_sent_any_more_is_a_difference(tmp_path: Path) -> None:
+    async def lazy(found: Website, ctx: Context) -> None:
+        del found, ctx
+
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    difference = replay(tmp_path / "run", Controller(Website, lazy, owns(Config), name="websites")).difference
+    assert difference is not None
+    assert "end: done" in difference.present
+    assert "now = " in difference.recorded
+
+
+def test_until_only_and_stop_at_choose_reconciles(tmp_path: Path) -> None:
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    assert replay(tmp_path / "run", deployment(), until=3).reconciles >= 3
+    assert replay(tmp_path / "run", deployment(), until=2.0).seconds <= 2.0
+    stops: list[bool] = []
+    alone = replay(tmp_path / "run", deployment(), only="website/site-2", stop_at=2, stop=lambda: stops.append(True))
+    assert alone.ok
+    assert 2 <= alone.reconciles < 6
+    assert len(stops) == 1
+    replay(tmp_path / "run", deployment(), stop_at="websites/test/site-1", stop=lambda: stops.append(True))
+    assert len(stops) > 2
+
+
+async def nap(found: Website, ctx: Context) -> None:
+    await asyncio.sleep(0)
+    await ctx.set_status(found, WebsiteStatus(ready=1))
+
+
+def test_letting_other_tasks_run_is_no_difference(tmp_path: Path) -> None:
+    async def no_nap(found: Website, ctx: Context) -> None:
+        await ctx.set_status(found, WebsiteStatus(ready=1))
+
+    one, other = Controller(Website, nap, name="websites"), Controller(Website, no_nap, name="websites")
+    record(tmp_path / "one", one, use=create_and_update)
+    record(tmp_path / "other", other, use=create_and_update)
+    assert_replays(tmp_path / "one", other)
+    assert_replays(tmp_path / "other", one)
+
+
+def test_a_recording_that_was_switched_on_later_begins_with_the_caches(tmp_path: Path) -> None:
+    async def use(cluster: Cluster) -> None:
+        await cluster.create(site("early"))
+        await cluster.advance(5)
+        manager = cluster.processes[0].manager
+        await manager.start_recording(tmp_path / "run")
+        await create_and_update(cluster)
+        await manager.stop_recording()
+
+    record(None, deployment(), use=use)
+    result = assert_replays(tmp_path / "run", deployment())
+    assert result.is_partial
+    assert result.reconciles > 5
+
+
+async def careless(found: Website, ctx: Context) -> None:
+    await ctx.set_status(
+        found, WebsiteStatus(seen=f"{time.time()} {random.random()} {uuid.uuid4()} {datetime.now(UTC)}")
+    )
+
+
+def test_what_a_replay_cannot_repeat_is_named_with_its_line(tmp_path: Path) -> None:
+    controller = Controller(Website, careless, name="websites")
+    record(tmp_path / "run", controller, use=create_and_update)
+    result = replay(tmp_path / "run", controller)
+    assert result.difference is not None
+    found = "\n".join(map(str, result.notes))
+    for name in ("time.time()", "random.random()", "os.urandom()", "datetime.now()"):
+        assert name in found
+    assert all("in careless" in one.place for one in result.notes)
+    with pytest.raises(ReplayDiffers, match="no replay can repeat"):
+        assert_replays(tmp_path / "run", controller)
+
+
+class Registry:
+    """A client of the outside; it counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def digest(self, image: str) -> str:
+        self.calls += 1
+        await asyncio.sleep(0.2)
+        if image == "caddy":
+            raise TimeoutError("the registry does not answer")
+        return f"{image}@{self.calls}"
+
+
+def test_calls_of_a_recorded_client_are_answered_by_the_recording(tmp_path: Path) -> None:
+    registry = Registry()
+
+    def controller() -> Controller[Website]:
+        wrapped, token = recorded(registry), recorded(uuid.uuid4().hex.__str__, name="token")
+
+        async def reconcile(found: Website, ctx: Context) -> None:
+            await ctx.set_status(found, WebsiteStatus(seen=f"{await wrapped.digest(found.spec.image)} {token()}"))
+
+        return Controller(Website, reconcile, name="websites")
+
+    record(tmp_path / "run", controller(), use=create_and_update, allow_errors=True)
+    calls = registry.calls
+    assert "TimeoutError: the registry does not answer" in {
+        one.error for one in read_recording(tmp_path / "run") if isinstance(one, End)
+    }
+    assert_replays(tmp_path / "run", controller())
+    assert registry.calls == calls > 3
+
+
+def test_controllers_that_are_missing_are_named(tmp_path: Path) -> None:
+    record(tmp_path / "run", deployment(), use=create_and_update)
+    with pytest.raises(ConfigError, match="the controllers websites, which are not among those given"):
+        replay(tmp_path / "run", deployment(name="others"))
