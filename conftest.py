@@ -23,12 +23,13 @@ def pytest_configure() -> None:
     if os.environ.get("LEVELSET_TEST_LOOP") == "uvloop":
         asyncio.set_event_loop_policy(_uvloop_policy())
     asyncio.set_event_loop(None)
-    # No deadline per example: each test has its own timeout. The examples are the same in every run unless
-    # LEVELSET_FUZZ_EXAMPLES is set.
+    # No deadline per example: each test has its own timeout. Few examples, the same in every run, by default.
+    examples = os.environ.get("LEVELSET_FUZZ_EXAMPLES")
     settings.register_profile(
         "levelset",
         deadline=None,
-        derandomize=not os.environ.get("LEVELSET_FUZZ_EXAMPLES"),
+        max_examples=int(examples or 60),
+        derandomize=not examples,
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("levelset")
@@ -54,9 +55,8 @@ def blocking_guard() -> Iterator[BlockBuster]:
     with blockbuster_ctx() as guard:
         # What runs there appends to a log, unsynced or on a disk that is quick; `storage/sqlite_log.py` sees to it.
         guard.functions["sqlite3.Connection.execute"].can_block_in("levelset/storage/group_commit.py", "run_here")
-        # And here the loop waits for a thread to do so, for a millisecond or two at most.
+        # And here the loop waits for a thread to do so, for a millisecond or two, or to load a module.
         guard.functions["threading.Lock.acquire"].can_block_in("levelset/storage/group_commit.py", "wait")
-        # A module that another thread is loading is waited for, as it would be loaded here.
         guard.functions["threading.Lock.acquire"].can_block_in("<frozen importlib._bootstrap>", "acquire")
         yield guard
 

@@ -242,14 +242,18 @@ def submit_to(loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
 @pytest.mark.parametrize("work", [call_in, submit_to])
 @pytest.mark.parametrize("daemon", [True, False])
 def test_a_thread_of_ones_own_that_calls_into_the_loop_is_refused(work: Any, daemon: bool) -> None:
+    started: list[threading.Thread] = []
+
     async def main() -> str:
         done = asyncio.Event()
         thread = threading.Thread(target=work, args=(asyncio.get_running_loop(), done), name="my thread", daemon=daemon)
+        started.append(thread)
         thread.start()
         return await wait_or_time_out(done)
 
     with pytest.raises(RealWork, match=r"the thread 'my thread' calls into the loop.*asyncio.to_thread"):
         run(main())
+    started[0].join()  # its own error belongs to this test, too
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
