@@ -158,7 +158,8 @@ def _encode_ref(value: Any) -> Any:
     if isinstance(value, Ref):
         gvk = value.gvk
         return [gvk.group, gvk.version, gvk.kind, value.namespace, value.name]
-    raise NotImplementedError(type(value).__name__)
+    # What msgspec expects of a hook; it adds the type to its message.
+    raise NotImplementedError(f"an entry of a recording cannot hold {value!r:.80}")
 
 
 _decode: Final = msgspec.msgpack.Decoder(

@@ -1,4 +1,4 @@
-"""The tasks of a replayed reconcile: each goes on only when the recording says that it is its turn."""
+"""The tasks of a replayed reconcile: each resumes only at its next entry of the recording."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Generator
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask, Tracer
 
-__all__ = ["GatedAwait", "GatedCoroutine", "GatedTask", "Turns"]
+__all__ = ["GatedAwait", "GatedCoroutine", "GatedTask", "RecordedOrder"]
 
 T = TypeVar("T")
 
@@ -36,8 +36,8 @@ class GatedTask(TracedTask):
             gate.set_result(None)
 
 
-class Turns(Protocol):
-    """Knows whose turn it is."""
+class RecordedOrder(Protocol):
+    """The order in which the recorded tasks resumed."""
 
     def may_resume(self, task: GatedTask, /, *, is_yield: bool) -> bool:
         """Whether the task goes on now; its entry of the recording is then done."""
@@ -45,18 +45,18 @@ class Turns(Protocol):
 
 
 class GatedAwait(Awaitable[T]):
-    """Awaits an awaitable; each time that it could go on it waits for its turn first."""
+    """Awaits an awaitable; each time that it could resume it first waits for its entry of the recording."""
 
-    __slots__ = ("_awaited", "_task", "_turns")
+    __slots__ = ("_awaited", "_order", "_task")
 
-    def __init__(self, awaited: Awaitable[T], task: GatedTask, turns: Turns) -> None:
+    def __init__(self, awaited: Awaitable[T], task: GatedTask, order: RecordedOrder) -> None:
         self._awaited = awaited
         self._task = task
-        self._turns = turns
+        self._order = order
         task.coroutine = awaited
 
     def __await__(self) -> Generator[Any, Any, T]:
-        steps, task, turns = self._awaited.__await__(), self._task, self._turns
+        steps, task, order = self._awaited.__await__(), self._task, self._order
         error: BaseException | None = None
         while True:
             try:
@@ -69,31 +69,31 @@ class GatedAwait(Awaitable[T]):
                 yield waited_for
             except BaseException as raised:  # noqa: BLE001 -- it is thrown into the awaitable
                 error = raised
-            while not task.requests and not turns.may_resume(task, is_yield=waited_for is None):
+            while not task.requests and not order.may_resume(task, is_yield=waited_for is None):
                 try:
                     yield from task.park()
-                except BaseException as raised:  # noqa: BLE001 -- as above: a cancellation waits for its turn, too
+                except BaseException as raised:  # noqa: BLE001 -- as above: a cancellation waits for its entry, too
                     error = raised
 
 
 class GatedCoroutine(Coroutine[Any, Any, Any]):
-    """The coroutine of a task that a reconcile has started; each of its steps waits for its turn."""
+    """The coroutine of a task that a reconcile has started; each of its steps waits for its entry of the recording."""
 
-    __slots__ = ("_coroutine", "_error", "_task", "_turns", "_waited_for")
+    __slots__ = ("_coroutine", "_error", "_order", "_task", "_waited_for")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], task: GatedTask, turns: Turns) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], task: GatedTask, order: RecordedOrder) -> None:
         self._coroutine = coroutine
         self._task = task
-        self._turns = turns
+        self._order = order
         self._error: BaseException | None = None
         self._waited_for: Any = self
         task.coroutine = coroutine
 
     def send(self, value: Any, /) -> Any:
-        """Goes on if it is its turn, and otherwise waits for it; returns what the task waits for."""
+        """Resumes if its entry is the next one, and otherwise waits for it; returns what the task waits for."""
         CURRENT.set(self._task)
         task = self._task
-        if not task.requests and not self._turns.may_resume(task, is_yield=self._waited_for is None):
+        if not task.requests and not self._order.may_resume(task, is_yield=self._waited_for is None):
             gate: Any = task.park()
             gate._asyncio_future_blocking = True
             return gate
@@ -102,7 +102,7 @@ class GatedCoroutine(Coroutine[Any, Any, Any]):
         return self._waited_for
 
     def throw(self, kind: Any, value: BaseException | object = None, _: TracebackType | None = None, /) -> Any:
-        """Goes on with an error, such as a cancellation, when it is its turn."""
+        """Resumes with an error, such as a cancellation, when its entry is the next one."""
         given: Any = kind if isinstance(kind, BaseException) else value
         self._error = given if isinstance(given, BaseException) else asyncio.CancelledError()
         return self.send(None)

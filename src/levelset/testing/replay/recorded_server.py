@@ -27,7 +27,7 @@ class Comparison(Protocol):
         ...
 
     def may_cancel(self, number: int, /) -> bool:
-        """Whether it is the turn of the task whose request with this number was cancelled."""
+        """Whether the next entry is of the task whose request with this number was cancelled."""
         ...
 
 
@@ -70,7 +70,7 @@ class RecordedServer:
 
     @staticmethod
     async def _wait_cancelled(task: GatedTask) -> None:
-        """Waits for the turn of a task that was cancelled already, whatever else cancels it."""
+        """Waits for the next entry of a task that was cancelled already, whatever else cancels it."""
         try:
             await task.park()
         except asyncio.CancelledError:

@@ -261,7 +261,7 @@ class Replayer:
         with self.watch.watching():
             self._loop.drain()
 
-    # --- whose turn it is -------------------------------------------------------------------------------------------
+    # --- the order of the recording ---------------------------------------------------------------------------------
 
     def may_resume(self, task: GatedTask, *, is_yield: bool) -> bool:
         """Whether the task goes on now; its entry of the recording is then done."""
@@ -275,7 +275,7 @@ class Replayer:
         return is_yield and not isinstance(self._next_of(task.number), kinds.Resume)
 
     def may_cancel(self, number: int) -> bool:
-        """Whether it is the turn of the task whose request with this number was cancelled."""
+        """Whether the next entry is of the task whose request with this number was cancelled."""
         entry = self._current()
         if not self._is_over and isinstance(entry, kinds.Answer) and entry.number == number:
             self._advance(entry)
