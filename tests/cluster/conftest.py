@@ -1,4 +1,5 @@
-"""The cluster under test: that of LEVELSET_TEST_KUBECONFIG, or an embedded server over TLS with a kubeconfig.
+"""The cluster under test: that of LEVELSET_TEST_KUBECONFIG, in `make test-kube` a real kube-apiserver, otherwise an
+embedded server over TLS with a kubeconfig.
 
 The tests of this folder use only the kubeconfig, so they do not depend on which of the two it is.
 """
@@ -17,23 +18,36 @@ from levelset.client import Client
 from levelset.objects import ObjectMeta, Resource, Unstructured
 from tests.cluster.kinds import Namespace, WidgetSpec, WidgetStatus, definition, new_group, widget_class
 
-__all__ = ["Widget", "client", "kubeconfig", "namespace", "pytest_collection_modifyitems"]
+__all__ = ["Widget", "client", "given_kubeconfig", "kubeconfig", "namespace", "pytest_collection_modifyitems"]
 
 GIVEN = os.environ.get("LEVELSET_TEST_KUBECONFIG")
+IS_KUBE = "LEVELSET_TEST_KUBE" in os.environ
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Raises the timeouts: a real cluster may be slow to reach."""
-    if GIVEN:
-        for item in items:
+    """Raises the timeouts: a real cluster may be slow to reach. In `make test-kube` these tests run, too."""
+    for item in items:
+        if Path(__file__).parent not in item.path.parents:
+            continue
+        if GIVEN or IS_KUBE:
             item.add_marker(pytest.mark.timeout(120))
+        if IS_KUBE:
+            item.add_marker(pytest.mark.kube)
+
+
+@pytest.fixture(scope="session")
+def given_kubeconfig(request: pytest.FixtureRequest) -> Path | None:
+    """The kubeconfig of a cluster that is not ours; None for an embedded server."""
+    if GIVEN:
+        return Path(GIVEN)
+    return request.getfixturevalue("kube").kubeconfig if IS_KUBE else None
 
 
 @pytest.fixture
-async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
+async def kubeconfig(tmp_path: Path, given_kubeconfig: Path | None) -> AsyncIterator[Path]:
     """The kubeconfig of the cluster."""
-    if GIVEN:
-        yield Path(GIVEN)
+    if given_kubeconfig is not None:
+        yield given_kubeconfig
         return
     path = tmp_path / "kubeconfig"
     async with ApiServer() as server:
@@ -71,5 +85,5 @@ def is_established(found: Any) -> bool:
     """Whether a CRD is established."""
     if not isinstance(found, Unstructured):
         return False
-    conditions = found.tree.get("status", {}).get("conditions", [])
+    conditions = found.tree.get("status", {}).get("conditions") or []  # null until the first one is set
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
