@@ -40,6 +40,15 @@ def test_a_request_may_arrive_byte_by_byte():
     assert request_of(read(*(data[i : i + 1] for i in range(len(data))))).body == b"abcde"
 
 
+def test_a_head_that_is_too_long_is_refused_before_its_end_also_if_it_arrives_at_once():
+    head = b"GET /a HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 2000
+    assert failure_of(read(head)) == 431
+    assert failure_of(read(b"\r\n" * 2000 + head)) == 431
+    assert failure_of(read(*(head[i : i + 1] for i in range(len(head))))) == 431
+    long_target = b"GET /" + b"a" * 99 + b" HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 950
+    assert request_of(read(b"\r\n" * 2000 + long_target, b"\r\n\r\n")).headers.get("x") == "x" * 950
+
+
 def test_trailers_do_not_become_headers():
     request = request_of(
         read(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nAuthorization: Bearer x\r\n\r\n")

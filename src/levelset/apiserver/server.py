@@ -11,7 +11,6 @@ the HTTP handler (`app.py`) and the controllers (`controllers/`) together.
 
 import asyncio
 import secrets
-import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -55,7 +54,18 @@ from levelset.apiserver.verbs.subresources.token_request import TokenRequests
 from levelset.apiserver.verbs.watch import feeds_of
 from levelset.apiserver.wire.webhook_client import WebhookClient
 from levelset.errors import ConfigError
-from levelset.http import CertificateAuthority, Failure, Handler, Limits, Peer, Request, Response, Server, to_status
+from levelset.http import (
+    CertificateAuthority,
+    Failure,
+    Handler,
+    Limits,
+    Peer,
+    Request,
+    Response,
+    Server,
+    ServingCertificate,
+    to_status,
+)
 from levelset.storage import MemoryStorage, Storage
 
 __all__ = ["ApiServer", "Kinds", "ServerComponents", "build_components"]
@@ -134,6 +144,7 @@ class ApiServer:
         self._is_secure = tls
         self._host, self._port, self._limits = host, port, limits
         self._server: Server | None = None
+        self.certificate: ServingCertificate | None = None
 
     @property
     def state(self) -> ServerState:
@@ -220,6 +231,8 @@ class ApiServer:
             if self._server is not None:
                 await self._server.stop(within=within)
         finally:
+            if self.certificate is not None:
+                await self.certificate.close()
             self._is_started = False
             await self._components.stop()
             if self._owns_storage:
@@ -242,8 +255,7 @@ class ApiServer:
         await self.stop()
 
     async def _listen(self) -> None:
-        # Generating certificates takes time and reads files: not on the event loop.
-        context = await asyncio.to_thread(self._context) if self._is_secure else None
+        context = await (await self._open_certificate()).open() if self._is_secure else None
         self._server = Server(
             self._handler,
             host=self._host,
@@ -265,12 +277,14 @@ class ApiServer:
         response = to_status(failure)
         return response if self._audit_log is None else self._audit_log.observe_rejected(failure, response)
 
-    def _context(self) -> ssl.SSLContext:
-        self.authority = authority = self.authority or CertificateAuthority.create("levelset")
+    async def _open_certificate(self) -> ServingCertificate:
+        if self.authority is None:  # takes time and reads files: not on the event loop
+            self.authority = await asyncio.to_thread(CertificateAuthority.create, "levelset", at=self.state.now())
         host = self._host
         names = ["localhost"] if _is_address(host) else ["localhost", host]
         addresses = {"127.0.0.1", "::1", *([host] if _is_address(host) else [])}
-        return authority.server_context(authority.issue_server(names, sorted(addresses)))
+        self.certificate = ServingCertificate(self.authority, names, sorted(addresses), now=self.state.now)
+        return self.certificate
 
 
 class Kinds:

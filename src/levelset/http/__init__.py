@@ -20,6 +20,7 @@ from levelset.http.outbound_client import Destination, OutboundClient, PostRespo
 from levelset.http.private_files import write_private
 from levelset.http.response_writer import Failure, to_status
 from levelset.http.server import Server
+from levelset.http.serving_certificate import ServingCertificate, renew_periodically
 from levelset.http.streaming import iterate, read_all
 from levelset.http.websocket import WebSocket, accept_websocket, is_websocket
 
@@ -40,6 +41,7 @@ __all__ = [
     "Request",
     "Response",
     "Server",
+    "ServingCertificate",
     "Sink",
     "Tunnel",
     "Validity",
@@ -50,6 +52,7 @@ __all__ = [
     "load_identity",
     "read_all",
     "renew_identity",
+    "renew_periodically",
     "to_asgi",
     "to_status",
     "validity_of",

@@ -40,11 +40,16 @@ class CertificateUse(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateRequest:
-    """The contents of a certificate to be issued; `within` is its lifetime in days."""
+    """The contents of a certificate to be issued; `within` is its lifetime in days.
+
+    `at` is the time of the caller's clock where that is not the machine's, such as a virtual one: the certificate is
+    valid by both, since clients use theirs.
+    """
 
     use: CertificateUse
     name: str
     within: float
+    at: datetime | None = None
     organizations: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -88,9 +93,9 @@ class CertificateAuthority:
         self.identity = identity
 
     @classmethod
-    def create(cls, name: str, *, within: float = 3650) -> Self:
-        """Creates a new authority that is valid for `within` days."""
-        return cls(_sign(CertificateRequest(use=CertificateUse.AUTHORITY, name=name, within=within)))
+    def create(cls, name: str, *, within: float = 3650, at: datetime | None = None) -> Self:
+        """Creates a new authority that is valid for `within` days, by the machine's clock and from the time `at`."""
+        return cls(_sign(CertificateRequest(use=CertificateUse.AUTHORITY, name=name, within=within, at=at)))
 
     @property
     def certificate(self) -> bytes:
@@ -98,7 +103,12 @@ class CertificateAuthority:
         return self.identity.certificate
 
     def issue_server(
-        self, names: Sequence[str] = ("localhost",), addresses: Sequence[str] = ("127.0.0.1",), *, within: float = 365
+        self,
+        names: Sequence[str] = ("localhost",),
+        addresses: Sequence[str] = ("127.0.0.1",),
+        *,
+        within: float = 365,
+        at: datetime | None = None,
     ) -> Identity:
         """A server certificate, valid for `within` days, for host `names` and IP `addresses`."""
         names, addresses = tuple(names), tuple(addresses)
@@ -106,7 +116,7 @@ class CertificateAuthority:
             raise ConfigError("A server certificate needs a host name or an IP address: give at least one.")
         name = (names + addresses)[0]
         request = CertificateRequest(
-            use=CertificateUse.SERVER, name=name, within=within, names=names, addresses=addresses
+            use=CertificateUse.SERVER, name=name, within=within, at=at, names=names, addresses=addresses
         )
         return _sign(request, self.identity)
 

@@ -25,6 +25,8 @@ LARGEST_CACHEABLE: Final = 16 * 1024
 """Requests of more bytes are not looked up in the cache."""
 # Less than HTTP allows: anything unusual is left to the parser.
 _LINE: Final = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~?=&%:,+-]*) HTTP/1\.1\r\n")
+# The first line of a request without its target.
+_LINE_BYTES: Final = 32
 _COMMON_METHODS: Final = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE")}
 # Fields with which a request is more than its head and Content-Length bytes.
 _SPECIAL: Final = ("expect", "transfer-encoding", "upgrade")
@@ -299,6 +301,7 @@ class RequestParser:
         assert parser is not None
         self._began = False
         self._fed = 0
+        before = len(self.ready)
         try:
             parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -308,7 +311,9 @@ class RequestParser:
             if not self.is_done:
                 self._fail(self._failure or Failure(400, f"The request is malformed: {error}"))
         else:
-            if self.phase is not Phase.IDLE:
+            if self._began and self.phase is Phase.HEAD and len(self.ready) == before:
+                self._bound_overhead(len(bytes(data).lstrip(b"\r\n")))  # all of it, but empty lines, is this head
+            elif self.phase is not Phase.IDLE and not self._began:
                 self._bound_overhead(len(data))
 
     def _cache_headers(self, data: bytes, parsed: ParsedRequest) -> None:
@@ -329,12 +334,11 @@ class RequestParser:
 
     def _bound_overhead(self, size: int) -> None:
         """Limits what the parser buffers without a callback: an endless header, endless chunk extensions."""
-        if self._began:
-            return
         self._overhead += size - self._fed
-        if self.phase is Phase.HEAD and self._overhead > self.limits.head_bytes:
-            too_long = len(self._target) > self.limits.target_bytes
-            self._fail(Failure(414 if too_long else 431, "The head of the request is too long."))
+        if self.phase is Phase.HEAD:
+            # The target has a limit of its own, which its callback checks.
+            if self._overhead > self.limits.head_bytes + len(self._target) + _LINE_BYTES:
+                self._fail(Failure(431, "The head of the request is too long."))
         elif self._overhead > self.limits.head_bytes + 16 * len(self._more or self._body):
             self._fail(Failure(400, "The body of the request is more framing than content."))
 

@@ -32,14 +32,15 @@ def sign(request: CertificateRequest, authority: Identity | None = None) -> Iden
     subject = _name(request)
     issuer, signer = (subject, key) if authority is None else _load(authority)
     now = datetime.now(UTC)
+    given = request.at or now
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SKEW)
-        .not_valid_after(now + timedelta(days=request.within))
+        .not_valid_before(min(now, given) - _SKEW)
+        .not_valid_after(max(now, given) + timedelta(days=request.within))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )

@@ -93,8 +93,9 @@ class OwnCertificates:
         bundle, authority = self._bundle, stored.authority
         is_valid = bundle is not None and not _is_due(bundle.identity.certificate, self._now(), _RENEW_FRACTION)
         if bundle is None or not is_valid or self._issuer != authority.certificate:
+            names, addresses = tuple(client_config.names), tuple(client_config.addresses)
             identity = await asyncio.to_thread(
-                authority.issue_server, tuple(client_config.names), tuple(client_config.addresses), within=self._days
+                authority.issue_server, names, addresses, within=self._days, at=self._now()
             )
             bundle = CertificateBundle(identity, stored.trusted)
         elif bundle.ca != stored.trusted:
@@ -112,7 +113,9 @@ class OwnCertificates:
         return SecretAuthorityStore(client, name, namespace)
 
     async def _make(self) -> CertificateAuthority:
-        return await asyncio.to_thread(CertificateAuthority.create, "levelset webhooks", within=self._authority_days)
+        return await asyncio.to_thread(
+            CertificateAuthority.create, "levelset webhooks", within=self._authority_days, at=self._now()
+        )
 
 
 class FileCertificates:

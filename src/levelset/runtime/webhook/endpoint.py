@@ -15,11 +15,18 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Self
 
-from levelset.aio import timing
-from levelset.aio.supervisor import explain_cancellation
 from levelset.client.client import Client
-from levelset.errors import ConfigError, LevelsetError, NotReady
-from levelset.http import Handler, Identity, Limits, Server, load_identity, renew_identity, validity_of
+from levelset.errors import ConfigError, NotReady
+from levelset.http import (
+    Handler,
+    Identity,
+    Limits,
+    Server,
+    load_identity,
+    renew_identity,
+    renew_periodically,
+    validity_of,
+)
 from levelset.runtime.webhook.certificates import CertificateBundle
 from levelset.runtime.webhook.webhook_set import Webhooks
 
@@ -108,7 +115,8 @@ class Endpoint:
         )
         await server.start()
         self._server = server
-        self._renewing = asyncio.get_running_loop().create_task(self._renew_periodically(), name="webhooks/renewing")
+        work = renew_periodically(self.renew, every=self._renew_every, log=_log)
+        self._renewing = asyncio.get_running_loop().create_task(work, name="webhooks/renewing")
 
     async def stop(self) -> None:
         """Finishes the requests in flight, and stops."""
@@ -157,19 +165,6 @@ class Endpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
-
-    async def _renew_periodically(self) -> None:
-        while True:
-            await timing.sleep(self._renew_every)
-            try:
-                await self.renew()
-            # The current certificate is valid for a while, so there is time for retries and for an operator to act.
-            except (LevelsetError, OSError) as error:
-                _log.error("certificate renewal failed", extra={"error": str(error)})
-            except asyncio.CancelledError as error:
-                _log.exception("certificate renewal failed", exc_info=explain_cancellation(error))
-            except Exception as error:  # noqa: BLE001 -- the task must go on: without it the certificate would expire
-                _log.error("certificate renewal failed", exc_info=error)
 
 
 def _context(identity: Identity, client_ca: bytes | None) -> ssl.SSLContext:
