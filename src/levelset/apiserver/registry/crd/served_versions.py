@@ -4,6 +4,7 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from levelset.apiserver.registry.crd.names import is_terminating
@@ -11,6 +12,8 @@ from levelset.apiserver.registry.crd.validation import expression_rules
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Column, Object, Rules, ScalePaths, ServedResource
 from levelset.apiserver.schema import Compiled, compile_schema
+from levelset.apiserver.wire.json_path import parse_path
+from levelset.errors import BadPointer
 from levelset.patch import Shape, resource_shape
 
 __all__ = ["schema_tree", "served_versions"]
@@ -118,8 +121,19 @@ def _scale(scale: Any) -> ScalePaths | None:
 
 
 def _columns(version: Object) -> tuple[Column, ...]:
-    columns = version.get("additionalPrinterColumns")
-    return (NAME_COLUMN, *map(_column, columns)) if columns else (NAME_COLUMN, AGE_COLUMN)
+    columns = list_member(version, "additionalPrinterColumns")
+    if not columns:
+        return NAME_COLUMN, AGE_COLUMN
+    # As upstream: a column whose path cannot be parsed ends the table.
+    return (NAME_COLUMN, *map(_column, takewhile(_has_path, columns)))
+
+
+def _has_path(column: Object) -> bool:
+    try:
+        parse_path(column["jsonPath"])
+    except BadPointer:
+        return False
+    return True
 
 
 def _column(tree: Object) -> Column:
