@@ -1,7 +1,7 @@
 """Builds Kubernetes' own programs from the Go module proxy: kube-apiserver, etcd, kubectl, agnhost and the e2e suite.
 
 Each is stored in .cache/kube and used from there; remove the folder to build them again. A first build of
-kube-apiserver takes about ten minutes of a core. Prints a line `NAME=PATH` for each program that was asked for
+kube-apiserver takes about ten minutes of a core. Prints a line `NAME=PATH` for each program that is named
 (kube-apiserver and etcd without arguments), and on stderr why one cannot be had. The exit code is 1 if one is missing.
 """
 

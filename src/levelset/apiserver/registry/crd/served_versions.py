@@ -92,16 +92,29 @@ def _served(
         shape=_shape(version),
         column_source=functools.partial(_columns, version),
         selectable=tuple(one["jsonPath"].lstrip(".") for one in list_member(version, "selectableFields")),
-        rules=_rules(version),
+        rules=_rules(version, schemas[version["name"]]),
         deprecation=_deprecation(spec["group"], version, names["kind"]),
         terminating=is_terminating(definition),
         since=sys.maxsize if differs else since,
     )
 
 
-def _rules(version: Object) -> Rules:
-    expressions = expression_rules(schema_tree(version))
-    return CUSTOM_RESOURCE_RULES if expressions is None else replace(CUSTOM_RESOURCE_RULES, expressions=expressions)
+def _rules(version: Object, schema: Callable[[], Compiled | None]) -> Rules:
+    source = schema_tree(version)
+    expressions = expression_rules(source)
+    has_status = map_member(version, "subresources").get("status") is not None
+    # The client's status is dropped from a new object; the defaults of the schema take its place, without an owner.
+    defaults_status = has_status and "default" in map_member(map_member(source, "properties"), "status")
+    if expressions is None and not defaults_status:
+        return CUSTOM_RESOURCE_RULES
+    prepare = functools.partial(_default_status, schema) if defaults_status else None
+    return replace(CUSTOM_RESOURCE_RULES, expressions=expressions, prepare_create=prepare)
+
+
+def _default_status(schema: Callable[[], Compiled | None], tree: Object) -> None:
+    compiled = schema()
+    if compiled is not None:
+        compiled.default(tree)
 
 
 def _schema(version: Object) -> Callable[[], Compiled | None]:
