@@ -3,6 +3,7 @@
 from levelset.apiserver.admission.chain import AdmissionPlugin
 from levelset.apiserver.audit_log import AuditLog
 from levelset.apiserver.authn.authenticator import Authenticator, User
+from levelset.apiserver.authn.secret_box import SecretBox
 from levelset.apiserver.kubeconfig_file import ConnectionInfo, read_kubeconfig, write_kubeconfig
 from levelset.apiserver.request_limits import UserLimits
 from levelset.apiserver.resources.served_resource import Column, Rules, ScalePaths, ServedResource
@@ -22,6 +23,7 @@ __all__ = [
     "LogSource",
     "Rules",
     "ScalePaths",
+    "SecretBox",
     "ServedResource",
     "ServerState",
     "User",

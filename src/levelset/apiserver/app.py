@@ -45,6 +45,7 @@ from levelset.apiserver.wire.status_errors import (
 )
 from levelset.errors import ApiError, BadRequest, ServerFailed
 from levelset.http import Deferred, Request, Response
+from levelset.storage import SharedStorage, StorageUnavailable
 
 __all__ = ["App", "Page"]
 
@@ -62,6 +63,8 @@ _SELF_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
 _PRIVATE_JSON: Final = (_PRIVATE, *JSON_HEADERS)
 _DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_MAY_BE_BEHIND: Final = frozenset({401, 403, 404, 409})
+"""What a server may answer wrongly if it has not seen all writes of the others; nothing was written then."""
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -95,6 +98,8 @@ class App:
         if audit_log is not None:
             began = audit_log.now()
             request = replace(request, remarks={})
+        shared = self._state.shared
+        revision = 0 if shared is None else self._state.storage.revision
         try:
             user = None if authenticator is None else authenticator.authenticate(request)
             user_limiter = self.user_limiter
@@ -105,6 +110,8 @@ class App:
                 outcome = user_limiter.run(user, partial(self._dispatch, request, user))
         except Exception as error:  # noqa: BLE001 - the client gets a Status, never a traceback
             outcome = _failure(error, request, audit_id)
+        if shared is not None and (not isinstance(outcome, Response) or outcome.status in _MAY_BE_BEHIND):
+            outcome = self._respond_current(request, outcome, audit_id, revision, shared)
         result: HandlerResult
         if isinstance(outcome, Response):
             result = _finish(request, outcome, audit_id)
@@ -117,6 +124,32 @@ class App:
         if user is None and authenticator is not None:
             user = authenticator.credentials_user(request)  # the real user of a rejected impersonation
         return audit_log.observe(request, user, audit_id, began, result)
+
+    async def _respond_current(
+        self, request: Request, outcome: HandlerResult, audit_id: str, revision: int, shared: SharedStorage
+    ) -> Response:
+        """The response; of a second attempt if this server had not seen all writes of the others at the first one.
+
+        That may be why it refuses a request: a kind, a namespace, an object or a role is not here yet.
+        """
+        try:
+            response = outcome if isinstance(outcome, Response) else await outcome
+        except Exception as error:  # noqa: BLE001 - as in `handle`
+            response = _failure(error, request, audit_id)
+        if response.status not in _MAY_BE_BEHIND or _exists_already(response):
+            return response
+        try:
+            await shared.wait_current()
+        except StorageUnavailable:
+            return response
+        if self._state.storage.revision == revision:
+            return response
+        again = self._dispatch(request, self._user(request))
+        return again if isinstance(again, Response) else await again
+
+    def _user(self, request: Request) -> User | None:
+        authenticator = self._state.authenticator
+        return None if authenticator is None else authenticator.authenticate(request)
 
     def check_head(self, request: Request) -> Response | str:
         """Authenticates and authorizes a request by its head: a response refuses it, otherwise its user's name.
@@ -241,6 +274,11 @@ class App:
         if not path.group or self._state.catalog.versions(path.group):
             raise no_such_resource()
         return page_not_found()
+
+
+def _exists_already(response: Response) -> bool:
+    """Whether a create was refused since the object exists, which the storage has decided."""
+    return isinstance(response.body, bytes) and b'"reason":"AlreadyExists"' in response.body
 
 
 def _is_small(request: Request) -> bool:

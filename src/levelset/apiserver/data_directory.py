@@ -4,6 +4,7 @@ With `memory` nothing outlives the process. With a database file, `<file>.token`
 clients survive a restart.
 """
 
+import asyncio
 import os
 import shlex
 import time
@@ -12,13 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from levelset.apiserver.authn.secret_box import SecretBox, load_or_create_secret
 from levelset.apiserver.authn.token_file import load_users, new_token
 from levelset.apiserver.authn.users import ADMIN, User
-from levelset.errors import ConfigError
+from levelset.errors import ConfigError, ServerFailed
 from levelset.http import CertificateAuthority, Identity, validity_of, write_private
 from levelset.storage import Durability, MemoryStorage, SqliteStorage, Storage
 
-__all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "open_storage"]
+__all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "load_shared_secrets", "open_storage"]
 
 
 _CERTIFICATE_START = b"-----BEGIN CERTIFICATE-----"
@@ -50,6 +52,23 @@ def load_secrets(data: str, token_file: Path | None = None) -> tuple[dict[str, U
     return load_users(token_file or f"{data}.token"), load_authority(f"{data}.authority")
 
 
+async def load_shared_secrets(
+    storage: Storage, key_file: Path, token_file: Path | None = None
+) -> tuple[dict[str, User], CertificateAuthority, SecretBox]:
+    """As `load_secrets`, for several servers on one storage: in the storage, encrypted with the key in a file.
+
+    The first server creates them. The users are those of the token file, if there is one.
+    """
+    box = await asyncio.to_thread(SecretBox.from_file, key_file)
+    try:
+        content = await load_or_create_secret(storage, box, "authority", _new_authority)
+        token = await load_or_create_secret(storage, box, "token", lambda: new_token().encode())
+    except ServerFailed as error:
+        raise ConfigError(f"{error}.") from error
+    users = {token.decode(): ADMIN} if token_file is None else await asyncio.to_thread(load_users, token_file)
+    return users, _parse_authority(content, "the storage", datetime.now(UTC)), box
+
+
 def load_authority(
     path: str | os.PathLike[str], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> CertificateAuthority:
@@ -66,16 +85,25 @@ def load_authority(
         raise ConfigError(
             f"The certificate authority file {target} cannot be read: {error.strerror or error}."
         ) from error
+    return _parse_authority(content, target, now())
+
+
+def _parse_authority(content: bytes, target: Path | str, now: datetime) -> CertificateAuthority:
     key, begin, certificate = content.partition(_CERTIFICATE_START)
     if b"PRIVATE KEY" not in key or not begin:
         raise ConfigError(
             f"The file {target} has no CA key and certificate: restore it, or remove it to generate new ones."
         )
-    _check_validity(target, begin + certificate, now())
+    _check_validity(target, begin + certificate, now)
     return CertificateAuthority(Identity(begin + certificate, key))
 
 
-def _check_validity(target: Path, certificate: bytes, now: datetime) -> None:
+def _new_authority() -> bytes:
+    identity = CertificateAuthority.create("levelset").identity
+    return identity.key + identity.certificate
+
+
+def _check_validity(target: Path | str, certificate: bytes, now: datetime) -> None:
     begin, end = validity_of(certificate)
     problem = f"has expired at {end:%Y-%m-%d %H:%M}" if end <= now else f"is not valid before {begin:%Y-%m-%d %H:%M}"
     if not begin <= now < end:
@@ -86,14 +114,14 @@ def _check_validity(target: Path, certificate: bytes, now: datetime) -> None:
 
 
 def _create_authority(target: Path) -> CertificateAuthority:
-    authority = CertificateAuthority.create("levelset")
+    content = _new_authority()
     try:
-        write_private(target, authority.identity.key + authority.identity.certificate)
+        write_private(target, content)
     except OSError as error:
         raise ConfigError(
             f"The certificate authority file {target} cannot be written: {error.strerror or error}."
         ) from error
-    return authority
+    return _parse_authority(content, target, datetime.now(UTC))
 
 
 def _first_revision() -> int:

@@ -30,6 +30,8 @@ class ConnectionInfo:
     url: str
     token: str
     ca: bytes | None = None
+    servers: tuple[str, ...] = ()
+    """The URLs of further servers on the same storage; clients of levelset try them when `url` cannot be reached."""
 
     def __repr__(self) -> str:
         # The generated repr would put the token into logs.
@@ -139,6 +141,9 @@ def _text(connection: ConnectionInfo) -> str:
     ]
     if connection.ca is not None:
         lines.append(f"    certificate-authority-data: {base64.b64encode(connection.ca).decode()}")
+    if connection.servers:
+        lines += ["    extensions:", "    - name: levelset.dev/servers", "      extension:", "        servers:"]
+        lines += [f"        - {_quoted(one)}" for one in connection.servers]
     lines += [
         "users:",
         f"- name: {_NAME}",

@@ -106,7 +106,9 @@ def find_action(call: Call) -> Action:
         return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
         raise method_not_allowed(request.method, request.path)
-    return _review if verb == "create" and access_reviews.is_review(served) else _VERBS[verb]
+    if verb == "create" and access_reviews.is_review(served):
+        return _review if call.state.shared is None else _review_current
+    return _VERBS[verb]
 
 
 def _respond(
@@ -249,6 +251,13 @@ def _with_authorizer(call: Call, rbac: RbacAuthorizer, options: WriteOptions) ->
 def _user(call: Call) -> User:
     authenticator = call.state.authenticator
     return ADMIN if authenticator is None else authenticator.authenticate(call.request)
+
+
+async def _review_current(call: Call) -> Response:
+    """As `_review`, by what other servers have written, too: the account of a token, or a role, may be new."""
+    if call.state.shared is not None:
+        await call.state.shared.wait_current()
+    return _review(call)
 
 
 def _review(call: Call) -> Response:

@@ -38,6 +38,11 @@ class EtcdOptions(NamedTuple):
             compaction=compaction,
         )
 
+    def arguments(self) -> dict[str, object]:
+        """The options of a command that say the same."""
+        names = ("--etcd-prefix", "--etcd-cacert", "--etcd-cert", "--etcd-key", "--etcd-user", "--etcd-password-file")
+        return dict(zip(names, self, strict=True))
+
     def _password(self) -> str | None:
         if (self.user is None) != (self.password_file is None):
             raise ConfigError("A user of etcd has a name and a password: pass --etcd-user and --etcd-password-file.")

@@ -4,6 +4,7 @@ import asyncio
 import shlex
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -15,13 +16,15 @@ from levelset.cli.output import UsageError, durability_option, output_option, pr
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
-    from levelset.apiserver.audit_log import AuditLog
+    from levelset.apiserver import AuditLog, SecretBox, User
+    from levelset.http import CertificateAuthority
     from levelset.storage import Storage
 
 __all__ = ["serve"]
 
 KUBECONFIG = "levelset.kubeconfig"
 _MEMORY = "memory"
+_COMMAND = "from levelset.cli.main import main; main()"
 
 
 @click.command()
@@ -46,6 +49,15 @@ _MEMORY = "memory"
 @click.option(
     "--token-file", type=click.Path(path_type=Path), help="A file with the accepted tokens; created if missing."
 )
+@click.option(
+    "--secrets-key",
+    type=click.Path(path_type=Path),
+    help="A key file: the authority and the tokens are then in etcd, encrypted, for all servers; created if missing.",
+)
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Servers behind the port.")
+@click.option("--worker", type=int, hidden=True)
+@click.option("--server", "servers", multiple=True, metavar="URL", help="A further server on this etcd, for clients.")
+@click.option("--tls-san", "names", multiple=True, help="A further name or address of the certificate.")
 @click.option("--rbac", is_flag=True, help="Authorize other users than the owner by RBAC.")
 @click.option(
     "--webhooks",
@@ -67,6 +79,11 @@ def serve(
     port: int,
     kubeconfig: Path,
     token_file: Path | None,
+    secrets_key: Path | None,
+    workers: int,
+    worker: int | None,
+    servers: tuple[str, ...],
+    names: tuple[str, ...],
     rbac: bool,
     webhooks: Literal["any", "loopback", "none"],
     audit_log: str | None,
@@ -82,10 +99,15 @@ def serve(
     began = time.perf_counter()
     if etcd is not None and data != _MEMORY:
         raise UsageError("Objects are stored in etcd or in a file: pass --etcd or --data, not both.")
-    place = _Place(data, durability, etcd, etcd_compaction or None, access)
-    given = _Options(place, host, port, kubeconfig, token_file, rbac, webhooks, audit_log, output)
+    if etcd is None and (workers > 1 or secrets_key is not None or servers):
+        raise UsageError("--workers, --secrets-key and --server are for several servers on one etcd: pass --etcd.")
+    if workers > 1 and audit_log == "-":
+        raise UsageError("Several workers cannot share standard output: name a file with --audit-log.")
+    place = _Place(data, durability, etcd, etcd_compaction or None, access, secrets_key)
+    reach = _Reach(host, port, worker, servers, names)
+    given = _Options(place, reach, kubeconfig, token_file, rbac, webhooks, audit_log, output)
     try:
-        run(_serve(given, began))
+        run(_serve(given, began) if workers == 1 else _serve_workers(given, workers, began))
     except ConfigError as error:
         raise UsageError(str(error)) from error
 
@@ -98,6 +120,7 @@ class _Place(NamedTuple):
     etcd: str | None
     compaction: float | None
     access: EtcdOptions
+    secrets_key: Path | None
 
     @property
     def name(self) -> str:
@@ -119,13 +142,39 @@ class _Place(NamedTuple):
         await storage.start()
         return storage
 
+    async def secrets(
+        self, storage: "Storage", kubeconfig: Path, token_file: Path | None
+    ) -> "tuple[dict[str, User], CertificateAuthority | None, SecretBox | None]":
+        """The users, the authority, and what encrypts secrets: from files, or with a secrets key from etcd."""
+        from levelset.apiserver import data_directory  # noqa: PLC0415  # as above
+
+        if self.secrets_key is None:
+            path = self.secrets_path(kubeconfig)
+            return *await asyncio.to_thread(data_directory.load_secrets, path, token_file), None
+        return await data_directory.load_shared_secrets(storage, self.secrets_key, token_file)
+
+    def arguments(self) -> list[str]:
+        """The options of the command that say the same."""
+        given = {"--etcd": self.etcd, "--etcd-compaction": self.compaction or 0, "--secrets-key": self.secrets_key}
+        return _arguments({**given, **self.access.arguments()})
+
+
+class _Reach(NamedTuple):
+    """How clients reach the server."""
+
+    host: str
+    port: int
+    worker: int | None
+    """The number of this process, if it is one of several behind one port."""
+    servers: tuple[str, ...]
+    names: tuple[str, ...]
+
 
 class _Options(NamedTuple):
     """The options of the command."""
 
     place: _Place
-    host: str
-    port: int
+    reach: _Reach
     kubeconfig: Path
     token_file: Path | None
     rbac: bool
@@ -133,34 +182,89 @@ class _Options(NamedTuple):
     audit_log: str | None
     output: str
 
+    def arguments(self, port: int) -> list[str]:
+        """The options of a worker that listens on this port."""
+        reach = self.reach
+        given = {"--host": reach.host, "--port": port, "--kubeconfig": self.kubeconfig, "--token-file": self.token_file}
+        given |= {"--webhooks": self.webhooks, "--audit-log": self.audit_log, "--output": "json"}
+        several = [*(("--server", one) for one in reach.servers), *(("--tls-san", one) for one in reach.names)]
+        flags = ["--rbac"] if self.rbac else []
+        return [*self.place.arguments(), *_arguments(given), *(text for pair in several for text in pair), *flags]
+
+
+def _arguments(options: dict[str, object]) -> list[str]:
+    return [text for name, value in options.items() if value is not None for text in (name, str(value))]
+
 
 async def _serve(given: _Options, began: float) -> None:
-    from levelset.apiserver.data_directory import load_secrets  # noqa: PLC0415
-    from levelset.apiserver.kubeconfig_file import ConnectionInfo, check_kubeconfig, write_kubeconfig  # noqa: PLC0415  # as above
+    from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.wire.webhook_client import WebhookClient  # noqa: PLC0415
 
-    place, host, port, kubeconfig = given.place, given.host, given.port, given.kubeconfig
-    # Checks first: nothing is created or changed if one fails.
-    await asyncio.to_thread(check_kubeconfig, kubeconfig)
-    await asyncio.to_thread(_check_port, host, port)
+    place, reach, kubeconfig = given.place, given.reach, given.kubeconfig
+    if reach.worker is None:
+        await _check(kubeconfig, reach.host, reach.port)
     with progress(f"opening {place.name}", output=given.output):
         storage = await place.open()
     try:
         stopped = _stop_event()
-        users, authority = await asyncio.to_thread(load_secrets, place.secrets_path(kubeconfig), given.token_file)
+        users, authority, secrets = await place.secrets(storage, kubeconfig, given.token_file)
         first = next(token for token, caller in users.items() if caller.is_master)
-        options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log)}
+        options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log, reach.worker)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks)
-        options |= {"host": host, "port": port, "authority": authority}
+        options |= {"host": reach.host, "port": reach.port, "names": reach.names, "authority": authority}
+        options |= {"secrets": secrets, "reuse_port": reach.worker is not None}
         async with ApiServer(storage, token=first, tokens=users, **options) as server:
             url = _reachable_url(server.url)
-            contact = ConnectionInfo(url, server.token, server.ca)
-            await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
+            if not reach.worker:  # the first of several writes it
+                contact = ConnectionInfo(url, server.token, server.ca, reach.servers)
+                await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
             _show_ready(given, url, (time.perf_counter() - began) * 1000)
-            await stopped.wait()
+            await _wait_end(stopped, reach.worker)
     finally:
         await storage.close()
+
+
+async def _wait_end(stopped: asyncio.Event, worker: int | None) -> None:
+    """Waits for a signal, or for the end of the parent of a worker."""
+    ends: list[asyncio.Future[Any]] = [asyncio.ensure_future(stopped.wait())]
+    if worker is not None:
+        from levelset.apiserver.server_workers import wait_parent  # noqa: PLC0415  # as above
+
+        ends.append(asyncio.ensure_future(wait_parent()))
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in ends:
+            one.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+
+
+async def _check(kubeconfig: Path, host: str, port: int) -> None:
+    """Checks first: nothing is created or changed if one fails."""
+    from levelset.apiserver.kubeconfig_file import check_kubeconfig  # noqa: PLC0415  # as above
+
+    await asyncio.to_thread(check_kubeconfig, kubeconfig)
+    await asyncio.to_thread(_check_port, host, port)
+
+
+async def _serve_workers(given: _Options, number: int, began: float) -> None:
+    """Runs several servers behind one port until SIGINT or SIGTERM."""
+    from levelset.apiserver.server_workers import WorkerGroup, reserve_port  # noqa: PLC0415  # as above
+
+    await _check(given.kubeconfig, given.reach.host, given.reach.port)
+    stopped = _stop_event()
+    with await asyncio.to_thread(reserve_port, given.reach.host, given.reach.port) as held:
+        command = [sys.executable, "-c", _COMMAND, "serve", *given.arguments(held.getsockname()[1])]
+        workers = WorkerGroup(command, number)
+        try:
+            with progress(f"starting {number} workers", output=given.output):
+                first = await workers.start()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, workers.reopen_logs)
+            _show_ready(given, first["url"], (time.perf_counter() - began) * 1000)
+            await stopped.wait()
+        finally:
+            await workers.stop()
 
 
 def _show_ready(given: _Options, url: str, milliseconds: float) -> None:
@@ -179,12 +283,16 @@ def _show_ready(given: _Options, url: str, milliseconds: float) -> None:
         click.echo(line, err=aside)
 
 
-def _audit_log(path: str | None) -> "AuditLog | None":
+def _audit_log(path: str | None, worker: int | None) -> "AuditLog | None":
     """The audit log; SIGHUP reopens the file after a log rotation."""
     from levelset.apiserver.audit_log import AuditLog  # noqa: PLC0415  # as above
 
     if path is None:
         return None
+    if worker is not None:
+        from levelset.apiserver.server_workers import audit_log_of  # noqa: PLC0415  # as above
+
+        path = audit_log_of(path, worker)
     audit = AuditLog(path)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, audit.reopen)
     return audit

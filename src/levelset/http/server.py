@@ -29,9 +29,10 @@ class Server:
         await asyncio.Event().wait()
     ```
 
-    Port 0 means any free port. With `tls`, clients may present certificates if the context requests them: see
-    `Request.peer`. If a handler raises, `on_error` makes the response: by default a Status without internal details.
-    `head_check` may refuse a request by its head, before its body is read.
+    Port 0 means any free port; with `reuse_port` other processes may listen on it as well. With `tls`, clients may
+    present certificates if the context requests them: see `Request.peer`. If a handler raises, `on_error` makes the
+    response: by default a Status without internal details. `head_check` may refuse a request by its head, before its
+    body is read.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Server:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
+        reuse_port: bool = False,
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         on_error: Callable[[Failure], Response] = to_status,
@@ -49,6 +51,7 @@ class Server:
         self._head_check = head_check
         self._host = host
         self._port = port
+        self._reuse_port = reuse_port
         self._tls = tls
         self._limits = limits or Limits()
         self._on_error = on_error
@@ -93,6 +96,7 @@ class Server:
                 self._host,
                 self._port,
                 backlog=_BACKLOG,
+                reuse_port=self._reuse_port or None,
                 ssl=tls,
                 ssl_handshake_timeout=None if tls is None else limits.handshake_within,
                 # Covers the unsent rest of the last response too; a client that only owes its close_notify is aborted

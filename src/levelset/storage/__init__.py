@@ -9,6 +9,7 @@ from levelset.storage.etcd import EtcdStorage
 from levelset.storage.group_commit import CancelledWrite, PendingWrite
 from levelset.storage.interface import (
     Change,
+    Conditions,
     DamagedValue,
     FutureRevision,
     Item,
@@ -19,6 +20,7 @@ from levelset.storage.interface import (
     SharedStorage,
     Storage,
     StorageUnavailable,
+    TransactionalStorage,
     UnknownOutcome,
     Watch,
 )
@@ -30,6 +32,7 @@ from levelset.storage.storage_copy import CopyReport, DataFile, DumpFile, EtcdKe
 __all__ = [
     "CancelledWrite",
     "Change",
+    "Conditions",
     "CopyReport",
     "DamagedValue",
     "DataFile",
@@ -51,6 +54,7 @@ __all__ = [
     "SqliteStorage",
     "Storage",
     "StorageUnavailable",
+    "TransactionalStorage",
     "UnknownOutcome",
     "Watch",
     "check_file",

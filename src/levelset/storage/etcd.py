@@ -14,11 +14,20 @@ from levelset.errors import ConfigError, Malformed, NotFound, ServerFailed
 from levelset.storage.etcd_client import EtcdClient, EtcdCredentials
 from levelset.storage.etcd_compaction import Compactor
 from levelset.storage.etcd_failures import CallFailed, Verdict
-from levelset.storage.etcd_messages import KeySpace
+from levelset.storage.etcd_messages import KeySpace, WriteOutcome
 from levelset.storage.etcd_mirror import EtcdMirror
 from levelset.storage.group_commit import PendingWrite
 from levelset.storage.history import Limits
-from levelset.storage.interface import Change, FutureRevision, Item, Mismatch, Page, StorageUnavailable, UnknownOutcome
+from levelset.storage.interface import (
+    Change,
+    Conditions,
+    FutureRevision,
+    Item,
+    Mismatch,
+    Page,
+    StorageUnavailable,
+    UnknownOutcome,
+)
 from levelset.storage.key_index import check_key
 from levelset.storage.mvcc import MvccReads, plan_write
 
@@ -145,7 +154,13 @@ class EtcdStorage(MvccReads):
         """As `Storage.delete`; returns when etcd has committed it and reads see it."""
         return await self.start_write(key, None, expected=expected)
 
-    def start_write(self, key: str, value: bytes | None, *, expected: int | None) -> PendingWrite:
+    async def transact(self, key: str, value: bytes | None, *, expected: int | None, conditions: Conditions) -> Change:
+        """As `TransactionalStorage.transact`; the changes have one revision."""
+        return await self.start_write(key, value, expected=expected, conditions=conditions)
+
+    def start_write(
+        self, key: str, value: bytes | None, *, expected: int | None, conditions: Conditions | None = None
+    ) -> PendingWrite:
         """Starts a put, or a deletion (no value), which can no longer be cancelled.
 
         `Mismatch` comes from this call if the mirror shows already that the write would fail.
@@ -153,7 +168,9 @@ class EtcdStorage(MvccReads):
         self._check_write(key, expected)
         result = PendingWrite()
         # A task of its own: the caller may have none, and a write goes on when its caller is cancelled.
-        task = asyncio.get_running_loop().create_task(self._write(key, value, expected, result), name="etcd write")
+        task = asyncio.get_running_loop().create_task(
+            self._write(key, value, expected, conditions, result), name="etcd write"
+        )
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         return result
@@ -219,9 +236,11 @@ class EtcdStorage(MvccReads):
         if revision is not None and revision > self.revision:
             await self.wait_current()
 
-    async def _write(self, key: str, value: bytes | None, expected: int | None, result: PendingWrite) -> None:
+    async def _write(
+        self, key: str, value: bytes | None, expected: int | None, conditions: Conditions | None, result: PendingWrite
+    ) -> None:
         try:
-            change = await self._commit(key, value, expected)
+            change = await self._commit(key, value, expected, conditions)
         except CallFailed as failure:
             result.set_exception(self._write_failure(key, failure))
         except asyncio.CancelledError:
@@ -233,32 +252,46 @@ class EtcdStorage(MvccReads):
         else:
             result.set_result(change)
 
-    async def _commit(self, key: str, value: bytes | None, expected: int | None) -> Change:
+    async def _commit(
+        self, key: str, value: bytes | None, expected: int | None, conditions: Conditions | None
+    ) -> Change:
         before = self._mvcc.items.get(key)
         is_known = expected is not None and expected == (0 if before is None else before.revision)
         outcome = await self._client.write(
-            self._keys.encode(key), value, expected=expected, wants_previous=not is_known
+            self._keys.encode(key),
+            value,
+            expected=expected,
+            wants_previous=not is_known,
+            conditions=None if conditions is None else self._keys.encode_conditions(conditions),
         )
         found = None if outcome.found is None else self._keys.item(outcome.found)
         if not outcome.is_done:
-            await self._lose(key, expected, found, outcome.revision)
+            await self._lose(key, expected, outcome, conditions)
         if not is_known:
             before = found
         self._space_problem = self._space_problem if value is None else None
         change = plan_write(before, key, value, None, outcome.revision - 1)
-        self._mirror.add_own(change)
+        if conditions is None or not (conditions.claims or conditions.releases):
+            self._mirror.add_own(change)  # otherwise the event has all changes of the transaction
         if not await self._mirror.wait_revision(change.revision, within=self._client.timeout):
             reason = f"etcd has committed it at revision {change.revision}, but this server does not see it yet"
             raise UnknownOutcome(key, reason)
         return change
 
-    async def _lose(self, key: str, expected: int | None, current: Item | None, revision: int) -> None:
+    async def _lose(self, key: str, expected: int | None, outcome: WriteOutcome, conditions: Conditions | None) -> None:
         """Raises for a write that etcd has refused, when the mirror shows why: the caller reads there next."""
-        until = revision if current is None else current.revision
-        await self._mirror.wait_revision(until, within=self._client.timeout, solicits=True)
-        if expected is None:
-            raise NotFound(f"{key!r} does not exist; there is nothing to delete")
-        raise Mismatch(key, expected, current)
+        wanted = [(key, expected)]
+        if conditions is not None:
+            wanted += [*conditions.guards.items(), *((claim, 0) for claim in conditions.claims)]
+        for (one, revision), stored in zip(wanted, (outcome.found, *outcome.others), strict=True):
+            if revision == (0 if stored is None else stored.revision) or (revision is None and stored is not None):
+                continue
+            until = outcome.revision if stored is None else stored.revision
+            await self._mirror.wait_revision(until, within=self._client.timeout, solicits=True)
+            if revision is None:
+                raise NotFound(f"{one!r} does not exist; there is nothing to delete")
+            raise Mismatch(one, revision, None if stored is None else self._keys.item(stored))
+        raise ServerFailed(f"etcd has refused to write {key!r}, and does not say why")
 
     def _write_failure(self, key: str, failure: CallFailed) -> ServerFailed:
         error = self._failed_write(key, failure)

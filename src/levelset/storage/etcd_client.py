@@ -15,7 +15,15 @@ from urllib.parse import urlsplit
 
 from levelset.errors import ConfigError
 from levelset.storage.etcd_failures import CallFailed, Verdict, judge
-from levelset.storage.etcd_messages import Call, Messages, StoredKey, WatchBatch, WriteOutcome, load_messages
+from levelset.storage.etcd_messages import (
+    Call,
+    EncodedConditions,
+    Messages,
+    StoredKey,
+    WatchBatch,
+    WriteOutcome,
+    load_messages,
+)
 
 __all__ = ["EtcdClient", "EtcdCredentials", "WatchStream", "parse_endpoints"]
 
@@ -113,10 +121,18 @@ class EtcdClient:
         return (found[0] if found else None), revision
 
     async def write(
-        self, key: bytes, value: bytes | None, *, expected: int | None, wants_previous: bool = False
+        self,
+        key: bytes,
+        value: bytes | None,
+        *,
+        expected: int | None,
+        wants_previous: bool = False,
+        conditions: EncodedConditions | None = None,
     ) -> WriteOutcome:
         """A conditional put or deletion; see `Messages.write_request`."""
-        request = self.messages.write_request(key, value, expected=expected, wants_previous=wants_previous)
+        request = self.messages.write_request(
+            key, value, expected=expected, wants_previous=wants_previous, conditions=conditions
+        )
         return self.messages.outcome(await self._call("txn", request, is_repeatable=False))
 
     async def compact(self, revision: int) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from levelset.errors import ConfigError
-from levelset.storage.interface import Item
+from levelset.storage.interface import Conditions, Item
 
 __all__ = [
     "Call",
+    "EncodedConditions",
     "KeySpace",
     "Messages",
     "StoredKey",
@@ -82,6 +83,16 @@ class WriteOutcome(NamedTuple):
     """The revision of etcd; that of the write if it is done."""
     found: StoredKey | None
     """The key before the write, if it was requested; what is there instead if the write is not done."""
+    others: Sequence[StoredKey | None] = ()
+    """The keys of the conditions, in the order of guards and claims, if the write is not done."""
+
+
+class EncodedConditions(NamedTuple):
+    """The `Conditions` of a write, with keys of etcd."""
+
+    guards: Sequence[tuple[bytes, int]]
+    claims: Sequence[tuple[bytes, bytes]]
+    releases: Sequence[bytes]
 
 
 class KeySpace:
@@ -109,6 +120,15 @@ class KeySpace:
     def encode(self, key: str) -> bytes:
         """The key in etcd."""
         return self.prefix + key.encode()
+
+    def encode_conditions(self, conditions: Conditions) -> EncodedConditions:
+        """The conditions of a write, with the keys in etcd."""
+        encode = self.encode
+        return EncodedConditions(
+            [(encode(key), revision) for key, revision in conditions.guards.items()],
+            [(encode(key), value) for key, value in conditions.claims.items()],
+            [encode(key) for key in conditions.releases],
+        )
 
     def item(self, stored: StoredKey) -> Item | None:
         """The item of a key; None if it is not a key of the storage."""
@@ -165,7 +185,13 @@ class Messages:
         return self._range(key=key)
 
     def write_request(
-        self, key: bytes, value: bytes | None, *, expected: int | None, wants_previous: bool = False
+        self,
+        key: bytes,
+        value: bytes | None,
+        *,
+        expected: int | None,
+        wants_previous: bool = False,
+        conditions: EncodedConditions | None = None,
     ) -> Any:
         """A put, or a deletion (no value), if the key is at revision `expected` (0: absent).
 
@@ -185,6 +211,8 @@ class Messages:
             done.request_put.value = value
             done.request_put.prev_kv = wants_previous
         request.failure.add().request_range.key = key
+        if conditions is not None:
+            _add_conditions(request, conditions)
         return request
 
     def compaction_request(self, revision: int) -> Any:
@@ -220,12 +248,13 @@ class Messages:
     def outcome(self, response: Any) -> WriteOutcome:
         """What a write has done."""
         revision = response.header.revision
+        if not response.succeeded:
+            first, *others = [_first(one.response_range.kvs) for one in response.responses]
+            return WriteOutcome(is_done=False, revision=revision, found=first, others=others)
         found: Any = None
-        for one in response.responses:
+        for one in response.responses[:1]:  # those of claims and releases follow
             kind = one.WhichOneof("response")
-            if kind == "response_range":
-                found = next(iter(one.response_range.kvs), None)
-            elif kind == "response_put" and one.response_put.HasField("prev_kv"):
+            if kind == "response_put" and one.response_put.HasField("prev_kv"):
                 found = one.response_put.prev_kv
             elif kind == "response_delete_range":
                 found = next(iter(one.response_delete_range.prev_kvs), None)
@@ -243,6 +272,21 @@ class Messages:
             cancel_reason=(response.cancel_reason or "no reason given") if response.canceled else None,
             compacted=response.compact_revision,
         )
+
+
+def _add_conditions(request: Any, conditions: EncodedConditions) -> None:
+    for key, revision in (*conditions.guards, *((key, 0) for key, _ in conditions.claims)):
+        request.compare.add(result=_EQUAL, target=_MOD, key=key, mod_revision=revision)
+        request.failure.add().request_range.key = key
+    for key, value in conditions.claims:
+        put = request.success.add().request_put
+        put.key, put.value = key, value
+    for key in conditions.releases:
+        request.success.add().request_delete_range.key = key
+
+
+def _first(kvs: Any) -> StoredKey | None:
+    return next((_stored(kv) for kv in kvs), None)
 
 
 def _module(name: str) -> Any:

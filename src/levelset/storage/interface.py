@@ -11,7 +11,7 @@ on memory, a file or etcd itself. `levelset.testing.contracts.storage` checks th
 - A watch delivers every change after its revision once and in order, from history and then live, or raises `Expired`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -21,6 +21,7 @@ from levelset.errors import Cause, Conflict, ServerFailed
 
 __all__ = [
     "Change",
+    "Conditions",
     "DamagedValue",
     "FutureRevision",
     "Item",
@@ -31,6 +32,7 @@ __all__ = [
     "SharedStorage",
     "Storage",
     "StorageUnavailable",
+    "TransactionalStorage",
     "UnknownOutcome",
     "Watch",
 ]
@@ -57,6 +59,20 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     key: str
     before: Item | None
     after: Item | None
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """What a write depends on beside its own key, and what else it changes, in one transaction.
+
+    `claims` make a value unique among several writers: the one whose transaction creates the key has it.
+    """
+
+    guards: Mapping[str, int] = {}
+    """Keys that must be at these revisions (0: absent)."""
+    claims: Mapping[str, bytes] = {}
+    """Keys that must be absent, and are created with these values."""
+    releases: Collection[str] = ()
+    """Keys that are removed, if they exist."""
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):
@@ -292,6 +308,26 @@ class NowaitReader(Protocol):
 
     def watch(self, prefix: str, *, after: int) -> NowaitWatch:
         """As `Storage.watch`; `Expired` and `FutureRevision` come from this call."""
+        ...
+
+
+@runtime_checkable
+class TransactionalStorage(Protocol):
+    """Optional: a storage that decides about a write by other keys, too; several API servers on one need it."""
+
+    async def transact(self, key: str, value: bytes | None, *, expected: int | None, conditions: Conditions) -> Change:
+        """A put, or a deletion (no value), that happens with all that the conditions say, or not at all.
+
+        Raises what `Storage.put` and `Storage.delete` raise; the `key` of a `Mismatch` is the first that does not have
+        the revision it must have. The changes may share a revision.
+        """
+        ...
+
+    def listen(self, listener: Callable[[Change], None], /) -> Callable[[], None]:
+        """Calls `listener` for each change of any writer when reads begin to see it; returns what ends that.
+
+        The order is that of revisions. It is called before the writer gets its result, and must neither raise nor wait.
+        """
         ...
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from levelset.errors import ServerFailed
 from levelset.storage.history import Limits
-from levelset.storage.interface import Change, Item
-from levelset.storage.mvcc import MvccReads, plan_write
+from levelset.storage.interface import Change, Conditions, Item
+from levelset.storage.mvcc import MvccReads, plan_conditions, plan_write
 
 __all__ = ["MemoryStorage"]
 
@@ -58,15 +58,24 @@ class MemoryStorage(MvccReads):
         """As `Storage.delete`."""
         return self._write(key, None, expected)
 
+    async def transact(self, key: str, value: bytes | None, *, expected: int | None, conditions: Conditions) -> Change:
+        """As `TransactionalStorage.transact`."""
+        return self._write(key, value, expected, conditions)
+
     async def compact(self, revision: int) -> None:
         """As `Storage.compact`."""
         self._mvcc.history.compact(revision)
 
-    def _write(self, key: str, value: bytes | None, expected: int | None) -> Change:
+    def _write(
+        self, key: str, value: bytes | None, expected: int | None, conditions: Conditions | None = None
+    ) -> Change:
         if self._closed:
             raise ServerFailed(f"the storage is closed: {key!r} was not written")
         store = self._mvcc
         change = plan_write(store.items.get(key), key, value, expected, store.history.revision)
+        if conditions is not None:
+            for one in plan_conditions(conditions, store.items.get, store.history.revision):
+                store.commit(one)
         store.commit(change)
         if self._clock is not None:
             store.history.forget_older(self._clock())

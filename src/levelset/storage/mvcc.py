@@ -12,10 +12,10 @@ from typing import Self
 
 from levelset.errors import Expired, NotFound
 from levelset.storage.history import History, Limits, undo
-from levelset.storage.interface import Change, Item, Mismatch, Page
+from levelset.storage.interface import Change, Conditions, Item, Mismatch, Page
 from levelset.storage.key_index import KeyIndex, check_key
 
-__all__ = ["MvccReads", "MvccStore", "MvccWatch", "plan_write"]
+__all__ = ["MvccReads", "MvccStore", "MvccWatch", "plan_conditions", "plan_write"]
 
 
 def plan_write(current: Item | None, key: str, value: bytes | None, expected: int | None, head: int) -> Change:
@@ -37,10 +37,21 @@ def plan_write(current: Item | None, key: str, value: bytes | None, expected: in
     return Change(revision, key, current, Item(key, value, revision, current.created, current.version + 1))
 
 
+def plan_conditions(conditions: Conditions, current: Callable[[str], Item | None], head: int) -> list[Change]:
+    """The changes of the claims and releases, all as one write after revision `head`; raises `Mismatch`."""
+    for key, revision in conditions.guards.items():
+        found = current(key)
+        if revision != (0 if found is None else found.revision):
+            raise Mismatch(key, revision, found)
+    changes = [plan_write(current(key), key, value, 0, head) for key, value in conditions.claims.items()]
+    found_releases = [found for found in map(current, conditions.releases) if found is not None]
+    return [*changes, *(Change(head + 1, found.key, found, None) for found in found_releases)]
+
+
 class MvccStore:
     """All current items and the retained history."""
 
-    __slots__ = ("_keys", "history", "items")
+    __slots__ = ("_keys", "history", "items", "listeners")
 
     def __init__(
         self,
@@ -55,6 +66,7 @@ class MvccStore:
         self._keys = KeyIndex()
         for key in self.items:
             self._keys.add(key)
+        self.listeners: list[Callable[[Change], None]] = []
         self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
 
     def commit(self, change: Change) -> None:
@@ -68,6 +80,8 @@ class MvccStore:
             if change.before is None:
                 self._keys.add(key)
         self.history.append(change)
+        for listener in self.listeners:
+            listener(change)
 
     def get(self, key: str, revision: int | None) -> Item | None:
         """The item, now or at a revision."""
@@ -277,6 +291,12 @@ class MvccReads:
     def count_nowait(self, prefix: str, *, revision: int | None = None) -> int:
         """As `count`, synchronously."""
         return self._mvcc.count(prefix, revision)
+
+    def listen(self, listener: Callable[[Change], None], /) -> Callable[[], None]:
+        """As `TransactionalStorage.listen`."""
+        listeners = self._mvcc.listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
 
     def watch(self, prefix: str, *, after: int) -> MvccWatch:
         """As `Storage.watch`; raises `Expired` and `FutureRevision` from this call. Needs a running loop."""

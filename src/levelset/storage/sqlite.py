@@ -21,8 +21,8 @@ from levelset.errors import NotFound, ServerFailed
 from levelset.storage.disk_reserve import DiskReserve, disk_problem
 from levelset.storage.group_commit import CommitGroup, PendingWrite, Work, WriterThread
 from levelset.storage.history import Limits
-from levelset.storage.interface import Change, DamagedValue, FutureRevision, Item, Mismatch
-from levelset.storage.mvcc import MvccReads, plan_write
+from levelset.storage.interface import Change, Conditions, DamagedValue, FutureRevision, Item, Mismatch
+from levelset.storage.mvcc import MvccReads, plan_conditions, plan_write
 from levelset.storage.revision_mark import RevisionMark
 from levelset.storage.sqlite_file import Contents, Durability, discard_row, mark_path, open_file, write_group
 from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
@@ -157,13 +157,19 @@ class SqliteStorage(MvccReads):
             return Change(self.revision, key, None, None)
         return await self.start_write(key, None, expected=expected)
 
-    def start_write(self, key: str, value: bytes | None, *, expected: int | None) -> PendingWrite:
+    async def transact(self, key: str, value: bytes | None, *, expected: int | None, conditions: Conditions) -> Change:
+        """As `TransactionalStorage.transact`; returns when it is in the file."""
+        return await self.start_write(key, value, expected=expected, conditions=conditions)
+
+    def start_write(
+        self, key: str, value: bytes | None, *, expected: int | None, conditions: Conditions | None = None
+    ) -> PendingWrite:
         """Starts a put, or a deletion (no value), which can no longer be cancelled.
 
         `Mismatch` and `NotFound` come from this call, or from the result if a write to the key is pending.
         """
         result = PendingWrite()
-        self._write(key, value, expected, result)
+        self._write(key, value, expected, conditions, result)
         return result
 
     async def compact(self, revision: int) -> None:
@@ -195,29 +201,52 @@ class SqliteStorage(MvccReads):
         await asyncio.shield(self._stopped)
         self._mark.close()
 
-    def _write(self, key: str, value: bytes | None, expected: int | None, result: PendingWrite) -> None:
+    def _write(
+        self, key: str, value: bytes | None, expected: int | None, conditions: Conditions | None, result: PendingWrite
+    ) -> None:
         if self._closed or self._failure is not None or key in self.damaged:
             raise self._refused_write(key)
         pending = self._pending.get(key)
         current = self._mvcc.items.get(key) if pending is None else pending[0].after
+        group = self._open_group
         try:
-            change = plan_write(current, key, value, expected, self._head)
-        except (Mismatch, NotFound):
+            if conditions is None:
+                change = plan_write(current, key, value, expected, self._head)
+            else:
+                plan_write(current, key, value, expected, self._head)
+                self._add_conditions(conditions, group)
+                change = plan_write(current, key, value, None, self._head)
+        except (Mismatch, NotFound) as error:
+            pending = self._pending.get(error.key) if isinstance(error, Mismatch) else pending
             if pending is None:
                 raise
             # The write that won is not visible yet and may still fail. Raising now would make the caller read the old
             # version and lose again, for ever if it never yields to the event loop.
-            pending[1].when_committed(partial(self._write_again, key, value, expected, result))
+            pending[1].when_committed(partial(self._write_again, key, value, expected, conditions, result))
             return
         self._head = change.revision
-        group = self._open_group
         group.changes.append(change)
         self._pending[key] = (change, group)
         self._join(group, result, change)
 
-    def _write_again(self, key: str, value: bytes | None, expected: int | None, result: PendingWrite) -> None:
+    def _add_conditions(self, conditions: Conditions, group: CommitGroup) -> None:
+        """Adds claims and releases to a group, each with a revision of its own, since the file has one row for each."""
+        for planned in plan_conditions(conditions, self._latest, self._head):
+            value = None if planned.after is None else planned.after.value
+            change = plan_write(planned.before, planned.key, value, None, self._head)
+            self._head = change.revision
+            group.changes.append(change)
+            self._pending[change.key] = (change, group)
+
+    def _latest(self, key: str) -> Item | None:
+        pending = self._pending.get(key)
+        return self._mvcc.items.get(key) if pending is None else pending[0].after
+
+    def _write_again(
+        self, key: str, value: bytes | None, expected: int | None, conditions: Conditions | None, result: PendingWrite
+    ) -> None:
         try:
-            self._write(key, value, expected, result)
+            self._write(key, value, expected, conditions, result)
         except Exception as error:  # noqa: BLE001 - it is for the waiting caller
             result.set_exception(error)
 

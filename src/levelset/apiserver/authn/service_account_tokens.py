@@ -9,10 +9,13 @@ times are compared here, with the server's clock at every use: PyJWT knows only 
 
 import base64
 import binascii
+import logging
 import secrets
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from levelset.apiserver.authn.secret_box import SecretBox
 from levelset.apiserver.authn.users import User, service_account_user
 from levelset.apiserver.registry.metadata import is_deleting
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -22,6 +25,8 @@ from levelset.objects import decode_tree, encode_tree
 from levelset.storage import Mismatch
 
 __all__ = ["AUDIENCE", "ServiceAccountTokens", "sign_token", "verify_token"]
+
+log = logging.getLogger(__name__)
 
 AUDIENCE: Final = "https://kubernetes.default.svc"
 SIGNING_KEY_PATH: Final = "/levelset/secrets/token-signing"
@@ -37,20 +42,24 @@ _MAX_TOKEN_LENGTH: Final = 16 * 1024
 class ServiceAccountTokens:
     """Issues and authenticates service account tokens.
 
-    The signing key is in the store, under a key that no request can read.
+    The signing key is in the store, under a key that no request can read. In a store that other processes use, it is
+    encrypted with `box`; without one, each server has a key of its own there, which ends with it.
     """
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, box: SecretBox | None = None) -> None:
         self._state = state
+        self.box = box
         self._key: bytes | None = None
         # Claims of verified tokens by token and audiences; whether they are still valid is checked at every use.
         self._verified: dict[tuple[str, tuple[str, ...] | None], Tree] = {}
 
     async def load(self) -> None:
-        """Loads the signing key of a server that used this store before."""
-        item = await self._state.storage.get(SIGNING_KEY_PATH)
-        if item is not None:
-            self._key = _decode_key(item.value)
+        """Loads the signing key of a server that used this store before; encrypts one that is not."""
+        item = self._state.reader.get_nowait(SIGNING_KEY_PATH)
+        if self._find_key() and item is not None and self.box is not None and _is_plain(item.value):
+            with suppress(Mismatch):  # another server has done it
+                sealed = self.box.seal("token-signing", item.value)
+                await self._state.storage.put(SIGNING_KEY_PATH, sealed, expected=item.revision)
 
     async def sign(self, account: Tree, *, audiences: list[str], expires: datetime, bound: Tree | None) -> str:
         """A token for the account; `bound` is the object whose deletion invalidates the token, if any."""
@@ -101,8 +110,9 @@ class ServiceAccountTokens:
         return [] if claims is None else [str(one) for one in list_member(claims, "aud")]
 
     def _read(self, token: str, audiences: tuple[str, ...] | None) -> Tree | None:
-        if self._key is None:
+        if self._key is None and not self._find_key():
             return None
+        assert self._key is not None
         claims = self._verified.get((token, audiences))
         if claims is None:
             claims = verify_token(token, self._key, audiences)
@@ -130,13 +140,29 @@ class ServiceAccountTokens:
         tree: Tree = decode_tree(item.value)
         return tree["metadata"].get("uid") == wanted.get("uid") and not is_deleting(tree)
 
+    def _find_key(self) -> bool:
+        """Whether the store has the signing key, which another server may have created since."""
+        item = self._state.reader.get_nowait(SIGNING_KEY_PATH)
+        if item is None or (self._state.shared is not None and self.box is None):
+            return False
+        is_sealed = self.box is not None and not _is_plain(item.value)
+        self._key = _decode_key(self.box.open("token-signing", item.value) if self.box and is_sealed else item.value)
+        return True
+
     async def _signing_key(self) -> bytes:
-        if self._key is None:
+        if self._key is None and not self._find_key():
             key = secrets.token_bytes(32)
+            if self._state.shared is not None and self.box is None:
+                log.warning("service account tokens of this server end with it: give it an authority or a secrets key")
+                self._key = key
+                return key
+            stored = _encode_key(key)
+            if self.box is not None:
+                stored = self.box.seal("token-signing", stored)
             try:
-                await self._state.storage.put(SIGNING_KEY_PATH, _encode_key(key), expected=0)
+                await self._state.storage.put(SIGNING_KEY_PATH, stored, expected=0)
             except Mismatch:  # another request created the key at the same time
-                await self.load()
+                self._find_key()
             else:
                 self._key = key
         assert self._key is not None
@@ -182,6 +208,11 @@ def _encode_key(key: bytes) -> bytes:
     metadata = {"name": "token-signing"}
     tree = {"apiVersion": "levelset/v1", "kind": "SigningKey", "metadata": metadata}
     return encode_tree({**tree, "key": base64.b64encode(key).decode("ascii")})
+
+
+def _is_plain(value: bytes) -> bool:
+    tree: Any = decode_tree(value)
+    return "key" in tree
 
 
 def _decode_key(value: bytes) -> bytes:

@@ -41,6 +41,8 @@ class CrdCleanup:
         self._definitions = definitions
         self._queue: dict[str, None] = {}  # an ordered set
         self._has_work = asyncio.Event()
+        self._settling = asyncio.Lock()
+        self._is_paused = False
         definitions.on_change = self._changed
         state.removal_listeners.append(self._removed)
         for one in definitions.all():
@@ -62,17 +64,29 @@ class CrdCleanup:
                 continue
             await asyncio.sleep(RETRY_SECONDS)
 
+    def pause(self) -> None:
+        """Leaves the definitions to another server."""
+        self._is_paused = True
+        self._queue.clear()
+
+    async def resume(self) -> None:
+        """Reconciles from now on, beginning with all definitions."""
+        self._is_paused = False
+        for one in self._definitions.all():
+            self._changed(None, one)
+
     async def settle(self) -> None:
-        """Reconciles all queued definitions; returns when the queue is empty."""
-        self._has_work.clear()
-        while self._queue:
-            name = next(iter(self._queue))
-            del self._queue[name]
-            try:
-                await self._reconcile(name)
-            except BaseException:
-                self._enqueue(name)  # not done: stays in the queue
-                raise
+        """Reconciles all queued definitions; returns when none is queued or being reconciled."""
+        async with self._settling:
+            self._has_work.clear()
+            while self._queue:
+                name = next(iter(self._queue))
+                del self._queue[name]
+                try:
+                    await self._reconcile(name)
+                except BaseException:
+                    self._enqueue(name)  # not done: stays in the queue
+                    raise
 
     async def _reconcile(self, name: str) -> None:
         definition = self._definitions.find(name)
@@ -103,6 +117,8 @@ class CrdCleanup:
             self._enqueue(definition.name)
 
     def _enqueue(self, name: str) -> None:
+        if self._is_paused:
+            return
         self._queue[name] = None
         self._has_work.set()
 

@@ -31,6 +31,9 @@ class EventExpiryController:
         # Ordered by deadline: a write moves its event to the end.
         self._deadlines: dict[ObjectLocation, float] = {}
         self._timer: asyncio.TimerHandle | None = None
+        # Those that another server is to delete; kept until that is seen, in case it does not.
+        self._overdue: dict[ObjectLocation, None] = {}
+        self._is_paused = False
         self.queue: KeyQueue[ObjectLocation] = KeyQueue("event expiry", self._expire)
 
     async def start(self) -> None:
@@ -57,12 +60,24 @@ class EventExpiryController:
             self._timer = None
         await self.queue.stop()
 
+    def pause(self) -> None:
+        """Leaves the deletions to another server."""
+        self._is_paused = True
+        self.queue.pause()
+
+    async def resume(self) -> None:
+        """Deletes events from now on, beginning with those that another server has left."""
+        self._is_paused = False
+        overdue, self._overdue = self._overdue, {}
+        await self.queue.resume(overdue)
+
     def _on_write(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
         tree = before if after is None else after
         if tree is None:
             return
         location = location_of(served, tree)
         self._deadlines.pop(location, None)
+        self._overdue.pop(location, None)
         if after is not None:
             self._deadlines[location] = asyncio.get_running_loop().time() + self._ttl
         if self._timer is None:
@@ -79,6 +94,8 @@ class EventExpiryController:
             if deadline > now:
                 break
             del self._deadlines[location]
+            if self._is_paused:
+                self._overdue[location] = None
             self.queue.add(location)
         self._set_timer()
 

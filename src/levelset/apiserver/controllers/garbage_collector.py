@@ -59,6 +59,8 @@ class GarbageCollector:
         self._index = OwnerIndex()
         self._foreground: dict[str, ObjectLocation] = {}
         """Owners whose foreground deletion waits for their dependents, by uid."""
+        self._orphaning: dict[str, ObjectLocation] = {}
+        """Owners that are deleted when their dependents have no reference to them any more, by uid."""
         self._removed_owners: OrderedDict[str, bool] = OrderedDict()
         """Recently removed owners by uid, and whether they were namespaced; their kind may be gone too."""
         self._unknown_owner_kind: dict[ObjectLocation, None] = {}
@@ -80,6 +82,10 @@ class GarbageCollector:
         """Stops the queue."""
         await self.queue.stop()
 
+    async def resume(self) -> None:
+        """Reconciles from now on, beginning with everything that another server may have left."""
+        await self.queue.resume([*self._index.owned(), *self._foreground.values(), *self._orphaning.values()])
+
     def _on_write(self, served: ServedResource, before: Object | None, after: Object | None) -> None:
         if served.converts_by_webhook:
             # A conversion webhook that does not respond must not block garbage collection.
@@ -97,6 +103,7 @@ class GarbageCollector:
     def _on_remove(self, served: ServedResource, tree: Object) -> None:
         uid = tree["metadata"].get("uid", "")
         self._foreground.pop(uid, None)
+        self._orphaning.pop(uid, None)
         refs = owner_references(tree)
         if refs:
             location = location_of(served, tree)
@@ -142,6 +149,7 @@ class GarbageCollector:
             self._foreground[tree["metadata"].get("uid", "")] = location_of(served, tree)
             self.queue.add(location_of(served, tree))
         elif ORPHAN in finalizers:
+            self._orphaning[tree["metadata"].get("uid", "")] = location_of(served, tree)
             self.queue.add(location_of(served, tree))
 
     def _enqueue_waiting_owners(self, uids: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 from levelset.aio.supervisor import explain_cancellation
@@ -16,6 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 _MIN_DELAY_SECONDS: Final = 0.05
 _MAX_DELAY_SECONDS: Final = 30.0
+_RESUMED_AT_ONCE: Final = 1_000
 
 
 class KeyQueue(Generic[Key]):
@@ -32,6 +33,7 @@ class KeyQueue(Generic[Key]):
         self._failures: dict[Key, int] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_paused = False
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -42,7 +44,9 @@ class KeyQueue(Generic[Key]):
         return self._idle.is_set()
 
     def add(self, key: Key) -> None:
-        """Enqueues the key, also if it is being processed now."""
+        """Enqueues the key, also if it is being processed now; a paused queue ignores it."""
+        if self._is_paused:
+            return
         self._queue[key] = None
         self._idle.clear()
         self._wake.set()
@@ -61,6 +65,23 @@ class KeyQueue(Generic[Key]):
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    def pause(self) -> None:
+        """Drops all keys, and ignores those that are added: another server processes them."""
+        self._is_paused = True
+        self._queue.clear()
+        self._failures.clear()
+        for timer in self._retries.values():
+            timer.cancel()
+        self._retries.clear()
+
+    async def resume(self, keys: Iterable[Key]) -> None:
+        """Ends a pause: enqueues these keys, without holding the event loop, and those that are added."""
+        self._is_paused = False
+        for number, key in enumerate(keys):
+            self.add(key)
+            if number % _RESUMED_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def wait_idle(self) -> None:
         """Waits until no key is queued or being processed."""

@@ -50,6 +50,10 @@ class NamespaceController:
         """Stops the queue."""
         await self.queue.stop()
 
+    async def resume(self) -> None:
+        """Reconciles from now on, beginning with the namespaces that are terminating."""
+        await self.queue.resume([*self._terminating])
+
     def _kind(self) -> ServedResource:
         found = self._state.catalog.find("", "v1", "namespaces")
         assert found is not None  # built in

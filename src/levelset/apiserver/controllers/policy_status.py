@@ -35,6 +35,12 @@ class PolicyStatusController:
         """Stops the queue."""
         await self.queue.stop()
 
+    async def resume(self) -> None:
+        """Reconciles from now on, beginning with the policies whose status is outdated."""
+        await self.queue.resume(())
+        for tree in self._policies.stored[PLURAL].values():
+            self._enqueue_if_outdated(tree)
+
     def _kind(self) -> ServedResource:
         found = self._state.catalog.find(GROUP, VERSION, PLURAL)
         assert found is not None  # built in

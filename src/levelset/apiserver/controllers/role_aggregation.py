@@ -29,6 +29,11 @@ class RoleAggregationController:
         """Stops the queue."""
         await self.queue.stop()
 
+    async def resume(self) -> None:
+        """Reconciles from now on, beginning with all aggregated roles."""
+        await self.queue.resume(())
+        self._enqueue_aggregated()
+
     def _kind(self) -> ServedResource:
         found = self._state.catalog.find(GROUP, VERSION, "clusterroles")
         assert found is not None  # built in

@@ -5,16 +5,18 @@ consists of functions that take it as their first argument (`verbs/`), so a test
 them without an HTTP server. `ApiServer` (`apiserver/server.py`) builds the one that is served.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.in_flight_creates import InFlightCreates
 from levelset.errors import Cause, ConfigError
-from levelset.storage import NowaitReader, SharedStorage, Storage
+from levelset.objects import encode_tree
+from levelset.storage import Mismatch, NowaitReader, SharedStorage, Storage, TransactionalStorage
 
 if TYPE_CHECKING:
     from levelset.apiserver.admission.chain import AdmissionChain
@@ -26,7 +28,17 @@ if TYPE_CHECKING:
     from levelset.apiserver.resources.served_resource import ServedResource
     from levelset.apiserver.verbs.watch import Feeds
 
-__all__ = ["Listener", "Reserver", "ServerState", "Tree", "Validator", "utc_now"]
+__all__ = [
+    "Claimer",
+    "Listener",
+    "Reserver",
+    "ServerState",
+    "Tree",
+    "Validator",
+    "add_missing_claims",
+    "new_claims",
+    "utc_now",
+]
 
 Tree = dict[str, Any]
 """An object as plain JSON: dictionaries, lists, strings, numbers, booleans and null."""
@@ -42,8 +54,18 @@ do and leaves the work to a task of its own.
 Reserver = Callable[[Tree], Callable[[], None]]
 """Reserves the unique values (IPs, ports) of a validated object until its write ends; returns the release function."""
 
+Claimer = Callable[[Tree], dict[str, bytes]]
+"""Returns the claims of an object: a storage key for each of its unique values, and the owner that is stored there.
+
+A write creates and removes them in its own transaction, so that the storage decides which of two writers has a value.
+"""
+
 Validator = Callable[[Tree, Tree | None], list[Cause]]
 """Validates a create (old is None) or an update in process; any cause rejects the request with 422."""
+
+
+_CLAIMS: Final = "/levelset/claims/"
+"""Where claims are stored; no request can read them."""
 
 
 def utc_now() -> datetime:
@@ -83,6 +105,10 @@ class ServerState:
     """Listeners of one resource, by the storage prefix of its keys: writes to other resources do not pay for them."""
     reservers: dict[str, Reserver] = field(default_factory=dict[str, Reserver])
     """The reservers of resources whose objects hold unique values, by the storage prefix of their keys."""
+    claimers: dict[str, Claimer] = field(default_factory=dict[str, Claimer])
+    """The claimers of these resources."""
+    follows_since: int | None = None
+    """The revision since which the listeners follow the storage, because other servers write to it; None if none do."""
     subresource_handlers: dict[tuple[str, str, str], Callable[..., Any]] = field(
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
@@ -97,6 +123,8 @@ class ServerState:
     """The same storage, whose reads return without awaiting."""
     shared: SharedStorage | None = field(init=False)
     """The same storage, if other servers write to it, too."""
+    transactional: TransactionalStorage | None = field(init=False)
+    """The same storage, if it decides about claims; without it, one server must be the only one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.storage, NowaitReader):
@@ -105,13 +133,21 @@ class ServerState:
             )
         self.reader = self.storage
         self.shared = self.storage if isinstance(self.storage, SharedStorage) else None
+        self.transactional = self.storage if isinstance(self.storage, TransactionalStorage) else None
 
     def add_resource_listener(self, prefix: str, listener: Listener) -> None:
         """Calls `listener` for every write below this storage prefix, before the general `listeners`."""
         self.resource_listeners.setdefault(prefix, []).append(listener)
 
+    def notify_committed(
+        self, served: "ServedResource", before: Tree | None, after: Tree | None, revision: int
+    ) -> None:
+        """Calls the listeners of a write of this server, unless they follow the storage and know it already."""
+        if self.follows_since is None or revision <= self.follows_since:
+            self.notify_listeners(served, before, after)
+
     def notify_listeners(self, served: "ServedResource", before: Tree | None, after: Tree | None) -> None:
-        """Calls the listeners of a committed write; the write path does so before it responds to the client."""
+        """Calls the listeners of a committed write, before the client gets its response."""
         resource_listeners = self.resource_listeners.get(served.prefix)
         if resource_listeners is not None:
             for listener in resource_listeners:
@@ -121,3 +157,22 @@ class ServerState:
         if after is None:
             for listener in self.removal_listeners:
                 listener(served, before, after)
+
+
+def new_claims(owner: str, values: Iterable[tuple[str, str]]) -> dict[str, bytes]:
+    """The claims of an owner, such as `namespace/name`, on values, each with the space in which it is unique."""
+    head = {"apiVersion": "levelset/v1", "kind": "Claim"}
+    return {
+        f"{_CLAIMS}{space}/{value}": encode_tree({**head, "metadata": {"name": value}, "owner": owner})
+        for space, value in values
+    }
+
+
+async def add_missing_claims(state: ServerState, claims: dict[str, bytes]) -> None:
+    """Stores the claims of an object that an earlier version has stored without them."""
+    if state.transactional is None:
+        return
+    for key, owner in claims.items():
+        if state.reader.get_nowait(key) is None:
+            with suppress(Mismatch):  # another server has been faster
+                await state.storage.put(key, owner, expected=0)

@@ -1,10 +1,11 @@
-"""The last step of every write: commits it to the storage, and then notifies the listeners.
+"""The last step of every write: commits it to the storage, with its claims, and then notifies the listeners.
 
 A client may disconnect while its write is being committed. The write is not undone, so the listeners inside the server
 must still be notified: a cancelled handler ends only after the commit and the notification.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -15,7 +16,7 @@ from levelset.apiserver.registry.storage_codec import encode_for_storage, set_re
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.status_errors import cannot_write, too_large
-from levelset.storage import CancelledWrite, Item
+from levelset.storage import CancelledWrite, Change, Conditions, Item
 
 __all__ = ["WriteResult", "can_be_removed", "write"]
 
@@ -42,11 +43,13 @@ async def write(
     *,
     item: Item | None = None,
     old: Tree | None = None,
+    guards: Mapping[str, int] | None = None,
 ) -> WriteResult:
     """Stores the tree as a new object, or in place of an item, which is `old` in the served version.
 
     An object that can be removed is removed instead, and bytes that stay the same are not written. Sets the
-    resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item (None: if it exists).
+    resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item (None: if it exists), or
+    one of the `guards` is at another revision, or a unique value of the object belongs to another one.
     """
     if item is not None and can_be_removed(served, tree):
         await _remove(state, served, tree, item, old)
@@ -63,11 +66,19 @@ async def write(
     reserver = state.reservers.get(served.prefix)
     release = None if reserver is None else reserver(tree)
     try:
-        stored = await state.storage.put(key, value, expected=0 if item is None else item.revision)
+        expected = 0 if item is None else item.revision
+        conditions = _conditions(state, served, old, tree, guards)
+        if conditions is None or state.transactional is None:
+            stored = await state.storage.put(key, value, expected=expected)
+        else:
+            change = await state.transactional.transact(key, value, expected=expected, conditions=conditions)
+            assert change.after is not None  # a put's change always has one
+            stored = change.after
         tree["metadata"]["resourceVersion"] = str(stored.revision)
-        state.notify_listeners(served, old, tree)
+        state.notify_committed(served, old, tree, stored.revision)
     except CancelledWrite as cancelled:
-        state.notify_listeners(served, old, set_resource_version(tree, cancelled.change.revision))
+        revision = cancelled.change.revision
+        state.notify_committed(served, old, set_resource_version(tree, revision), revision)
         raise asyncio.CancelledError from None
     finally:
         if release is not None:
@@ -79,12 +90,36 @@ async def write(
 
 async def _remove(state: ServerState, served: ServedResource, tree: Tree, item: Item, old: Tree | None) -> None:
     try:
-        await state.storage.delete(item.key, expected=item.revision)
+        change = await _delete(state, served, item, old)
     except CancelledWrite as cancelled:
         set_resource_version(tree, cancelled.change.revision)
-        state.notify_listeners(served, old, None)
+        state.notify_committed(served, old, None, cancelled.change.revision)
         raise asyncio.CancelledError from None
-    state.notify_listeners(served, old, None)
+    state.notify_committed(served, old, None, change.revision)
+
+
+async def _delete(state: ServerState, served: ServedResource, item: Item, old: Tree | None) -> Change:
+    conditions = _conditions(state, served, old, None, None)
+    if conditions is None or state.transactional is None:
+        return await state.storage.delete(item.key, expected=item.revision)
+    return await state.transactional.transact(item.key, None, expected=item.revision, conditions=conditions)
+
+
+def _conditions(
+    state: ServerState,
+    served: ServedResource,
+    old: Tree | None,
+    new: Tree | None,
+    guards: Mapping[str, int] | None,
+) -> Conditions | None:
+    """What the write depends on and changes beside its object; None if it is nothing."""
+    claimer = state.claimers.get(served.prefix)
+    if claimer is None:
+        return None if not guards else Conditions(guards)
+    before, after = {} if old is None else claimer(old), {} if new is None else claimer(new)
+    claims = {key: owner for key, owner in after.items() if key not in before}
+    releases = [key for key in before if key not in after]
+    return Conditions(guards or {}, claims, releases) if guards or claims or releases else None
 
 
 async def _converted(served: ServedResource, tree: Tree) -> bytes:

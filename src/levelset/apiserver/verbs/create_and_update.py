@@ -37,7 +37,9 @@ from levelset.storage import Item, Mismatch
 __all__ = ["Change", "WriteResult", "create", "guaranteed_update", "mutate", "update"]
 
 GENERATE_NAME_ATTEMPTS: Final = 8
+CLAIM_ATTEMPTS: Final = 16
 NAMESPACE_PREFIX: Final = "/registry/core/namespaces/"
+DEFINITION_PREFIX: Final = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
 Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
@@ -51,14 +53,17 @@ async def create(
     options: WriteOptions | None = None,
     *,
     applied: DecodedObject | None = None,
+    attempts: int = CLAIM_ATTEMPTS,
 ) -> WriteResult:
     """Creates the object in the tree; takes ownership of the tree.
 
     `applied` is given by server-side apply, which has decoded the object and set its managedFields. Raises BadRequest,
     NotFound (no such namespace), Forbidden (the namespace or the CRD is terminating), Invalid, and AlreadyExists.
+    If another object gets an allocated value of this one first, it gets another value, in up to so many `attempts`.
     """
     options = WriteOptions() if options is None else options
     is_limited = served.custom or served.group in GROUPS_WITH_PROGRAMS
+    draft = encode_tree(tree) if served.prefix in state.claimers else None
     if applied is not None:
         decoded = applied
     elif is_limited:
@@ -69,7 +74,7 @@ async def create(
     metadata: Tree = tree["metadata"]
     in_flight.begin(tree, served.prefix, namespace)
     try:
-        _check_active(state, served, namespace, metadata.get("name", ""))
+        guards = _check_active(state, served, namespace, metadata.get("name", ""))
         if "name" not in metadata and "generateName" in metadata:
             metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
         strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=applied is not None)
@@ -86,10 +91,14 @@ async def create(
         if options.dry_run:
             _raise_if_exists(served, name, state.reader.get_nowait(key))
             return WriteResult(tree, None, created=True)
-        return await commit.write(state, served, key, tree)
+        return await (
+            commit.write(state, served, key, tree)
+            if guards is None
+            else _commit_guarded(state, served, namespace, tree, guards)
+        )
     except Mismatch as error:
-        _raise_if_exists(served, metadata["name"], error.current)
-        raise
+        again = _draft_again(served, namespace, metadata["name"], error, draft if attempts > 1 else None)
+        return await create(state, served, namespace, again, options, applied=applied, attempts=attempts - 1)
     finally:
         in_flight.end(tree)
 
@@ -142,6 +151,7 @@ async def guaranteed_update(
 
     A terminating object without finalizers is removed by the same write.
     """
+    taken = 0  # how many times in a row a unique value of the object belonged to another one
     while True:
         item = get_item(state, served, namespace, name)
         if served.converts_by_webhook:
@@ -161,8 +171,10 @@ async def guaranteed_update(
             return WriteResult(set_resource_version(prepared.tree, item.revision), None)
         try:
             return await commit.write(state, served, item.key, prepared.tree, item=item, old=old)
-        except Mismatch:
-            continue
+        except Mismatch as error:
+            taken = 0 if error.key == item.key else taken + 1
+            if taken == CLAIM_ATTEMPTS:
+                raise
 
 
 async def _decode_new(
@@ -210,6 +222,7 @@ async def mutate(
     again if another write was committed in between. Returns the resulting object; None if it does not exist (any more).
     """
     key = served.key(namespace, name)
+    taken = 0  # as in `guaranteed_update`
     while True:
         item = state.reader.get_nowait(key)
         if item is None:
@@ -222,24 +235,65 @@ async def mutate(
             return old
         try:
             written = await commit.write(state, served, key, new, item=item, old=old)
-        except Mismatch:
+        except Mismatch as error:
+            taken = 0 if error.key == key else taken + 1
+            if taken == CLAIM_ATTEMPTS:
+                raise
             continue
         return None if written.item is None else written.tree
 
 
-def _check_active(state: ServerState, served: ServedResource, namespace: str | None, name: str) -> None:
-    """Raises NotFound or Forbidden unless the namespace exists and neither it nor the CRD is terminating."""
+async def _commit_guarded(
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, guards: dict[str, int]
+) -> WriteResult:
+    """Commits a new object only if its namespace and its CRD are as they were when they were checked.
+
+    Another server may have begun to delete them: it does not know the creates that are in flight here.
+    """
+    name = tree["metadata"]["name"]
+    while True:
+        try:
+            return await commit.write(state, served, served.key(namespace, name), tree, guards=guards)
+        except Mismatch as error:
+            if error.key not in guards:
+                raise
+        guards = _check_active(state, served, namespace, name) or {}
+
+
+def _check_active(
+    state: ServerState, served: ServedResource, namespace: str | None, name: str
+) -> dict[str, int] | None:
+    """Raises NotFound or Forbidden unless the namespace exists and neither it nor the CRD is terminating.
+
+    Returns the revisions of both if other servers may change them before the object is committed; else None.
+    """
     if served.terminating:
-        raise status_errors.forbidden(
-            served, name, "create not allowed while custom resource definition is terminating"
-        )
+        raise _terminating_definition(served, name)
+    guards = None if state.follows_since is None else _definition_guards(state, served, name)
     if not served.namespaced or namespace is None:
-        return
+        return guards
     item = state.reader.get_nowait(NAMESPACE_PREFIX + namespace)
     if item is None:
         raise status_errors.missing_namespace(namespace)
     if _is_terminating(item.value):
         raise status_errors.terminating_namespace(served, name, namespace)
+    if guards is not None:
+        guards[item.key] = item.revision
+    return guards
+
+
+def _definition_guards(state: ServerState, served: ServedResource, name: str) -> dict[str, int]:
+    """The revision of the CRD of a custom resource; nothing for a built-in kind."""
+    if not served.custom:
+        return {}
+    item = state.reader.get_nowait(DEFINITION_PREFIX + served.qualified)
+    if item is None or _is_terminating(item.value):
+        raise _terminating_definition(served, name)
+    return {item.key: item.revision}
+
+
+def _terminating_definition(served: ServedResource, name: str) -> Exception:
+    return status_errors.forbidden(served, name, "create not allowed while custom resource definition is terminating")
 
 
 @lru_cache(maxsize=256)  # creates are in few namespaces, and bytes cache their hash
@@ -256,6 +310,17 @@ def _unused_name(state: ServerState, served: ServedResource, namespace: str | No
     error = status_errors.already_exists(served, base)
     error.details = {**error.details, "retryAfterSeconds": 1}
     raise error
+
+
+def _draft_again(
+    served: ServedResource, namespace: str | None, name: str, error: Mismatch, draft: bytes | None
+) -> Tree:
+    """The draft of an object that lost a unique value to another one; raises if that is not what went wrong."""
+    if error.key == served.key(namespace, name):
+        _raise_if_exists(served, name, error.current)
+    if draft is None or error.current is None:
+        raise error
+    return cast("Tree", msgspec.json.decode(draft))
 
 
 def _raise_if_exists(served: ServedResource, name: str, current: Item | None) -> None:

@@ -1,4 +1,4 @@
-"""`Config`: how to reach one API server (URL, trusted certificates, credentials, impersonation)."""
+"""`Config`: how to reach an API server (URL, further URLs, trusted certificates, credentials, impersonation)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,6 +52,8 @@ class Config:
     """
 
     server: str
+    servers: tuple[str, ...] = ()
+    """The URLs of further servers of the same cluster, which are tried when `server` cannot be reached."""
     namespace: str = "default"
     ca: bytes | None = None
     ca_file: Path | None = None
@@ -71,6 +73,10 @@ class Config:
         if parts.query or parts.fragment or "@" in parts.netloc:
             raise ConfigError("The server's URL must be scheme, host, port and path only: remove the rest.")
         object.__setattr__(self, "server", self.server.rstrip("/"))
+        for one in self.servers:
+            other = _split(one, "server", ("http", "https"))
+            if (other.scheme, other.path.rstrip("/")) != (parts.scheme, parts.path.rstrip("/")) or "@" in other.netloc:
+                raise ConfigError(f"The server {one!r} must differ from {self.server} only in its host and port.")
         if self.proxy is not None:
             _split(self.proxy, "proxy", ("http", "https", "socks5", "socks5h"))
         if self.ca is not None and self.ca_file is not None:

@@ -418,6 +418,7 @@ def _provider(user: Entry) -> ConfigError:
 
 
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
+_SERVERS: Final = "levelset.dev/servers"
 
 
 def config_of(kubeconfig: Kubeconfig, context: str | None = None) -> Config:
@@ -432,6 +433,7 @@ def config_of(kubeconfig: Kubeconfig, context: str | None = None) -> Config:
     try:
         return Config(
             server=_server(cluster),
+            servers=_servers(cluster),
             namespace=chosen.text("namespace") or "default",
             ca=authority if isinstance(authority, bytes) else None,
             ca_file=authority if isinstance(authority, Path) else None,
@@ -455,6 +457,15 @@ def _server(cluster: Entry) -> str:
     # As kubectl reads a bare HOST:PORT: https only if the cluster has a TLS setting.
     names = ("certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify", "tls-server-name")
     return f"{'https' if any(cluster.tree.get(name) for name in names) else 'http'}://{server}"
+
+
+def _servers(cluster: Entry) -> tuple[str, ...]:
+    """The further servers of a cluster, which `levelset serve --server` writes."""
+    for one in cluster.maps("extensions"):
+        extension: Any = one.get("extension")
+        if one.get("name") == _SERVERS and is_map(extension):
+            return Entry(f"extension {_SERVERS} of cluster", cluster.name, cluster.file, extension).texts("servers")
+    return ()
 
 
 def _exec_info(cluster: Entry, authority: bytes | Path | None) -> dict[str, Any]:

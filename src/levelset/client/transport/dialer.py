@@ -1,10 +1,11 @@
-"""Opens connections to the server of a Config: TCP, optionally through a proxy, optionally with TLS."""
+"""Opens connections to the servers of a Config: TCP, optionally through a proxy, optionally with TLS."""
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import cast
 
 from levelset.client.config.config import Config
@@ -14,7 +15,43 @@ from levelset.client.transport.pool import Pool
 from levelset.client.transport.proxy import Proxy, Tunnel
 from levelset.errors import TimedOut, Unreachable
 
-__all__ = ["Dialer"]
+__all__ = ["Dialer", "FailoverDialer", "dialer_of"]
+
+
+def dialer_of(
+    config: Config, *, pause_deadline: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> "Dialer | FailoverDialer":
+    """What opens the connections to the server, or the servers, of a Config."""
+    servers = [replace(config, server=one, servers=()) for one in (config.server, *config.servers)]
+    dialers = [Dialer(one, pause_deadline=pause_deadline) for one in servers]
+    return dialers[0] if len(dialers) == 1 else FailoverDialer(dialers)
+
+
+class FailoverDialer:
+    """Opens connections to one of several servers of a cluster: that of the last one, until it cannot be reached.
+
+    All of them together have `PoolLimits.connect_within`. Connections that are open stay where they are.
+    """
+
+    __slots__ = ("_current", "_dialers")
+
+    def __init__(self, dialers: "Sequence[Dialer]") -> None:
+        self._dialers = dialers
+        self._current = 0
+
+    async def dial(self, pool: Pool) -> Connection:
+        """A new connection for `pool`; raises Unreachable with the reasons of all servers."""
+        reasons: list[str] = []
+        within = pool.limits.connect_within / len(self._dialers)
+        for _ in self._dialers:
+            number = self._current
+            try:
+                return await self._dialers[number].dial(pool, within)
+            except Unreachable as error:
+                reasons.append(str(error))
+                if self._current == number:  # another call may have moved on meanwhile
+                    self._current = (number + 1) % len(self._dialers)
+        raise Unreachable("; ".join(reasons), is_sent=False)
 
 
 class Dialer:
@@ -36,12 +73,12 @@ class Dialer:
         is_hidden = self._proxy is not None and self._proxy.is_secure
         self._proxy_tls = ClientTls(Config(server=self._proxy.url)) if self._proxy and is_hidden else None
 
-    async def dial(self, pool: Pool) -> Connection:
-        """A new connection for `pool`."""
+    async def dial(self, pool: Pool, within: float | None = None) -> Connection:
+        """A new connection for `pool`, `within` seconds or those of its limits."""
         try:
             # First: fetching the client certificate has its own limit, and is not part of `connect_within`.
             context = None if self._tls is None else await self._context(self._tls)
-            async with asyncio.timeout(pool.limits.connect_within):
+            async with asyncio.timeout(within or pool.limits.connect_within):
                 return await self._connect(Connection(pool, pool.generation), context, pool.limits.close_within)
         except Unreachable:
             raise

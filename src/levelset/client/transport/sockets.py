@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from levelset.client.config.config import Config
 from levelset.client.config.credentials import TokenFile, static_headers
 from levelset.client.transport.deadlines import Deadline, Deadlines
-from levelset.client.transport.dialer import Dialer
+from levelset.client.transport.dialer import dialer_of
 from levelset.client.transport.http1 import Connection, Exchange, RequestWriter
 from levelset.client.transport.interface import Call, Response
 from levelset.client.transport.pool import Pool, PoolLimits
@@ -40,7 +40,7 @@ class SocketTransport:
         self._is_secure = config.is_secure
         self._limits = limits or PoolLimits()
         self._max_unread = self._limits.unread_bytes
-        dialer = Dialer(config, pause_deadline=self._pause_deadline)
+        dialer = dialer_of(config, pause_deadline=self._pause_deadline)
         self._pool = Pool(dialer.dial, server=config.server, limits=self._limits)
         self._deadlines = Deadlines(self._pool.exchanges)
         self._writer = _writer(config)

@@ -24,6 +24,14 @@ class ClusterIpAllocator:
         self._allocated: Allocator[str] = Allocator()
         self._next = 1
 
+    def start_at(self, number: int) -> None:
+        """Allocates from this position of the range on, so that several servers seldom choose the same address."""
+        self._next = 1 + number % max(1, self._network.num_addresses - 2)
+
+    def values(self, service: Object) -> list[str]:
+        """The addresses of a Service."""
+        return _cluster_ips(service)
+
     def allocate(self) -> str | None:
         """The next free address, None if there is none; it advances, so that concurrent creates get different ones."""
         size = self._network.num_addresses

@@ -29,6 +29,14 @@ class NodePortAllocator:
         self._allocated: Allocator[int] = Allocator()
         self._last = _FIRST_ALLOCATED - 1
 
+    def start_at(self, number: int) -> None:
+        """Allocates from this position of the range on, so that several servers seldom choose the same port."""
+        self._last = _FIRST_ALLOCATED + number % (_LAST - _FIRST_ALLOCATED)
+
+    def values(self, service: Object) -> list[int]:
+        """The node ports of a Service."""
+        return sorted(_all_ports(service))
+
     def allocate(self, spec: Object) -> None:
         """Sets the missing node ports of a Service; both protocols of one port get the same number."""
         requested = _node_ports(spec)

@@ -13,7 +13,7 @@ from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
-from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.resources.server_state import ServerState, add_missing_claims, new_claims
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
@@ -44,9 +44,21 @@ class ServiceStrategy:
             return
         state.add_resource_listener(served.prefix, self._stored)
         state.reservers[served.prefix] = self._reserve
+        state.claimers[served.prefix] = self.claims
+        if state.shared is not None:
+            self._cluster_ips.start_at(state.random.getrandbits(32))
+            self._node_ports.start_at(state.random.getrandbits(32))
         page = await state.storage.list(served.prefix)
         for item in page.items:
-            self._stored(served, None, served_tree(served, item))
+            tree = served_tree(served, item)
+            self._stored(served, None, tree)
+            await add_missing_claims(state, self.claims(tree))
+
+    def claims(self, service: Object) -> dict[str, bytes]:
+        """The claims of the unique values of a Service; see `Claimer`."""
+        addresses = [("clusterips", one) for one in self._cluster_ips.values(service)]
+        ports = [("nodeports", str(one)) for one in self._node_ports.values(service)]
+        return new_claims(_owner(service), [*addresses, *ports])
 
     def _stored(self, _served: ServedResource, before: Object | None, after: Object | None) -> None:
         owner = _owner(after or {})

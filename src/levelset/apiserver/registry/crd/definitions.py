@@ -13,6 +13,7 @@ from typing import Any
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.crd.names import (
     CrdNames,
+    accepted_names,
     compute_status,
     is_established,
     is_terminating,
@@ -24,12 +25,21 @@ from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
-from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.resources.server_state import ServerState, add_missing_claims, new_claims
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.timestamps import format_time
 
-__all__ = ["CLEANUP_FINALIZER", "GROUP", "KIND", "PLURAL", "Converter", "CrdRegistry", "CustomResourceDefinition"]
+__all__ = [
+    "CLEANUP_FINALIZER",
+    "GROUP",
+    "KIND",
+    "PLURAL",
+    "Converter",
+    "CrdRegistry",
+    "CustomResourceDefinition",
+    "name_claims",
+]
 
 GROUP = "apiextensions.k8s.io"
 KIND = "CustomResourceDefinition"
@@ -96,10 +106,12 @@ class CrdRegistry:
         if kind is None:
             return
         state.add_resource_listener(kind.prefix, self._stored)
+        state.claimers[kind.prefix] = name_claims
         page = await state.storage.list(kind.prefix)
         for item in page.items:
             tree = served_tree(kind, item)
             self.serve(tree)
+            await add_missing_claims(state, name_claims(tree))
             if len(item.value) > LARGE_OBJECT:  # read now, rather than on the event loop for the first object
                 for one in self._definitions[tree["metadata"]["name"]].versions:
                     one.schema()
@@ -231,6 +243,12 @@ class CrdRegistry:
 
     def _time(self) -> str:
         return format_time(self._now())
+
+
+def name_claims(tree: Object) -> dict[str, bytes]:
+    """The claims of the accepted names of a CRD; see `Claimer`."""
+    names = [(f"{scope}-names/{group}", name) for group, scope, name in accepted_names(tree)]
+    return new_claims(tree["metadata"]["name"], names)
 
 
 def _set_defaults(tree: Object) -> None:

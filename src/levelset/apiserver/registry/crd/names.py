@@ -10,7 +10,15 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.objects.json_tree import is_list
 
-__all__ = ["CrdNames", "compute_status", "has_all_names", "is_established", "is_terminating", "with_condition"]
+__all__ = [
+    "CrdNames",
+    "accepted_names",
+    "compute_status",
+    "has_all_names",
+    "is_established",
+    "is_terminating",
+    "with_condition",
+]
 
 
 # The name fields of a CRD: the namespace that a name must be unique in, and the reason of a conflict.
@@ -35,7 +43,7 @@ class CrdNames:
         holder = definition["metadata"]["name"]
         self.release(holder)
         # Plural and singular may be equal: each name once.
-        names = dict.fromkeys(_accepted_names(definition))
+        names = dict.fromkeys(accepted_names(definition))
         self._held[holder] = [key for key in names if self._holders.setdefault(key, holder) == holder]
 
     def release(self, holder: str) -> None:
@@ -50,7 +58,7 @@ class CrdNames:
     def has_conflict(self, definition: Object) -> bool:
         """Whether another CRD holds an accepted name of this one, because both were stored at the same time."""
         own = definition["metadata"].get("name")
-        return any(self._holders.get(key, own) != own for key in _accepted_names(definition))
+        return any(self._holders.get(key, own) != own for key in accepted_names(definition))
 
 
 def compute_status(definition: Object, names: CrdNames, now: str) -> Object:
@@ -132,7 +140,8 @@ def _conflicting_name(definition: Object, scope: str, value: Any, names: CrdName
     return next((one for one in _each(value) if (names.holder(group, scope, one) or own) != own), None)
 
 
-def _accepted_names(definition: Object) -> list[tuple[str, str, str]]:
+def accepted_names(definition: Object) -> list[tuple[str, str, str]]:
+    """The accepted names of a CRD, each with its group and scope."""
     group, accepted = (
         definition["spec"].get("group") or "",
         map_member(map_member(definition, "status"), "acceptedNames"),
