@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -192,7 +193,7 @@ class _Options(NamedTuple):
         return [*self.place.arguments(), *_arguments(given), *(text for pair in several for text in pair), *flags]
 
 
-def _arguments(options: dict[str, object]) -> list[str]:
+def _arguments(options: Mapping[str, object]) -> list[str]:
     return [text for name, value in options.items() if value is not None for text in (name, str(value))]
 
 

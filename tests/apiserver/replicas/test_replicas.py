@@ -219,7 +219,8 @@ async def test_a_holder_that_cannot_renew_stops_its_controllers_before_another_m
         async def fail(*_: object, **__: object) -> None:
             raise TimeoutError
 
-        storage.transact = storage.put = fail  # type: ignore[method-assign, attr-defined]
+        for name in ("transact", "put"):
+            setattr(storage, name, fail)
         await asyncio.sleep(5)
         assert [held(one), held(other)] == [False, False]
         await asyncio.sleep(6)
