@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom audit fuzz clean
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom audit fuzz clean
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -64,6 +64,10 @@ bench: .venv/dev.installed ## measure, with the peers beside us
 
 bench-apiserver: .venv/dev.installed ## measure the API server
 	@$(PY) benchmarks/apiserver.py
+
+bench-etcd: .venv/dev.installed ## the API server on etcd against kube-apiserver on the same etcd (builds both with Go)
+	@$(PY) scripts/kube_binaries.py > /dev/null
+	@$(PY) benchmarks/etcd.py
 
 bench-cache: .venv/dev.installed ## measure the cache, with the peers beside us (installs them)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/cache.py

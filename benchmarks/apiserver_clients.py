@@ -15,12 +15,13 @@ from collections.abc import Iterator, Sequence
 TOKEN = "0123456789abcdef0123456789abcdef"
 PATIENCE = 120.0
 EVENT = b'{"type":"'
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 BUFFER = bytearray(256 * 1024)
 
 
-def to_bytes(method: str, path: str, body: bytes = b"") -> bytes:
+def to_bytes(method: str, path: str, body: bytes = b"", *, token: str = TOKEN) -> bytes:
     head = (
-        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nAuthorization: Bearer {token}\r\n"
     )
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -62,6 +63,8 @@ class RequestSender(Client):
         self.requests, self.expected = requests, b"HTTP/1.1 " + expected
         self.head = b""
         self.missing = self.usual = 0
+        self.is_chunked = False
+        self.tail = b""
         self.times: list[float] = []
         self.sent = 0.0
 
@@ -77,6 +80,8 @@ class RequestSender(Client):
     def take(self, size: int) -> None:
         if size == self.usual and not self.missing and BUFFER.startswith(self.expected):
             pass  # as long as the last answer, which came whole: so did this one
+        elif self.is_chunked:
+            self.follow(bytes(BUFFER[max(0, size - len(LAST_CHUNK)) : size]))
         elif self.missing:  # the body of a long answer is only counted
             self.missing -= size
         else:
@@ -92,9 +97,20 @@ class RequestSender(Client):
             return
         if not self.head.startswith(self.expected):
             raise RuntimeError(f"not {self.expected!r}: {self.head[:500]!r}")
+        if b"\r\ntransfer-encoding: chunked" in self.head[:end].lower():
+            self.is_chunked, rest, self.head = True, self.head[end + 2 :], b""
+            self.follow(rest[-len(LAST_CHUNK) :])
+            return
         self.missing = end + 4 + length_in(self.head[:end]) - len(self.head)
         self.usual = 0 if self.missing else size
         self.head = b""
+
+    def follow(self, end: bytes) -> None:
+        """Searches for the end of a chunked body in its last bytes."""
+        self.tail = (self.tail + end)[-len(LAST_CHUNK) :]
+        self.missing = int(self.tail != LAST_CHUNK)
+        if not self.missing:
+            self.is_chunked, self.tail = False, b""
 
 
 def length_in(head: bytes) -> int:
@@ -108,12 +124,12 @@ class Watcher(Client):
 
     counted: "Piece"
 
-    def __init__(self, port: int, tls: ssl.SSLContext | None, path: str) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None, path: str, *, token: str = TOKEN) -> None:
         super().__init__(port, tls)
         self.is_open = False
         self.events = 0
         self.tail = b""
-        self.socket.send(to_bytes("GET", path))
+        self.socket.send(to_bytes("GET", path, token=token))
 
     def take(self, size: int) -> None:
         self.is_open = True
@@ -169,9 +185,11 @@ def converse(senders: Sequence[RequestSender], crowd: Crowd | None = None, *, ev
 
 
 @contextlib.contextmanager
-def watching(port: int, tls: ssl.SSLContext | None, path: str, *, count: int = 1) -> Iterator[Crowd]:
+def watching(
+    port: int, tls: ssl.SSLContext | None, path: str, *, count: int = 1, token: str = TOKEN
+) -> Iterator[Crowd]:
     """Opens so many watches, and closes them."""
-    crowd = Crowd([Watcher(port, tls, path) for _ in range(count)])
+    crowd = Crowd([Watcher(port, tls, path, token=token) for _ in range(count)])
     try:
         while not all(watcher.is_open for watcher in crowd.watchers):
             for watcher in crowd.watchers:
