@@ -4,17 +4,13 @@ import asyncio
 import gc
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-if TYPE_CHECKING:
-    from tests.kube.kube_cluster import KubeCluster
-
-__all__ = ["blocking_guard", "file_access", "kube", "pytest_collection_finish", "pytest_configure"]
+__all__ = ["blocking_guard", "file_access", "pytest_collection_finish", "pytest_configure"]
 
 
 def pytest_configure() -> None:
@@ -71,17 +67,6 @@ def file_access(blocking_guard: BlockBuster) -> Iterator[None]:
     blocking_guard.deactivate()
     yield
     blocking_guard.activate()
-
-
-@pytest.fixture(scope="session")
-def kube() -> "Iterator[KubeCluster]":
-    """A real kube-apiserver on etcd, one for tests/kube and tests/cluster together; `make test-kube` runs these."""
-    from tests.kube.kube_cluster import PROGRAMS, run_kube  # noqa: PLC0415 - only `make test-kube` needs it
-
-    if missing := [str(path) for path in PROGRAMS.values() if not path.exists()]:
-        pytest.skip(f"there is no {' and no '.join(missing)}: run make test-kube, which builds them")
-    with run_kube(PROGRAMS["kube-apiserver"], PROGRAMS["etcd"]) as cluster:
-        yield cluster
 
 
 def _uvloop_policy() -> asyncio.AbstractEventLoopPolicy:

@@ -66,7 +66,7 @@ SETTINGS = {
         "levelset.runtime.controller.relations.WatchOptions",
         "levelset.aio.Backoff",
     ),
-    "Programs": ("levelset.run", "levelset.Manager", "levelset.LeaderElection"),
+    "Programs": ("levelset.run", "levelset.Manager", "levelset.LeaderElection", "levelset.Sharding"),
     "Webhooks": ("levelset.runtime.webhook.Webhooks", "levelset.runtime.webhook.HookOptions"),
     "Client": ("levelset.Client", "levelset.Config", "levelset.client.Retries", "levelset.client.PoolLimits"),
     "Server": (
@@ -308,18 +308,24 @@ def served_families() -> list[Any]:
 
 
 async def _families_of_a_manager() -> list[Any]:
-    from levelset import Context, Controller, LeaderElection, ObjectMeta, open_local  # noqa: PLC0415 -- as above
+    from levelset import Context, Controller, LeaderElection, ObjectMeta, Sharding, open_local  # noqa: PLC0415
     from levelset.kinds.core_v1 import ConfigMap  # noqa: PLC0415 -- as above
     from levelset.runtime.manager.custom_metrics import REGISTRY  # noqa: PLC0415 -- as above
 
     async def reconcile(obj: ConfigMap, ctx: Context) -> None:
         """Reconciles nothing."""
 
-    async with open_local(Controller(ConfigMap, reconcile), leader=LeaderElection(name="docs")) as local:
-        await local.client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
-        await local.manager.wait_idle()
-        own = {one.name for one in REGISTRY.families()}  # those that a program defines itself
-        return [one for one in local.manager.metrics.registry.families() if one.samples and one.name not in own]
+    found: dict[str, Any] = {}
+    replicas: list[dict[str, Any]] = [{"leader": LeaderElection(name="docs")}, {"shards": Sharding(name="docs")}]
+    for options in replicas:
+        async with open_local(Controller(ConfigMap, reconcile), **options) as local:
+            await local.manager.wait_elected()
+            await local.client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
+            await local.manager.wait_idle()
+            own = {one.name for one in REGISTRY.families()}  # those that a program defines itself
+            families = [one for one in local.manager.metrics.registry.families() if one.samples]
+            found |= {one.name: one for one in families if one.name not in own and one.name not in found}
+    return list(found.values())
 
 
 def _settings() -> Iterator[str]:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         source,
         watches,
     )
-    from levelset.runtime.manager import LeaderElection, Manager, System, open_local, run
+    from levelset.runtime.manager import LeaderElection, Manager, Sharding, System, open_local, run
     from levelset.runtime.state import StateMap
     from levelset.runtime.watch import all_of, any_of, by, not_, watch
     from levelset.runtime.webhook import Review, converts, defaults, validates
@@ -92,6 +92,7 @@ __all__ = [
     "Review",
     "Rule",
     "Scale",
+    "Sharding",
     "Spec",
     "StateMap",
     "Status",
@@ -133,7 +134,7 @@ _MODULES: Final = {
     "levelset.runtime.controller": (
         "Action Context Controller Request await_change every matches owns references remembers requeue source watches"
     ),
-    "levelset.runtime.manager": "LeaderElection Manager System open_local run",
+    "levelset.runtime.manager": "LeaderElection Manager Sharding System open_local run",
     "levelset.runtime.state": "StateMap",
     "levelset.runtime.watch": "all_of any_of by not_ watch",
     "levelset.runtime.webhook": "Review converts defaults validates",

@@ -36,11 +36,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def given_kubeconfig(request: pytest.FixtureRequest) -> Path | None:
+def given_kubeconfig() -> Path | None:
     """The kubeconfig of a cluster that is not ours; None for an embedded server."""
     if GIVEN:
         return Path(GIVEN)
-    return request.getfixturevalue("kube").kubeconfig if IS_KUBE else None
+    if not IS_KUBE:
+        return None
+    from tests.kube.kube_cluster import shared_kube  # noqa: PLC0415 -- only `make test-kube` needs it
+
+    return shared_kube().kubeconfig
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from levelset.client import Client
-from tests.kube.kube_cluster import PROGRAMS, KubeCluster
+from tests.kube.kube_cluster import PROGRAMS, KubeCluster, shared_kube
 
-__all__ = ["kube_client", "kubeconfig", "pytest_collection_modifyitems", "pytest_report_header"]
+__all__ = ["kube", "kube_client", "kubeconfig", "pytest_collection_modifyitems", "pytest_report_header"]
 
 
 def pytest_report_header() -> str:
@@ -21,6 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.kube)
+
+
+@pytest.fixture(scope="session")
+def kube() -> KubeCluster:
+    """A real kube-apiserver on etcd, one for all tests; each makes namespaces and groups of its own."""
+    return shared_kube()
 
 
 @pytest.fixture(scope="session")

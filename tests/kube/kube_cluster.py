@@ -3,6 +3,7 @@
 `make test-kube` names the programs in LEVELSET_TEST_KUBE; without it they are those that were built before.
 """
 
+import atexit
 import csv
 import json
 import os
@@ -13,12 +14,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from scripts.kube_binaries import CACHE, ETCD_VERSION, KUBERNETES_VERSION
@@ -28,7 +31,7 @@ from levelset.http import CertificateAuthority
 from levelset.http.private_files import write_private
 from tests.etcd.etcd_cluster import free_ports, run_cluster
 
-__all__ = ["PROGRAMS", "KubeCluster", "run_kube"]
+__all__ = ["PROGRAMS", "KubeCluster", "run_kube", "shared_kube"]
 
 _GIVEN = dict(line.split("=", 1) for line in os.environ.get("LEVELSET_TEST_KUBE", "").split())
 PROGRAMS = {
@@ -61,6 +64,16 @@ class KubeCluster:
         """Writes the kubeconfig of another user: `anne` may do nothing that RBAC does not allow her."""
         write_kubeconfig(path, ConnectionInfo(self.url, self.tokens[user], self.ca))
         return path
+
+
+@cache
+def shared_kube() -> KubeCluster:
+    """One control plane for all tests of this process, until it ends; skips the test if it was not built."""
+    if missing := [str(path) for path in PROGRAMS.values() if not path.exists()]:
+        pytest.skip(f"there is no {' and no '.join(missing)}: run make test-kube, which builds them")
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(run_kube(PROGRAMS["kube-apiserver"], PROGRAMS["etcd"]))
 
 
 @contextmanager

@@ -49,6 +49,7 @@ def test_an_expression_names_metrics_and_labels_that_are_served(expression: str,
         "levelset_cache_bytes",
         "levelset_cache_reconnects_total",
         "leader_election_master_status",
+        "levelset_shard_member_keys",
         "rest_client_requests_total",
     ],
 )

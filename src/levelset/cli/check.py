@@ -259,10 +259,11 @@ def check_leader_election(found: LoadedTargets, manifests: Path) -> list[Diagnos
             "error",
             f"Deployment {one['metadata']['name']} has {one['spec']['replicas']} replicas and no leader election, so "
             "that each of them reconciles everything",
-            f"add --leader={one['metadata']['name']} to its args, or run levelset generate manifests",
+            f"add --leader={one['metadata']['name']} to its args (or --shards=, to share the objects), or run levelset "
+            "generate manifests",
         )
         for one in several
-        if not any(word.partition("=")[0] == "--leader" for word in _command_words(one))
+        if not any(word.partition("=")[0] in {"--leader", "--shards"} for word in _command_words(one))
     ]
 
 

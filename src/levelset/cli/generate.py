@@ -115,6 +115,7 @@ def _output_options(default: str) -> Callable[[F], F]:
 def _install_options(function: F) -> F:
     """The options of the installation."""
     for option in (
+        click.option("--shards", is_flag=True, help="All replicas work and share the objects, instead of one."),
         click.option(
             "--replicas", default=1, show_default=True, help="The number of replicas; one leads, the others wait."
         ),

@@ -37,6 +37,7 @@ def open_dashboard(port: int) -> System:
 @click.option("-n", "--namespace", metavar="NAME", multiple=True, help="Watch only this namespace; may be repeated.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @click.option("--leader", metavar="NAME", help="Use leader election with the Lease of this name.")
+@click.option("--shards", metavar="NAME", help="Share the objects with all replicas of this name.")
 @click.option("--dashboard", is_flag=True, help="Serve the dashboard, and print its URL.")
 @click.option("--record", metavar="FILE", help="Record the run in this file, for `levelset replay`.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")

@@ -185,7 +185,9 @@ def _query(thing: str, namespace: str | None) -> str:
 
 
 def _show_status(found: Mapping[str, Any]) -> None:
-    click.echo(f"process {found['pid']}, {'leader' if found['is_leader'] else 'standby'}")
+    members: Sequence[Mapping[str, Any]] = found.get("members") or ()
+    role = ("member" if members else "leader") if found["is_leader"] else ("joining" if members else "standby")
+    click.echo(f"process {found['pid']}, {role}")
     columns = ("name", "kind", "is_ready", "running", "ready", "delayed", "reconciles", "failing")
     rows = [[one[column] for column in columns] for one in found["controllers"]]
     show_table(("CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING"), rows)
@@ -196,9 +198,19 @@ def _show_status(found: Mapping[str, Any]) -> None:
     if watches:
         click.echo()
         show_table(("WATCH", "SYNCED", "OBJECTS", "EVENTS", "LAST EVENT", "ERROR"), watches)
+    if members:
+        click.echo()
+        rows = [[one["name"], one["identity"], one["keys"], _member_state(one)] for one in members]
+        show_table(("MEMBER", "IDENTITY", "OBJECTS", "STATE"), rows)
     errors = [error for one in found["controllers"] for error in one["errors"]]
     for error in errors:
         click.echo(f"{mark('fail')} {error['object']}: {error['error']} ({error['next']})")
+
+
+def _member_state(member: Mapping[str, Any]) -> str:
+    if member["is_me"]:
+        return "this process"
+    return "acknowledged" if member["is_acknowledged"] else "takes over"
 
 
 def _show_reconcile(reconcile: Mapping[str, Any]) -> None:

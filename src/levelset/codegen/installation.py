@@ -29,8 +29,8 @@ class Installation:
     """The input of all manifest generators.
 
     `command` and `arguments` start the operator in its image; by default the arguments are those of a program that
-    calls `run`, with leader election if there is a `lease`. It serves health and metrics on `health_port` of all
-    addresses, and webhooks, if any, on `webhook_port`.
+    calls `run`, with leader election if there is a `lease`, and shared objects if there are `shards`. It serves health
+    and metrics on `health_port` of all addresses, and webhooks, if any, on `webhook_port`.
     """
 
     name: str
@@ -49,6 +49,8 @@ class Installation:
     replicas: int = 1
     lease: str | None = None
     """The Lease by which the replicas elect a leader; None: all of them reconcile."""
+    shards: str | None = None
+    """The name by which the replicas share the objects; None: they do not."""
     health_port: int = 8081
     webhook_port: int = 9443
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: dict(_RESOURCES))
@@ -62,7 +64,9 @@ class Installation:
             object.__setattr__(self, "namespace", f"{self.name}-system")
         if self.arguments is None:
             election = () if self.lease is None else (f"--leader={self.lease}",)
-            object.__setattr__(self, "arguments", (f"--health=0.0.0.0:{self.health_port}", "--log-json", *election))
+            shards = () if self.shards is None else (f"--shards={self.shards}",)
+            usual = (f"--health=0.0.0.0:{self.health_port}", "--log-json")
+            object.__setattr__(self, "arguments", (*usual, *election, *shards))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -90,13 +94,15 @@ def installation_of(
     extras: Iterable[Permission] = (),
     webhooks: Webhooks | Iterable[Webhook] = (),
     replicas: int = 1,
+    shards: bool = False,
     **options: Any,
 ) -> Installation:
     """The installation of these controllers and webhooks, with the CRDs of their kinds and their permissions.
 
     `kinds` are additional classes with CRDs, and `options` the other attributes of `Installation`. It uses leader
     election, with a Lease of the installation's name, whatever the number of replicas: during a rollout there are two
-    Pods of one replica, and a chart or `kubectl scale` changes the number later. The operator itself writes its CA
+    Pods of one replica, and a chart or `kubectl scale` changes the number later. With `shards` all replicas work
+    instead, and share the objects. The operator itself writes its CA
     bundle into its webhook configurations.
     """
     several, target_namespace = tuple(controllers), namespace or f"{name}-system"
@@ -113,9 +119,16 @@ def installation_of(
         image=image,
         namespace=target_namespace,
         replicas=replicas,
-        lease=name,
+        lease=None if shards else name,
+        shards=name if shards else None,
         definitions=crds_of([*_own_kinds(several), *hooks.kinds, *kinds], hubs=hubs, conversions=conversions),
-        permissions=infer_permissions(several, namespace=target_namespace, lease=name, extras=more),
+        permissions=infer_permissions(
+            several,
+            namespace=target_namespace,
+            lease=None if shards else name,
+            has_shards=shards,
+            extras=more,
+        ),
         webhooks=configurations(hooks, client_config=service),
         environment={**({SERVICE_VARIABLE: f"{name}.{target_namespace}"} if hooks else {}), **environment},
         **options,

@@ -225,12 +225,14 @@ def infer_permissions(
     *,
     namespace: str = "default",
     lease: str | None = None,
+    has_shards: bool = False,
     extras: Iterable[Permission] = (),
     without: Iterable[Permission] = (),
 ) -> Sequence[Permission]:
     """The permissions that a program with these controllers needs.
 
-    `namespace` is that of the program and of its `lease`, if it uses leader election. `extras` are added, and verbs in
+    `namespace` is that of the program and of its `lease`, if it uses leader election, or of the Leases of its replicas,
+    if these share the objects (`has_shards`). `extras` are added, and verbs in
     `without` are removed, for code that seems to do more than it does.
     """
     found = [one for controller in controllers for part in _by_namespace(controller) for one in _of_controller(part)]
@@ -239,6 +241,10 @@ def infer_permissions(
         found.append(Permission("coordination.k8s.io", "leases", ["create"], namespace=namespace, why=why))
         named: dict[str, Any] = {"names": [lease], "namespace": namespace, "why": why}
         found.append(Permission("coordination.k8s.io", "leases", ["get", "update"], **named))
+    if has_shards:
+        verbs = ["get", "list", "watch", "create", "update", "delete"]  # each replica has one, with a random name
+        why = "the replicas share the objects"
+        found.append(Permission("coordination.k8s.io", "leases", verbs, namespace=namespace, why=why))
     return tuple(_without([*found, *extras], tuple(without)))
 
 

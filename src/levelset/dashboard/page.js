@@ -247,8 +247,18 @@ function drawOverview([status, { events }]) {
   const watches = status.watches.map((one) => ({ cells: [
     h("td", { class: "name" }, one.name), tight(one.error ? tone(one.error, "bad") : one.is_ready ? tone("synced", "good") : tone("syncing", "busy")),
     String(one.objects), size(one.bytes), String(one.events), String(one.relists), String(one.reconnects), String(one.errors)] }));
+  const members = status.members.map((one) => ({ cells: [
+    h("td", { class: "name" }, one.name), one.identity, String(one.keys),
+    tight(one.is_me ? tone("this process", "good") : one.is_acknowledged ? tone("acknowledged", "none") : tone("takes over", "busy"))] }));
+  const moves = Object.entries(status.moves).map(([name, [owned, gained, lost]]) => ({ cells: [
+    h("td", { class: "name" }, name), String(owned), String(gained), String(lost)] }));
+  const shards = members.length ? [
+    h("h2", null, "Members"),
+    table(["Name", "Identity", "#Objects", "State"], members, "No members."),
+    table(["Controller", "#Objects here", "#Gained", "#Lost"], moves, "No controllers.")] : [];
   main.replaceChildren(
     h("h1", null, "Overview"),
+    ...shards,
     h("h2", null, "Controllers"),
     table(["Name", "Kind", "State", "#Queued", "#Delayed", "#Running", "#Reconciles", "#Errors", "Last error"], rows, "No controllers are running."),
     h("h2", null, "Watches"),

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
+import msgspec
+
 from levelset.client import Client, OnlyMetadata
 from levelset.client.internals import list_page
 from levelset.client.object_types import view_of
@@ -16,7 +18,7 @@ from levelset.objects.cached_object import CachedObject, Head
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.running_controller import RunningController
-from levelset.runtime.manager import Manager
+from levelset.runtime.manager import Manager, MemberReport
 from levelset.runtime.manager.admin import reconciles_of
 
 __all__ = ["DashboardSource", "Queries"]
@@ -38,6 +40,10 @@ class DashboardSource:
     controllers: Callable[[], Mapping[str, RunningController[Any]]]
     watches: Callable[[], Sequence[Stats]]
     declared: Callable[[], Iterable[GroupVersionKind]]
+    members: Callable[[], Sequence[MemberReport]] = tuple
+    """The members that share the objects; empty without shards."""
+    moves: Callable[[], Mapping[str, tuple[int, int, int]]] = dict
+    """For each controller how many objects this member owns, has gained and lost."""
 
     @classmethod
     def of(cls, manager: Manager) -> Self:
@@ -47,6 +53,8 @@ class DashboardSource:
             controllers=lambda: manager.controllers,
             watches=lambda: [*manager.cluster.stats()],
             declared=lambda: [one.gvk for one in manager.cluster.declared],
+            members=lambda: () if manager.shard_member is None else manager.shard_member.members(),
+            moves=manager.shard_counts,
         )
 
     @classmethod
@@ -134,12 +142,15 @@ class Queries:
                 for one in self._source.controllers().values()
             ],
             "watches": [asdict(one) for one in self._source.watches()],
+            "members": msgspec.to_builtins(self._source.members()),
+            "moves": {name: list(counts) for name, counts in self._source.moves().items()},
         }
 
     def pulse(self) -> Any:
         """A value that changes when the state of the controllers does; cheap enough to poll."""
         found = [one.stats() for one in self._source.controllers().values()]
-        return [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found]
+        members = [(one.name, one.keys) for one in self._source.members()]
+        return [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found], members
 
     async def _served(self, *, force: bool = False) -> list[ApiResource]:
         """One version of each kind that can be listed and watched; Events only in the core group."""

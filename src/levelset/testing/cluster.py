@@ -33,6 +33,7 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.observers import Observer
 from levelset.runtime.manager.crd_install import kinds_of
 from levelset.runtime.manager.leader_election import LeaderElection
+from levelset.runtime.manager.sharding import Sharding
 from levelset.runtime.recording import Recording
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 from levelset.storage import MemoryStorage
@@ -69,6 +70,8 @@ class ProcessOptions(TypedDict, total=False):
     """Faults that are injected between this process and the server only."""
     leader: LeaderElection | None
     """Elects a leader among the processes with the same Lease; by default every process works."""
+    shards: Sharding | None
+    """Shares the objects with the processes of the same name; by default every process has all."""
     name: str
     """The name of the process in reports; `operator` unless given."""
     observers: Sequence[Observer]
@@ -122,6 +125,7 @@ class Cluster(CrdInstallingClient):
         *controllers: Controller[Any],
         faults: Sequence[Fault | Hook] = (),
         leader: LeaderElection | None = None,
+        shards: Sharding | None = None,
         name: str = "operator",
         observers: Sequence[Observer] = (),
         everywhere: bool = False,
@@ -137,6 +141,7 @@ class Cluster(CrdInstallingClient):
         hooked = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
         options: dict[str, Any] = {
             "leader": leader,
+            "shards": shards,
             "observers": [self.environment.timeline, failures, *([guard] if guard else ()), *observers],
             "now": self.environment.now,
             "grace": grace,

@@ -107,6 +107,11 @@ class Process:
         """Whether it takes part in leader election and is not the leader."""
         return self.is_elected and not self.manager.is_leader
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether it shares the objects with other processes, and has not joined them yet."""
+        return self.options.get("shards") is not None and not self.manager.is_leader
+
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["Process", None]:
         """Runs for the duration of the block; a controller that fails permanently interrupts it with Crashed."""

@@ -88,6 +88,8 @@ def pending_work(environment: Environment, *, soon: float = 0.0) -> Iterator[str
             if process.options["leader"].name not in leading:
                 yield f"{process.name} is a standby, and there is no leader"
             continue
+        if process.is_joining:
+            yield f"{process.name} has not joined the shards yet"
         for wanted in process.wanted:
             running = process.controllers.get(wanted.name)
             if running is None or not running.is_ready:

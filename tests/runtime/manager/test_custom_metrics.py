@@ -12,7 +12,7 @@ import prometheus_client
 import pytest
 from prometheus_client import parser
 
-from levelset import Context, Controller, LeaderElection, Resource, Spec, Status, open_local
+from levelset import Context, Controller, LeaderElection, Resource, Sharding, Spec, Status, open_local
 from levelset.errors import ConfigError
 from levelset.runtime.manager import DEFAULT_BUCKETS, REGISTRY, Counter, Family, Gauge, Histogram, Manager, Registry
 from levelset.runtime.manager.prometheus_text import Sample
@@ -231,8 +231,10 @@ def test_a_single_collector_of_prometheus_client_is_accepted(registry: Registry)
 
 async def test_every_metric_that_the_guide_names_is_served_by_a_manager() -> None:
     named = {name for name in re.findall(r"`(\w+)`", GUIDE) if name.startswith(OURS)}
-    async with open_local(Controller(Site, reconcile), leader=LeaderElection(name="sites")) as local:
-        served = {one.name for one in local.manager.metrics.registry.families()}
+    served: set[str] = set()
+    for options in ({"leader": LeaderElection(name="sites")}, {"shards": Sharding(name="sites")}):
+        async with open_local(Controller(Site, reconcile), **options) as local:
+            served |= {one.name for one in local.manager.metrics.registry.families()}
     assert len(named) > 15
     assert named <= served
 

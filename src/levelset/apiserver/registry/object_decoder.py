@@ -79,7 +79,7 @@ def apply_schema(
     if admission is not FINE and check is not None:
         check()
     if dropped or admission.dropped or options.duplicates:
-        _report_fields(served, [*dropped, *admission.dropped], options)
+        _report_fields([*dropped, *admission.dropped], options)
     if not admission.causes:
         return DecodedObject([], managed_fields)
     causes = list(admission.causes)
@@ -92,13 +92,13 @@ def apply_schema(
     return DecodedObject(causes, managed_fields)
 
 
-def _report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:
+def _report_fields(unknown: Iterable[str], options: WriteOptions) -> None:
     if options.validation == "Ignore":
         return
     problems = [f'unknown field "{path}"' for path in unknown]
     problems += [f'duplicate field "{path}"' for path in options.duplicates]
     if options.validation == "Strict":
-        raise status_errors.undecodable(served, f"strict decoding error: {', '.join(problems)}")
+        raise Undecodable(f"strict decoding error: {', '.join(problems)}")
     options.warnings.extend([one for one in problems if one not in options.warnings])
 
 

@@ -7,7 +7,7 @@ import msgspec
 from levelset.objects.ref import Ref
 from levelset.runtime.queue import NORMAL
 
-__all__ = ["BULK", "CHANGED", "FIRST", "OUTSIDE", "REMEMBERED", "REQUEUED", "RETRIED", "Reason", "Request"]
+__all__ = ["BULK", "CHANGED", "FIRST", "MOVED", "OUTSIDE", "REMEMBERED", "REQUEUED", "RETRIED", "Reason", "Request"]
 
 K_co = TypeVar("K_co", covariant=True)
 
@@ -19,6 +19,7 @@ _WORDS: Final = {
     "bulk": "all objects are reconciled",
     "outside": "it was enqueued from outside",
     "remembered": "its state map entry has changed",
+    "moved": "it belonged to another member",
 }
 
 
@@ -27,8 +28,8 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
 
     The built-in kinds: `changed` (the object itself), `first` (it was there at the start), `related` (another object
     has changed), `requeued` (the reconciler returned `requeue`), `retried` (the last reconcile failed), `bulk` (all
-    objects at once), `outside` (a source, or `enqueue`), `remembered` (a deferred change in a StateMap). Any other text
-    is user defined and shown as it is.
+    objects at once), `outside` (a source, or `enqueue`), `remembered` (a deferred change in a StateMap), `moved` (it
+    belonged to another member of the shards). Any other text is user defined and shown as it is.
     """
 
     kind: str
@@ -48,6 +49,7 @@ RETRIED: Final = Reason("retried")
 BULK: Final = Reason("bulk")
 OUTSIDE: Final = Reason("outside")
 REMEMBERED: Final = Reason("remembered")
+MOVED: Final = Reason("moved")
 
 
 class Request(msgspec.Struct, Generic[K_co], frozen=True, gc=False):

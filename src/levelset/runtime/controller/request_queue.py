@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from levelset.aio import timing
 from levelset.errors import ConfigError, LevelsetError
@@ -18,10 +18,12 @@ from levelset.runtime.controller.request import BULK, OUTSIDE, Reason, Request
 from levelset.runtime.queue import LOW, NORMAL, Scheduler
 
 __all__ = [
+    "KeyFilter",
     "RequestQueue",
     "can_restart",
     "enqueue_all",
     "enqueue_item",
+    "filtered_enqueue",
     "follow_source",
     "follow_ticks",
     "observed_enqueue",
@@ -36,6 +38,29 @@ class RequestQueue:
     scheduler: Scheduler[str, Reason]
     enqueue: Enqueue
     observer: Observer
+
+
+class KeyFilter(Protocol):
+    """Which objects a controller reconciles, where several processes share them."""
+
+    def wants(self, key: str, /) -> bool:
+        """Whether requests for the object with this key are queued here."""
+        ...
+
+    def admits(self, key: str, /) -> bool:
+        """Whether a reconcile of the object may start at this moment."""
+        ...
+
+
+def filtered_enqueue(enqueue: Enqueue, filter_: KeyFilter) -> Enqueue:
+    """The same function without the keys that the filter does not want."""
+    wants = filter_.wants
+
+    def enqueue_wanted(keys: Collection[str], reason: Reason, priority: int, /) -> None:
+        if wanted := [key for key in keys if wants(key)]:
+            enqueue(wanted, reason, priority)
+
+    return enqueue_wanted
 
 
 def observed_enqueue(name: str, scheduler: Scheduler[str, Reason], observer: Observer) -> Enqueue:

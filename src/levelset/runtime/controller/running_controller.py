@@ -13,7 +13,7 @@ the resulting action goes back to the scheduler.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,9 +43,11 @@ from levelset.runtime.controller.reconcile_history import CountReconciles, Recon
 from levelset.runtime.controller.relations import Every, Owns, References, Remembers, Source, Watches
 from levelset.runtime.controller.request import OUTSIDE, REMEMBERED, REQUEUED, Reason, Request
 from levelset.runtime.controller.request_queue import (
+    KeyFilter,
     RequestQueue,
     can_restart,
     enqueue_all,
+    filtered_enqueue,
     follow_source,
     follow_ticks,
     observed_enqueue,
@@ -86,6 +88,7 @@ def running(
     *,
     observer: Observer | None = None,
     fence: Callable[[], object] | None = None,
+    keys: KeyFilter | None = None,
     held: bool = False,
     grace: float = 30.0,
     sync_within: float | None = None,
@@ -101,13 +104,14 @@ def running(
     No reconcile starts before all caches have synced and their objects are enqueued; with `held`, not before `release`
     either, so that a standby replica has warm caches and a filled queue. NotReady stops the controller if the caches
     have not synced within `sync_within` seconds. `fence` is called before each write and raises if writes are no longer
-    allowed. Leaving the block stops the controller: running reconciles have `grace` seconds to end. `history` is the
-    number of outcomes to keep. `count` gets the finished reconciles in batches, the last when the controller stops.
-    `on_crash` is called with each error in a task or callback of the controller itself that it has survived.
-    `dependencies` are further options of `open_dependencies`, such as a recorder.
+    allowed, and `keys` says which objects are reconciled here. Leaving the block stops the controller: running
+    reconciles have `grace` seconds to end. `history` is the number of outcomes to keep. `count` gets the finished
+    reconciles in batches, the last when the controller stops. `on_crash` is called with each error in a task or
+    callback of the controller itself that it has survived. `dependencies` are further options of `open_dependencies`,
+    such as a recorder.
     """
     chosen: Observer = NullObserver() if observer is None else observer
-    options = {**dependencies, "fence": fence}
+    options = {**dependencies, "fence": fence, "keys": keys}
     return RunningController(
         controller,
         cluster,
@@ -248,6 +252,29 @@ class RunningController(Generic[K]):
     async def enqueue_all(self) -> None:
         """Enqueues all objects with low priority."""
         await enqueue_all(self.stores, self._running.queue.enqueue)
+
+    def enqueue_keys(self, keys: Collection[str], reason: Reason, priority: int) -> None:
+        """Enqueues the objects with these keys."""
+        self._running.queue.enqueue(keys, reason, priority)
+
+    def own_handles(self) -> Sequence[Handle[K]]:
+        """The informers of the controller's own kind, one for each of its namespaces."""
+        return self.informers.handles[: len(self.controller.namespaces)]
+
+    def cancel_running(self, keys: Collection[str], reason: str) -> None:
+        """Cancels the running reconciles of these objects; each counts as failed, for this reason."""
+        self._running.engine.workers.cancel(keys, reason)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drops what is queued and remembered of objects that are no longer reconciled here."""
+        parts, ref_of = self._running, view_of(self.controller.kind).ref_at
+        for key in keys:
+            parts.queue.scheduler.cancel(key)
+            ref = ref_of(key)
+            for states in parts.engine.dependencies.states:
+                states.forget(ref)
+            parts.engine.dependencies.forget(ref)
+            parts.engine.error_handler.forget(ref)
 
     def trace(self, tracer: Tracer | None) -> None:
         """Has this tracer record the reconciles that start from now on; None ends that."""
@@ -546,6 +573,7 @@ async def assemble(
     history: ReconcileHistory[K],
     on_crash: OnCrash | None = None,
     scheduler: Scheduler[str, Reason] | None = None,
+    keys: KeyFilter | None = None,
     **options: Any,
 ) -> ControllerParts[K]:
     """Opens the parts of a controller: informers feed the queue, but its scheduler is held and no worker runs yet.
@@ -560,7 +588,7 @@ async def assemble(
         backoff=controller.backoff,
         on_error=controller.on_error,
     )
-    queue = await open_queue(controller.kind, cluster, settings, observer=observer, scheduler=scheduler)
+    queue = await open_queue(controller.kind, cluster, settings, observer=observer, scheduler=scheduler, keys=keys)
     informers = ControllerInformers(controller, cluster, queue, on_crash)
     await informers.open(stack)
     engine = await open_engine(
@@ -586,12 +614,16 @@ async def open_queue(
     *,
     observer: Observer,
     scheduler: Scheduler[str, Reason] | None = None,
+    keys: KeyFilter | None = None,
 ) -> RequestQueue:
     """Opens a queue whose scheduler is held; the observer is notified of each new request."""
     target = Target(view_of(kind), await is_namespaced(cluster, kind), cluster.client.namespace)
     if scheduler is None:
-        scheduler = Scheduler(debounce=settings.debounce, held=True, name=settings.name)
+        gate = None if keys is None else keys.admits
+        scheduler = Scheduler(debounce=settings.debounce, held=True, gate=gate, name=settings.name)
     enqueue = observed_enqueue(settings.name, scheduler, observer)
+    if keys is not None:
+        enqueue = filtered_enqueue(enqueue, keys)
     return RequestQueue(target=target, scheduler=scheduler, enqueue=enqueue, observer=observer)
 
 

@@ -9,7 +9,7 @@ object is retried. An error of the queue itself ends `work`; the running control
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -114,7 +114,8 @@ class WorkerPool(Generic[K]):
                 start = partial(tracer.start, self.name, start)
             while due is not None:
                 streak += 1
-                key, slot.began, result, attempt = due.key, now, _DONE, 0
+                slot.key = key = due.key
+                slot.began, result, attempt = now, _DONE, 0
                 request: RequestOrDue = due
                 action = error = outcome = None
                 try:
@@ -140,6 +141,7 @@ class WorkerPool(Generic[K]):
                     self._recover(due, crash)
                 finally:
                     slot.began = slot.deadline = slot.ctx = None
+                    slot.has_expired = False
                     scheduler.done(key)
                 if deliver is not None and outcome is not None:
                     await deliver(outcome)
@@ -150,6 +152,12 @@ class WorkerPool(Generic[K]):
         """The seconds that each running reconcile has taken so far."""
         now = self._clock()
         return [now - slot.began for slot in self._slots if slot.began is not None]
+
+    def cancel(self, keys: Collection[str], reason: str) -> None:
+        """Cancels the running reconciles of these objects; their workers continue with others."""
+        for slot in self._slots:
+            if slot.began is not None and slot.key in keys and not slot.has_expired:
+                slot.expire(reason)
 
     def close(self) -> None:
         """Stops the watchdog."""
@@ -280,12 +288,15 @@ class Slot:
     Must be created inside the worker's task.
     """
 
-    __slots__ = ("_task", "began", "ctx", "deadline", "has_expired")
+    __slots__ = ("_reason", "_task", "began", "ctx", "deadline", "has_expired", "key")
 
     def __init__(self) -> None:
         task = asyncio.current_task()
         assert task is not None, "a slot belongs to a worker's task"
         self._task = task
+        self._reason: str | None = None
+        self.key = ""
+        """The key of the object that is being reconciled, or was last."""
         self.began: float | None = None
         """When the running reconcile began; None while the worker is idle."""
         self.ctx: Any = None
@@ -293,11 +304,15 @@ class Slot:
         self.deadline: float | None = None
         self.has_expired = False
 
-    def expire(self) -> None:
-        """Cancels the reconcile; the worker continues after it has called `settle` or `explain`."""
+    def expire(self, reason: str | None = None) -> None:
+        """Cancels the reconcile; the worker continues after it has called `settle` or `explain`.
+
+        Without a reason, it took longer than the controller's timeout.
+        """
         self.deadline = None
         self.has_expired = True
-        self._task.cancel("the reconcile took too long")
+        self._reason = reason
+        self._task.cancel(reason or "the reconcile took too long")
 
     def settle(self) -> None:
         """Takes the cancellation back after a reconcile that expired but still returned."""
@@ -309,13 +324,19 @@ class Slot:
         """The failure that an error stands for; None if the worker itself was cancelled and has to end."""
         is_ours = self.has_expired and self._task.uncancel() == 0
         if isinstance(error, Exception):
-            return _too_slow(timeout, error) if self.has_expired else error
+            return self._cancelled(timeout, error) if self.has_expired else error
         if is_ours:
-            return _too_slow(timeout, None)
+            return self._cancelled(timeout, None)
         if self._task.cancelling():
             return None
         found = RuntimeError("something that the reconciler awaited was cancelled, and not by the controller")
         found.__cause__ = error
+        return found
+
+    def _cancelled(self, timeout: float | None, cause: Exception | None) -> Deadline:
+        why = f"took longer than {timeout} s and was cancelled; run slow work in ctx.background"
+        found = Deadline(f"the reconcile {why if self._reason is None else f'was cancelled: {self._reason}'}")
+        found.__cause__ = cause
         return found
 
 
@@ -373,9 +394,3 @@ def _result(given: object) -> Result:
     if not isinstance(given, Action):
         return "failed"
     return "done" if given.after is None else "requeued"
-
-
-def _too_slow(timeout: float | None, cause: Exception | None) -> Deadline:
-    found = Deadline(f"the reconcile took longer than {timeout} s and was cancelled; run slow work in ctx.background")
-    found.__cause__ = cause
-    return found

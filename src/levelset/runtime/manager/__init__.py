@@ -10,6 +10,7 @@ from levelset.runtime.manager.manager import Manager
 from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.prometheus_text import Family, Registry, Sample
 from levelset.runtime.manager.run import run
+from levelset.runtime.manager.sharding import MemberReport, Sharding, ShardMember
 from levelset.runtime.manager.system import System
 from levelset.runtime.manager.tracing import Tracing
 
@@ -30,10 +31,13 @@ __all__ = [
     "Lease",
     "LocalSystem",
     "Manager",
+    "MemberReport",
     "Metrics",
     "PlainFormatter",
     "Registry",
     "Sample",
+    "ShardMember",
+    "Sharding",
     "System",
     "Tracing",
     "fence_hook",

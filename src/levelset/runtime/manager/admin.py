@@ -32,6 +32,7 @@ from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.process_records import ProcessRecord, remove_record, write_record
+from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = ["AdminServer", "ManagerView", "reconciles_of", "report_controllers", "report_watches", "trigger_reconcile"]
 
@@ -49,6 +50,8 @@ class ManagerView:
     controllers: Callable[[], Mapping[str, RunningController[Any]]]
     watches: Callable[[], Sequence[Stats]]
     is_leader: Callable[[], bool]
+    members: Callable[[], Sequence[MemberReport] | None] = lambda: None
+    """The members of the shards; None without shards."""
     record: Callable[[str | None], Awaitable[Mapping[str, Any]]] | None = None
     """Records the manager in a file, or ends the recording; returns the file and its size."""
 
@@ -113,6 +116,7 @@ class AdminServer:
         return {
             "pid": os.getpid(),
             "is_leader": view.is_leader(),
+            "members": msgspec.to_builtins(view.members()),
             "controllers": report_controllers(view.controllers()),
             "watches": report_watches(view.watches()),
         }

@@ -40,6 +40,8 @@ from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
 from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, lease_time
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
+from levelset.runtime.manager.sharding.hand_over import HandOver, ShardedController
+from levelset.runtime.manager.sharding.member import Sharding, ShardMember
 from levelset.runtime.manager.webhook_hosting import WebhookHosting
 from levelset.runtime.recording import Recorder, Recording, recording_of
 from levelset.runtime.watch.watcher import IDLE_TIMEOUT
@@ -76,7 +78,9 @@ class Manager:
     a bookmark, is opened again from its last version. With `admin`, `levelset status`, `why` and `trigger` find the
     manager, on this machine and for this user only.
 
-    `leader` elects one of several replicas. `health` and `metrics` are addresses, a host and a port, to serve them at;
+    `leader` elects one of several replicas; `shards` divides the objects among them instead: controllers that are not
+    `leader_only=False` reconcile only the objects that this replica owns, and a task of `add_task` runs on one of them.
+    `health` and `metrics` are addresses, a host and a port, to serve them at;
     with `health` alone both are there. `observers` are called with each reconcile, such as `Tracing`.
 
     An in-process server calls `webhooks` directly; for any other server they are served over HTTPS and registered in
@@ -90,6 +94,7 @@ class Manager:
         where: Cluster | Client | ServerLocation = None,
         *,
         leader: LeaderElection | None = None,
+        shards: Sharding | None = None,
         health: Address | None = None,
         metrics: Address | None = None,
         admin: bool = False,
@@ -107,9 +112,16 @@ class Manager:
         self._endpoints = HttpEndpoints(self.health, self.metrics.registry, {"health": health, "metrics": metrics})
         self._admin = AdminServer(self._view()) if admin else None
         self._where = where
+        if leader is not None and shards is not None:
+            raise ConfigError("Manager(leader=, shards=): give one of them; with shards every replica works")
         self._leader = leader
+        self._shards = shards
+        self._hand_over = None if shards is None else HandOver(shards.drain)
+        self._member: ShardMember | None = None
         hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
         self._hosting = WebhookHosting(hooks, self.health, self.metrics.registry)
+        if shards is not None:  # while it stops, its objects have no owner
+            grace = shards.drain if grace is None else min(grace, shards.drain)
         self._grace = grace
         self._sync_within = sync_within
         self._idle_timeout = idle_timeout
@@ -144,7 +156,8 @@ class Manager:
         Controllers have such a client in their contexts; this is the one for tasks of `add_task`. NotReady before the
         start.
         """
-        return self.client if self._elector is None else with_hook(self.client, fence_hook(self._elector.fence))
+        fence = self._fence
+        return self.client if fence is None else with_hook(self.client, fence_hook(fence))
 
     @property
     def controllers(self) -> Mapping[str, RunningController[Any]]:
@@ -159,8 +172,19 @@ class Manager:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this replica leads; without an election always, once it has started."""
+        """Whether this replica leads, or with shards has joined; without either always, once it has started."""
+        if self._member is not None:
+            return self._member.may_act()
         return self._elected.is_set() if self._elector is None else self._elector.is_leader
+
+    @property
+    def shard_member(self) -> ShardMember | None:
+        """This replica as a member of its shards; None without shards, and before the start."""
+        return self._member
+
+    def shard_counts(self) -> Mapping[str, tuple[int, int, int]]:
+        """For each controller how many objects this replica owns, has gained and lost; empty without shards."""
+        return {} if self._hand_over is None else self._hand_over.counts()
 
     @property
     def is_stopping(self) -> bool:
@@ -200,8 +224,11 @@ class Manager:
     def add_task(self, name: str, work: Work, *, leader_only: bool = True) -> None:
         """Runs a coroutine function beside the controllers, by default only in the leader.
 
-        It may return early; it is cancelled when the manager stops.
+        It may return early; it is cancelled when the manager stops. With shards it runs on one member, is cancelled
+        there when another one joins that comes first for its name, and is started on that one.
         """
+        if leader_only and self._hand_over is not None:
+            work = partial(self._hand_over.run_once, name, work)
         runnable = Runnable(name, work, ended=self._lifecycle.record_failure)
         self._add(runnable, Phase.LEADERS if leader_only else Phase.OTHERS)
 
@@ -242,7 +269,7 @@ class Manager:
         self._hooks["start"].append(hook)
 
     def on_elected(self, hook: LifecycleHook) -> None:
-        """Calls a function once this replica leads, before any leader-only controller reconciles."""
+        """Calls a function once this replica leads, or has joined its shards, before any such controller reconciles."""
         self._hooks["elected"].append(hook)
 
     def on_stop(self, hook: LifecycleHook) -> None:
@@ -272,7 +299,10 @@ class Manager:
         await self._wait(self._started)
 
     async def wait_elected(self) -> None:
-        """Returns once this replica leads and leader-only work has started; NotReady if the manager stops before."""
+        """Returns once this replica leads, or has joined its shards, and that work has started.
+
+        NotReady if the manager stops before.
+        """
         await self._wait(self._elected)
 
     async def wait_idle(self) -> None:
@@ -349,8 +379,28 @@ class Manager:
             self.metrics.add_election(self._leader.name, lambda: self.is_leader)
             # Released after the endpoints have stopped, before the client that it needs is closed.
             lifecycle.final_steps.insert(lifecycle.final_steps.index(self._endpoints.stop) + 1, self._elector.release)
+        if self._shards is not None and self._hand_over is not None:
+            await self._open_member(self._shards, self._hand_over)
         lifecycle.steps_before_caches.append(lambda: self._run_hooks("stop"))
         lifecycle.start_helper("start-up", self._start_up)
+
+    async def _open_member(self, shards: Sharding, hand_over: HandOver) -> None:
+        cluster = self.cluster
+        if shards.client is not None:
+            cluster = Cluster(shards.client)
+            self.add_cluster("shards", cluster)
+            await self._clusters["shards"].wait_open()
+        self._member = member = ShardMember(cluster, shards, hand_over, stamp=lambda: lease_time(self._now()))
+        hand_over.bind(lambda: member.view, member.may_act)
+        self.metrics.add_shards(shards.name, member.members, hand_over.counts, lambda: member.handovers)
+        steps = self._lifecycle.final_steps
+        steps.insert(steps.index(self._endpoints.stop) + 1, member.release)
+
+    @property
+    def _fence(self) -> Callable[[], object] | None:
+        if self._member is not None:
+            return self._member.fence
+        return None if self._elector is None else self._elector.fence
 
     @property
     def _tracer(self) -> Recorder | None:
@@ -399,7 +449,13 @@ class Manager:
         if self._admin is not None:
             await self._admin.announce()
         self._started.set()
-        if self._elector is None:
+        if self._member is not None and self._hand_over is not None:
+            lifecycle.start_helper("election", self._member.run)
+            lifecycle.start_helper("hand-over", self._hand_over.run)
+            await self._member.admitted.wait()
+            await self._start_leading()
+            self._hand_over.admitted()
+        elif self._elector is None:
             await self._start_leading()
         else:
             lifecycle.start_helper("election", self._run_election)
@@ -427,7 +483,9 @@ class Manager:
     def _start(self, runnable: Runnable) -> None:
         if isinstance(runnable, HostedController) and runnable.controller.leader_only:
             runnable.held = self._lifecycle.reached is not Phase.LEADERS
-            runnable.fence = None if self._elector is None else self._elector.fence
+            runnable.fence = self._fence
+            if self._hand_over is not None:
+                runnable.keys = self._hand_over.add(runnable.name)
         runnable.start()
 
     def _add(self, runnable: Runnable, phase: Phase) -> None:
@@ -461,6 +519,7 @@ class Manager:
             controllers=lambda: self.controllers,
             watches=lambda: [one for managed in self._clusters.values() for one in managed.cluster.stats()],
             is_leader=lambda: self.is_leader,
+            members=lambda: None if self._member is None else self._member.members(),
             record=self._switch_recording,
         )
 
@@ -483,6 +542,8 @@ class Manager:
             raise NotReady("stopping")
         if not self._started.is_set():
             raise NotReady("starting")
+        if self._member is not None:
+            return f"one of {len(self._member.view)} members" if self.is_leader else "waiting to join the shards"
         return "leader" if self.is_leader else "waiting to become the leader"
 
     def _check_watches(self) -> Iterator[CheckResult]:
@@ -546,6 +607,7 @@ class HostedController(Runnable):
         self.running: RunningController[Any] | None = None
         self.held = False
         self.fence: Callable[[], object] | None = None
+        self.keys: ShardedController | None = None
         self._managed_cluster = managed
         self._observer = observer
         self._count = count
@@ -612,6 +674,7 @@ class HostedController(Runnable):
             managed.cluster,
             observer=self._observer,
             fence=self.fence,
+            keys=self.keys,
             held=self.held,
             count=self._count(),
             on_hot_loop=self._on_hot_loop,
@@ -620,6 +683,8 @@ class HostedController(Runnable):
         )
         async with made as self.running:
             self.running.trace(self._tracer())  # before anything is awaited: no reconcile has started yet
+            if self.keys is not None:
+                self.keys.attach(self.running)
             self._is_up.set()
             if not self.held:  # released while it was starting
                 self.running.release()

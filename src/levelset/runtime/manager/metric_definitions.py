@@ -17,6 +17,7 @@ from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Action, Outcome
 from levelset.runtime.controller.reconcile_history import Record
 from levelset.runtime.manager.prometheus_text import Family, Sample, histogram_samples
+from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = [
     "BATCH_SIZE",
@@ -30,6 +31,7 @@ __all__ = [
     "fold",
     "master_family",
     "request_family",
+    "shard_families",
     "unhandled_family",
 ]
 
@@ -228,6 +230,26 @@ def master_family(name: str, *, is_leader: bool) -> Family:
     """The family that says whether this process leads."""
     text = "Whether this process is the leader: 1 if it is, 0 if it waits."
     return Family("leader_election_master_status", "gauge", text, [Sample(int(is_leader), {"name": name})])
+
+
+def shard_families(
+    name: str, members: Sequence[MemberReport], counts: Mapping[str, tuple[int, int, int]], handovers: int
+) -> Iterator[Family]:
+    """The members of the shards, and by controller the objects that this one owns, has gained and lost."""
+    labels = {"name": name}
+    yield Family("levelset_shard_members", "gauge", "Members that this one knows.", [Sample(len(members), labels)])
+    keys = [Sample(one.keys, {**labels, "member": one.name}) for one in members]
+    yield Family("levelset_shard_member_keys", "gauge", "Objects of each member, as it last published.", keys)
+    text = "How often the members have changed."
+    yield Family("levelset_shard_changes_total", "counter", text, [Sample(handovers, labels)])
+    owned = [Sample(count[0], {**labels, "controller": one}) for one, count in counts.items()]
+    yield Family("levelset_shard_keys", "gauge", "Objects that this member owns.", owned)
+    moved = [
+        Sample(count[index], {**labels, "controller": one, "direction": direction})
+        for one, count in counts.items()
+        for index, direction in ((1, "gained"), (2, "lost"))
+    ]
+    yield Family("levelset_shard_handovers_total", "counter", "Objects that have come here or gone away.", moved)
 
 
 def request_family(requests: Mapping[tuple[int | None, str, str], int]) -> Family:

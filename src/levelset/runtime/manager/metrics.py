@@ -7,7 +7,7 @@ and labels are only produced by a scrape (`metric_definitions.py`, `prometheus_t
 import inspect
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final, Literal
 
@@ -25,9 +25,11 @@ from levelset.runtime.manager.metric_definitions import (
     controller_families,
     master_family,
     request_family,
+    shard_families,
     unhandled_family,
 )
 from levelset.runtime.manager.prometheus_text import Family, Registry, Sample, histogram_samples
+from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = ["Metrics", "UnhandledSource", "WebhookMetrics"]
 
@@ -83,6 +85,16 @@ class Metrics:
     def add_election(self, name: str, is_leader: Callable[[], bool]) -> None:
         """Exports whether this process leads."""
         self.registry.add(lambda: [master_family(name, is_leader=is_leader())])
+
+    def add_shards(
+        self,
+        name: str,
+        members: Callable[[], Sequence[MemberReport]],
+        counts: Callable[[], Mapping[str, tuple[int, int, int]]],
+        handovers: Callable[[], int],
+    ) -> None:
+        """Exports the members of the shards, and by controller the objects that this one owns, has gained and lost."""
+        self.registry.add(lambda: shard_families(name, members(), counts(), handovers()))
 
     def count_hot_loop(self, name: str) -> None:
         """Counts one more hot loop of a controller."""

@@ -35,6 +35,7 @@ from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import LogStyle, set_up_logs
 from levelset.runtime.manager.manager import HostedController, Manager
 from levelset.runtime.manager.ready_message import DISABLED, HintSpelling, fact_lines, ready_lines
+from levelset.runtime.manager.sharding.member import Sharding
 from levelset.runtime.manager.system import Part, System, open_parts
 from levelset.runtime.manager.tracing import Tracing
 from levelset.runtime.recording import Recording
@@ -51,6 +52,7 @@ USAGE: Final = """\
   --context NAME     the context in the kubeconfig
   --namespace NAME   reconcile only this namespace; for several, give it once for each
   --leader NAME      elect a leader among replicas with the Lease of this name; the others wait
+  --shards NAME      share the objects with all replicas of this name: each has one owner among them
   --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
   --output text|json print addresses and watched kinds as text, or as one line of JSON
   --record FILE      record the run in this file, for `levelset replay`
@@ -70,6 +72,7 @@ class Arguments:
     durability: Literal["full", "normal"] | None = None
     port: int | None = None
     leader: str | None = None
+    shards: str | None = None
     health: tuple[str, int] | None = None
     output: str | None = None
     log_json: bool = False
@@ -87,6 +90,7 @@ _VALUES: Final = {
     "--namespace": "namespaces",
     "-n": "namespaces",
     "--leader": "leader",
+    "--shards": "shards",
     "--health": "health",
     "--output": "output",
     "--record": "record",
@@ -155,6 +159,7 @@ def run(
     context: str | None = None,
     namespace: Namespaces = None,
     leader: LeaderElection | None = None,
+    shards: Sharding | None = None,
     health: Address | None = None,
     grace: float | None = 30.0,
     log: LogStyle | None = None,
@@ -171,20 +176,19 @@ def run(
     Inside a running event loop use `Manager`, in scripts and tests `open_local` or the fixtures of `levelset.testing`.
 
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
-    `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--health`, `--output`,
-    `--record`, `--log-json`. `kubeconfig`, `context` and `namespace` (one, or several) say which cluster, and where
-    controllers without namespaces of their own reconcile; `leader` elects one of several replicas; `health` is the host
-    and port of health checks and metrics; `grace` is how many seconds running reconciles may take at the end (None: all
-    they need); `log` is the style of the logs, `plain` or `json`. With `local` an API server is started here, which
-    serves the kinds in use and calls the `webhooks` directly; in any other server they are registered (see `Manager`).
-    `setup` is called with the manager before it starts, to add tasks, hooks and checks; `waiting` is entered until all
-    controllers have synced; `hints` are the commands to print, in place of those of its systems; `tracing` makes spans
-    of reconciles and requests; `record` is the file to record the run in. Returns after an orderly stop; else raises
-    SystemExit, with 2 for a usage error and 1 for a later failure. If uvloop is installed, its event loop is used.
+    `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--shards`, `--health`,
+    `--output`, `--record`, `--log-json`. `kubeconfig`, `context` and `namespace` (one, or several) say which cluster,
+    and where controllers without namespaces of their own reconcile; `leader` elects one of several replicas, and
+    `shards` divides the objects among them; `health` is the host and port of health checks and metrics; `grace` is how
+    many seconds running reconciles may take at the end (None: all they need); `log` is the style of the logs, `plain`
+    or `json`. With `local` an API server is started here, which serves the kinds in use and calls the `webhooks`
+    directly; in any other server they are registered (see `Manager`). `setup` is called with the manager before it
+    starts; `waiting` is entered until all controllers have synced; `hints` are the commands to print, in place of those
+    of its systems; `tracing` makes spans of reconciles and requests; `record` is the file to record the run in. Returns
+    after an orderly stop; else raises SystemExit, with 2 for a usage error and 1 for a later failure.
     """
     began = time.perf_counter()
-    chosen = (namespace,) if namespace and isinstance(namespace, str) else tuple(namespace or ())
-    given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=chosen)
+    given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=_names(namespace))
     try:
         parsed = read_arguments(sys.argv[1:] if arguments is None else arguments)
         if parsed.help:
@@ -192,8 +196,8 @@ def run(
             return
         set_up_logs("json" if parsed.log_json else log)
         _require_parts(parts)
-        options = _manager_options(webhooks, tracing) | {"grace": grace, "health": parsed.health or health}
-        options |= {"leader": _election(leader, parsed.leader), "record": parsed.record or record}
+        options = _manager_options(webhooks, tracing, parsed.record or record) | {"grace": grace}
+        options |= _replicas(leader, shards, parsed) | {"health": parsed.health or health}
         shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing}
         event_loop.run(_Program(parts, _merged(given, parsed), options, setup, began, **shown).run())
     except ConfigError as error:
@@ -210,6 +214,10 @@ def run(
         raise SystemExit(1) from error
 
 
+def _names(namespace: Namespaces) -> tuple[str, ...]:
+    return (namespace,) if namespace and isinstance(namespace, str) else tuple(namespace or ())
+
+
 def _election(given: LeaderElection | None, name: str | None) -> LeaderElection | None:
     """The leader election of the keyword, with the Lease of `--leader` if that is given."""
     if name is None:
@@ -217,10 +225,19 @@ def _election(given: LeaderElection | None, name: str | None) -> LeaderElection 
     return LeaderElection(name=name) if given is None else replace(given, name=name)
 
 
-def _manager_options(webhooks: Webhooks | NestedWebhooks, tracing: Tracing | None) -> dict[str, Any]:
+def _replicas(leader: LeaderElection | None, shards: Sharding | None, parsed: Arguments) -> dict[str, Any]:
+    """How replicas work together: by the keywords, with the names of `--leader` and `--shards` if they are given."""
+    if parsed.shards is not None:
+        shards = Sharding(name=parsed.shards) if shards is None else replace(shards, name=parsed.shards)
+    return {"leader": _election(leader, parsed.leader), "shards": shards}
+
+
+def _manager_options(
+    webhooks: Webhooks | NestedWebhooks, tracing: Tracing | None, record: str | Path | Recording | None
+) -> dict[str, Any]:
     observers = () if tracing is None else (tracing,)
     hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-    return {"webhooks": hooks, "observers": observers, "admin": True}
+    return {"webhooks": hooks, "observers": observers, "admin": True, "record": record}
 
 
 class _Program:

@@ -7,7 +7,7 @@ nothing left, because a busy one was faster, waits again.
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from math import inf
 from typing import Generic, TypeVar
 
@@ -25,14 +25,17 @@ class Scheduler(Generic[K, R]):
     """Hands due keys to workers, never one key to two workers at once.
 
     Create it inside the event loop whose clock it uses; not thread-safe. `rate` limits how often keys are handed out,
-    all keys together, and `held` starts it on `hold`. The other options are those of `WorkQueue`. A worker loops over
-    `take` and `done`; neither suspends while a key is ready, so the work in between must let other tasks run.
+    all keys together, and `held` starts it on `hold`. A request for a key that `gate` refuses when it would be handed
+    out is dropped; the code that admits the key later enqueues it again. The other options are those of `WorkQueue`. A
+    worker loops over `take` and `done`; neither suspends while a key is ready, so the work in between must let other
+    tasks run.
     """
 
     __slots__ = (
         "_clock",
         "_closed",
         "_draining",
+        "_gate",
         "_held",
         "_idle_waiters",
         "_loop",
@@ -53,9 +56,11 @@ class Scheduler(Generic[K, R]):
         age: float = 30.0,
         rate: TokenBucket | None = None,
         held: bool = False,
+        gate: Callable[[K], bool] | None = None,
         name: str = "scheduler",
     ) -> None:
         self.name = name
+        self._gate = gate
         self.adds = 0
         """The number of new requests by `enqueue_all`; merged ones do not count."""
         self._queue: WorkQueue[K, R] = WorkQueue(debounce=debounce, age=age)
@@ -162,7 +167,18 @@ class Scheduler(Generic[K, R]):
             now = self._clock()
         if self._rate is not None and not (self._queue.next_at(now) == now and self._rate.take(now)):
             return None
-        return self._queue.take(now)
+        due = self._queue.take(now)
+        return due if due is None or self._gate is None else self._admitted(due, self._gate, now)
+
+    def _admitted(self, due: Due[K, R], gate: Callable[[K], bool], now: float) -> Due[K, R] | None:
+        """The first taken key that the gate admits; requests for those before it are dropped."""
+        taken: Due[K, R] | None = due
+        while taken is not None and not gate(taken.key):
+            self._queue.done(taken.key, now)
+            taken = self._queue.take(now)
+        if taken is None and self._idle_waiters:
+            self._wake_idle_waiters()
+        return taken
 
     def done(self, key: K) -> None:
         """Marks a key as done; a request made while it ran becomes due. ValueError if the key is not running."""

@@ -171,6 +171,11 @@ class BackgroundWork:
             self._start_more()
         return job
 
+    @property
+    def refs(self) -> list[Ref[Any]]:
+        """The objects with queued or running work."""
+        return list(self._jobs)
+
     def handles(self, ref: Ref[Any]) -> list[WorkHandle]:
         """The queued and running work of an object, the oldest first."""
         return list(self._jobs.get(ref, ()))
