@@ -9,41 +9,49 @@ from levelset.http import Deferred, Response
 from levelset.storage import Change, PendingWrite
 
 
-async def work(*waits: Any) -> int:
+async def work(*waits: Any) -> Response:
     for one in waits:
         await one
-    return 204
+    return Response(204)
 
 
-async def fail(*waits: Any) -> int:
+async def fail(*waits: Any) -> Response:
     await work(*waits)
     raise NotFound("gone")
 
 
-def refuse(status: int) -> Response:
-    raise NotFound(f"no response {status}")
-
-
 def start(*waits: Any) -> Deferred:
     """Starts work that suspends."""
-    response = run_eagerly(work(*waits), Response)
+    response = run_eagerly(work(*waits))
     assert isinstance(response, Deferred)
     return response
 
 
 def test_a_coroutine_without_suspension_responds_directly() -> None:
-    response = run_eagerly(work(), Response)
+    response = run_eagerly(work())
     assert isinstance(response, Response)
     assert response.status == 204
 
 
 def test_an_exception_without_suspension_is_raised_directly() -> None:
     with pytest.raises(NotFound, match="gone") as caught:
-        run_eagerly(fail(), Response)
+        run_eagerly(fail())
     assert caught.value.__context__ is None
-    with pytest.raises(NotFound, match="no response") as caught:
-        run_eagerly(work(), refuse)
-    assert caught.value.__context__ is None
+
+
+def test_a_coroutine_may_start_another_one() -> None:
+    async def nest(depth: int) -> Response:
+        return Response(depth) if depth == 3 else await work_at(depth + 1)
+
+    async def work_at(depth: int) -> Response:
+        response = run_eagerly(nest(depth))
+        assert isinstance(response, Response)
+        return response
+
+    for _ in range(2):
+        response = run_eagerly(nest(0))
+        assert isinstance(response, Response)
+        assert response.status == 3
 
 
 async def test_a_response_settles_when_its_write_is_committed() -> None:
@@ -75,13 +83,26 @@ async def test_an_exception_after_a_suspension_is_raised_in_the_awaiter() -> Non
         await response
 
 
-async def test_a_result_after_a_suspension_that_has_no_response_fails_in_the_awaiter() -> None:
+async def test_coroutines_that_are_suspended_at_the_same_time_do_not_disturb_each_other() -> None:
+    landings = [PendingWrite() for _ in range(3)]
+    responses = [start(landing) for landing in landings]
+    assert isinstance(run_eagerly(work()), Response)
+    for landing, response in zip(reversed(landings), reversed(responses), strict=True):
+        assert not response.done()
+        landing.set_result(Change(1, "/a", None, None))
+        assert response.result().status == 204
+
+
+async def test_an_error_leaves_later_coroutines_alone() -> None:
     landing = PendingWrite()
-    response = run_eagerly(work(landing), refuse)
-    assert isinstance(response, Deferred)
+    failing = run_eagerly(fail(landing))
+    assert isinstance(failing, Deferred)
     landing.set_result(Change(1, "/a", None, None))
-    with pytest.raises(NotFound, match="no response 204"):
-        await response
+    with pytest.raises(NotFound, match="gone"):
+        await failing
+    with pytest.raises(NotFound, match="gone"):
+        run_eagerly(fail())
+    assert isinstance(run_eagerly(work()), Response)
 
 
 async def test_cancelling_the_awaiter_does_not_cancel_the_work() -> None:

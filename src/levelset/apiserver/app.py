@@ -61,7 +61,7 @@ _MAX_INLINE_GZIP_BYTES: Final = 1024 * 1024
 _MAX_TIMEOUT_SECONDS: Final = 60.0
 _SELF_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
-_PRIVATE_JSON: Final = (_PRIVATE, *JSON_HEADERS)
+(_JSON_TYPE,) = JSON_HEADERS
 _DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _MAY_BE_BEHIND: Final = frozenset({401, 403, 404, 409})
 """What a server may answer wrongly if it has not seen all writes of the others; nothing was written then."""
@@ -116,7 +116,7 @@ class App:
         if isinstance(outcome, Response):
             result = _finish(request, outcome, audit_id)
         elif isinstance(outcome, Deferred) and "timeout" not in request.query:  # a timeout needs a task to cancel
-            result = run_eagerly(self._later(request, outcome, audit_id), _same)
+            result = run_eagerly(self._later(request, outcome, audit_id))
         else:
             result = self._later(request, outcome, audit_id)
         if audit_log is None or began is None:
@@ -287,10 +287,6 @@ def _is_small(request: Request) -> bool:
     return length.isdecimal() and int(length) <= _MAX_PUBLIC_BODY_BYTES
 
 
-def _same(response: Response) -> Response:
-    return response
-
-
 def _is_self_review(path: RequestPath) -> bool:
     """Whether this is a review of the user's own permissions, which every authenticated user may create."""
     return path.plural.startswith("selfsubject") and path.group in _SELF_GROUPS
@@ -318,7 +314,7 @@ def _finish(request: Request, response: Response, audit_id: str) -> HandlerResul
     headers = response.headers
     body = response.body
     if headers is JSON_HEADERS and isinstance(body, bytes) and len(body) <= _MIN_GZIP_BYTES:  # most responses
-        return Response(response.status, (("Audit-Id", audit_id), *_PRIVATE_JSON), body, response.upgrade)
+        return Response(response.status, (("Audit-Id", audit_id), _PRIVATE, _JSON_TYPE), body, response.upgrade)
     response = _with_headers(response, audit_id)
     headers = response.headers
     if isinstance(body, bytes) and len(body) > _MIN_GZIP_BYTES and _accepts_gzip(request, headers):

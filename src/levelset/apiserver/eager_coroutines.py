@@ -6,40 +6,58 @@ loop iterations for that.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Generator
+from types import coroutine as awaitable
+from typing import Any, cast
 
 from levelset.http import Deferred, Response
 from levelset.storage import PendingWrite
 
 __all__ = ["run_eagerly"]
 
-T = TypeVar("T")
+_Work = Coroutine[Any, Any, Response]
+_Driver = Generator[Any, Any, None]
 
 
-def run_eagerly(coroutine: Coroutine[Any, Any, T], respond: Callable[[T], Response]) -> Response | Deferred:
-    """Starts the coroutine now; returns the response to its result, deferred if the coroutine suspends.
+def run_eagerly(work: _Work) -> Response | Deferred:
+    """Starts the coroutine now; returns its response, deferred if the coroutine suspends.
 
     The coroutine may await futures and `sleep(0)`. Cancelling the awaiter of the response does not cancel it.
     """
     try:
-        waited = coroutine.send(None)
-    except StopIteration as end:
-        result: T = end.value
-    else:
-        return _Running(coroutine, waited, respond)
-    return respond(result)
+        driver = _idle_drivers.pop()
+    except IndexError:
+        driver = cast("_Driver", _drive())
+        driver.send(None)
+    outcome: Any = driver.send(work)
+    if isinstance(outcome, Response):
+        _idle_drivers.append(driver)
+        return outcome
+    return _Running(driver, outcome)
+
+
+@awaitable
+def _drive() -> _Driver:
+    """Runs one coroutine after the other: yields what they wait for, and then their responses.
+
+    A coroutine that is run by itself ends with an exception, which takes longer than all the rest of running it.
+    """
+    work: _Work = yield
+    while True:
+        work = yield (yield from work)
+
+
+_idle_drivers: list[_Driver] = []
 
 
 class _Running(Deferred):
-    """The response to a coroutine that has started and suspended."""
+    """The response of a coroutine that has started and suspended."""
 
-    __slots__ = ("_coroutine", "_respond")
+    __slots__ = ("_driver",)
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], waited: Any, respond: Callable[[T], Response]) -> None:
+    def __init__(self, driver: _Driver, waited: Any) -> None:
         super().__init__()
-        self._coroutine = coroutine
-        self._respond: Callable[[Any], Response] = respond
+        self._driver = driver
         self._wait_for(waited)
 
     def _wait_for(self, waited: Any) -> None:
@@ -54,18 +72,11 @@ class _Running(Deferred):
 
     def _resume(self, _: object = None) -> None:
         try:
-            waited = self._coroutine.send(None)
-        except StopIteration as end:
-            self._finish(end.value)
+            outcome: Any = self._driver.send(None)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - raised in the awaiter
             self.fail(error)
+            return
+        if isinstance(outcome, Response):
+            self.settle(outcome)
         else:
-            self._wait_for(waited)
-
-    def _finish(self, result: object) -> None:
-        try:
-            response = self._respond(result)
-        except Exception as error:  # noqa: BLE001 - raised in the awaiter
-            self.fail(error)
-        else:
-            self.settle(response)
+            self._wait_for(outcome)

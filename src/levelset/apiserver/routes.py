@@ -1,14 +1,13 @@
 """The routing table of resource requests: from method and path to the action of a verb, with a cache of routes.
 
 An action is a plain function. It returns the response itself if that needs no waiting, and otherwise an awaitable:
-`_respond` runs the coroutine of a verb, without a task if possible. `find_action` maps a request to its action;
-`RouteCache` remembers the result for a method and path, because clients request the same paths again, or paths that
-differ only in the name of the object.
+`_reading` and `_writing` make the action of a coroutine, which runs without a task if possible. `find_action` maps a
+request to its action; `RouteCache` remembers the result for a method and path, because clients request the same paths
+again, or paths that differ only in the name of the object.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -27,8 +26,7 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import create_and_update, delete, patch, response_format, watch
 from levelset.apiserver.verbs.create_and_update import WriteResult
-from levelset.apiserver.verbs.delete import DeleteResult
-from levelset.apiserver.verbs.get_and_list import ListResult, get_item, parse_list_options, read_item, read_list
+from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, read_item, read_list
 from levelset.apiserver.verbs.response_format import render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
@@ -44,12 +42,10 @@ from levelset.apiserver.wire.status_errors import (
 )
 from levelset.http import Request, Response
 from levelset.objects.field_selectors import escape_field_value
-from levelset.storage import Item
 
 __all__ = ["Action", "Call", "HandlerResult", "Route", "RouteCache", "find_action", "verb_of", "warning_text"]
 
 HandlerResult = Response | Awaitable[Response]
-T = TypeVar("T")
 
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -111,17 +107,26 @@ def find_action(call: Call) -> Action:
     return _VERBS[verb]
 
 
-def _respond(
-    call: Call, verb: Coroutine[Any, Any, T], respond: Callable[[T], Response], *, is_admitted: bool = True
-) -> HandlerResult:
-    """Returns the response to the result of a verb; without a task, unless a webhook or etcd may have to be awaited."""
-    if call.served.converts_by_webhook or (call.state.admission if is_admitted else call.state.shared) is not None:
-        return _respond_later(verb, respond)
-    return run_eagerly(verb, respond)
+def _writing(verb: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
+    """Returns the action of a verb that writes; it needs a task only if it may have to await a webhook."""
+
+    def action(call: Call) -> HandlerResult:
+        if call.state.admission is not None or call.served.converts_by_webhook:
+            return verb(call)
+        return run_eagerly(verb(call))
+
+    return action
 
 
-async def _respond_later(verb: Coroutine[Any, Any, T], respond: Callable[[T], Response]) -> Response:
-    return respond(await verb)
+def _reading(verb: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
+    """Returns the action of a verb that reads; it needs a task only if it may have to await a webhook or etcd."""
+
+    def action(call: Call) -> HandlerResult:
+        if call.state.shared is not None or call.served.converts_by_webhook:
+            return verb(call)
+        return run_eagerly(verb(call))
+
+    return action
 
 
 def verb_of(path: RequestPath, request: Request) -> str | None:
@@ -163,27 +168,28 @@ def _wrong_scope(_call: Call) -> HandlerResult:
 def _get(call: Call) -> HandlerResult:
     # The most frequent request: the properties of `call` are inlined, which saves five function calls.
     state, served, path, request = call.state, call.served, call.path, call.request
+    if request.query or served.converts_by_webhook or state.shared is not None:
+        return _get_current(call)
     chosen = negotiate(request.headers.find("accept"), "object")
     assert path.name is not None
-    if request.query or served.converts_by_webhook or state.shared is not None:
-        version = request.parameter("resourceVersion") or ""
-        item = read_item(state, served, path.namespace, path.name, resource_version=version)
-        return _respond(call, item, partial(_item_response, call, chosen), is_admitted=False)
-    return _item_response(call, chosen, get_item(state, served, path.namespace, path.name))
+    item = get_item(state, served, path.namespace, path.name)
+    return render_item(state, served, request, chosen=chosen, item=item)
 
 
-def _item_response(call: Call, chosen: ResponseFormat, item: Item) -> Response:
-    return render_item(call.state, call.served, call.request, chosen=chosen, item=item)
+@_reading
+async def _get_current(call: Call) -> Response:
+    """As `_get`, at the resourceVersion of the query, or after what other servers have written."""
+    state, served, request, chosen = call.state, call.served, call.request, call.chosen
+    version = request.parameter("resourceVersion") or ""
+    item = await read_item(state, served, call.namespace, call.name, resource_version=version)
+    return render_item(state, served, request, chosen=chosen, item=item)
 
 
-def _list(call: Call) -> HandlerResult:
+@_reading
+async def _list(call: Call) -> Response:
     chosen = negotiate(call.request.headers.find("accept"), "list")
     query = parse_list_options(call.served, call.request.parameters)
-    listing = read_list(call.state, call.served, call.namespace, query)
-    return _respond(call, listing, partial(_list_response, call, chosen), is_admitted=False)
-
-
-def _list_response(call: Call, chosen: ResponseFormat, listing: ListResult) -> Response:
+    listing = await read_list(call.state, call.served, call.namespace, query)
     response = render_listing(call.state, call.served, call.request, chosen=chosen, listing=listing)
     return _with_warnings(response, warnings) if (warnings := _damage_warnings(call)) else response
 
@@ -208,15 +214,16 @@ def _watch(call: Call) -> HandlerResult:
     return watch.watch(call.state, call.served, call.namespace, call.request, form=form)
 
 
-def _create(call: Call) -> HandlerResult:
+@_writing
+async def _create(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     body = read_object(request, custom=served.custom)
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
-    written = create_and_update.create(state, served, call.path.namespace, body.tree, options)
-    return _respond(call, written, partial(_write_response, call, chosen, options))
+    written = await create_and_update.create(state, served, call.path.namespace, body.tree, options)
+    return _write_response(call, chosen, options, written)
 
 
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
@@ -279,36 +286,34 @@ def _review(call: Call) -> Response:
     return _with_warnings(response, options.warnings) if options.warnings else response
 
 
-def _update(call: Call) -> HandlerResult:
+@_writing
+async def _update(call: Call) -> Response:
     chosen = call.chosen
     part = call.path.subresource
     body = read_object(call.request, custom=call.served.custom and part != "scale")
     options = write_options(call.request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
     options = _with_admission(call, options)
     change = scale.update_scale if part == "scale" else create_and_update.update
-    written = change(call.state, call.served, call.namespace, call.name, body.tree, options=options)
-    return _respond(call, written, partial(_write_response, call, chosen, options))
+    written = await change(call.state, call.served, call.namespace, call.name, body.tree, options=options)
+    return _write_response(call, chosen, options, written)
 
 
-def _patch(call: Call) -> HandlerResult:
+@_writing
+async def _patch(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     options = write_options(request, "PatchOptions", subresource=path.subresource)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
-    media = media_type(request) or JSON
-    location = (path.namespace, path.name or "")
-    written = patch.patch(state, served, *location, media=media, body=request.body, options=options)
-    return _respond(call, written, partial(_write_response, call, chosen, options))
+    media, body = media_type(request) or JSON, request.body
+    written = await patch.patch(state, served, path.namespace, call.name, media=media, body=body, options=options)
+    return _write_response(call, chosen, options, written)
 
 
-def _delete(call: Call) -> HandlerResult:
+@_writing
+async def _delete(call: Call) -> Response:
     chosen, options = call.chosen, _delete_options_of(call)
-    deleted = delete.delete(call.state, call.served, call.namespace, call.name, options)
-    return _respond(call, deleted, partial(_delete_response, call, chosen, options))
-
-
-def _delete_response(call: Call, chosen: ResponseFormat, options: DeleteOptions, deleted: DeleteResult) -> Response:
+    deleted = await delete.delete(call.state, call.served, call.namespace, call.name, options)
     tree = delete.response_body(call.served, deleted)
     # 202 only for the deprecated `orphanDependents: false`, while the deletion is pending.
     status = 202 if not deleted.gone and options.orphan_dependents is False else 200
@@ -364,13 +369,10 @@ def _subresource(call: Call) -> HandlerResult:
     return _VERBS["update" if method == "PUT" else "patch"](call)
 
 
-def _get_scale(call: Call) -> HandlerResult:
+@_reading
+async def _get_scale(call: Call) -> Response:
     chosen = call.chosen
-    item = read_item(call.state, call.served, call.namespace, call.name)
-    return _respond(call, item, partial(_scale_response, call, chosen), is_admitted=False)
-
-
-def _scale_response(call: Call, chosen: ResponseFormat, item: Item) -> Response:
+    item = await read_item(call.state, call.served, call.namespace, call.name)
     tree = scale.get_scale(call.served, served_tree(call.served, item))
     return render_tree(call.state, call.served, call.request, chosen=chosen, tree=tree)
 

@@ -23,6 +23,7 @@ from levelset.patch.merge_schema import Shape
 
 __all__ = [
     "NEVER_TRACKED",
+    "UNTRACKED_METADATA",
     "Applied",
     "EntryKey",
     "ManagedEntry",
@@ -67,6 +68,8 @@ NEVER_TRACKED: Final = FieldSet.of(
     path("metadata", "clusterName"),
     path("metadata", "managedFields"),
 )
+UNTRACKED_METADATA: Final = frozenset(element[2:] for element in NEVER_TRACKED.tree["f:metadata"] if element != ".")
+"""The names of the metadata members among them."""
 
 
 class ManagedEntry(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from levelset.patch.json_patch import json_equal
 from levelset.patch.last_applied import KUBECTL, fields_last_applied, refresh_last_applied
 from levelset.patch.managed_fields import (
     NEVER_TRACKED,
+    UNTRACKED_METADATA,
     Applied,
     EntryKey,
     ManagedEntry,
@@ -150,8 +151,6 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[str, int | None
 
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-# The names of the metadata members in NEVER_TRACKED.
-_UNOWNED_METADATA: Final = frozenset(element[2:] for element in NEVER_TRACKED.tree["f:metadata"] if element != ".")
 
 
 def apply(
@@ -259,13 +258,10 @@ def _owned_fields(config: dict[str, Tree], shape: Shape, ignore: FieldSet) -> Fi
     tracked.pop("apiVersion", None)
     tracked.pop("kind", None)
     if isinstance(named, dict):
-        owned = named.copy()
-        for name in named.keys() & _UNOWNED_METADATA:
-            del owned[name]
-        if owned:
-            tracked["metadata"] = owned
-        else:
+        if UNTRACKED_METADATA.issuperset(named):
             del tracked["metadata"]
+        else:
+            tracked["metadata"] = {name: one for name, one in named.items() if name not in UNTRACKED_METADATA}
     fields = fields_of(tracked, shape, strict=True)
     if ignore.tree:
         fields = fields.recursive_difference(ignore)

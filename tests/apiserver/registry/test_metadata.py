@@ -72,6 +72,21 @@ def test_fields_of_the_wrong_type_cannot_be_decoded(metadata: Any) -> None:
         read_metadata({"metadata": metadata})
 
 
+@pytest.mark.parametrize("text", ["now", "2001-13-01T00:00:00Z", "2001-01-01"])
+@pytest.mark.parametrize("name", ["creationTimestamp", "deletionTimestamp"])
+@pytest.mark.parametrize("more", [{}, {"labels": {"a": None}}])
+def test_a_timestamp_that_is_no_time_cannot_be_decoded(name: str, text: str, more: Any) -> None:
+    with pytest.raises(Undecodable, match=rf"metadata\.{name}: '{text}' is not a time"):
+        read_metadata({"metadata": {name: text, **more}})
+
+
+@pytest.mark.parametrize("text", ["2001-01-01T00:00:00Z", "2001-01-01T00:00:00.5+01:00", "", None])
+def test_a_timestamp_may_be_any_time_or_absent(text: str | None) -> None:
+    tree: dict[str, Any] = {"metadata": {"name": "a", "creationTimestamp": text}}
+    assert read_metadata(tree) == []
+    assert tree["metadata"] == ({"name": "a", "creationTimestamp": text} if text else {"name": "a"})
+
+
 def test_server_fields_of_a_new_object_override_those_of_the_client() -> None:
     metadata: dict[str, Any] = {"name": "a", "uid": "mine", "selfLink": "/x", "generation": 9, "deletionTimestamp": "t"}
     init_metadata(metadata, namespace="x", uid="u", now="n", generation=True)

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ def widget(**members: object) -> Object:
 def test_an_object_is_stored_in_its_storage_version_without_resource_version() -> None:
     expected = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"n":1}}'
     assert encode_for_storage(V2, widget()) == expected
+
+
+@pytest.mark.parametrize("order", permutations(["apiVersion", "kind", "metadata", "spec"]), ids="-".join)
+@pytest.mark.parametrize("more", [{}, {"resourceVersion": "3"}], ids=["new", "updated"])
+def test_a_stored_object_begins_with_version_kind_and_metadata_whatever_its_order_was(order: Any, more: Any) -> None:
+    whole = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {**more, "name": "a"}, "spec": {"n": 1}}
+    expected = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"n":1}}'
+    assert encode_for_storage(V1, {name: whole[name] for name in order}) == expected
 
 
 @pytest.mark.parametrize("opened", [{}, []])

@@ -21,7 +21,7 @@ OLD = widget(
     spec={"color": "red", "replicas": 1},
     namespace="x",
     uid="u",
-    creationTimestamp="t",
+    creationTimestamp="2001-01-01T00:00:00Z",
     generation=1,
     resourceVersion="5",
 )

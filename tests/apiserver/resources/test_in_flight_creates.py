@@ -14,7 +14,7 @@ async def test_waiting_ends_with_the_last_in_flight_create_of_the_resource_or_na
     first, second, cluster_wide, sibling, elsewhere = trees = [object() for _ in range(5)]
     scopes = (("/a/", "x"), ("/a/", "x"), ("/a/", None), ("/b/", "x"), ("/b/", "y"))
     for tree, (prefix, namespace) in zip(trees, scopes, strict=True):
-        creates.begin(tree, prefix, namespace)
+        creates.scopes[id(tree)] = (prefix, namespace)
     resource, again, space, other = [
         asyncio.ensure_future(waiting)
         for waiting in (
@@ -42,8 +42,8 @@ async def test_waiting_ends_with_the_last_in_flight_create_of_the_resource_or_na
 async def test_creates_elsewhere_do_not_block() -> None:
     creates = InFlightCreates()
     trees = [object(), object()]
-    creates.begin(trees[0], "/b/", None)
-    creates.begin(trees[1], "/b/", "y")
+    creates.scopes[id(trees[0])] = ("/b/", None)
+    creates.scopes[id(trees[1])] = ("/b/", "y")
     async with asyncio.timeout(0):
         await creates.wait_until_none(prefix="/a/")
         await creates.wait_until_none(namespace="x")

@@ -110,7 +110,12 @@ def test_a_revision_that_is_not_reached_in_three_seconds_is_too_large() -> None:
 def test_a_revision_is_awaited_without_a_task() -> None:
     async def work() -> Response:
         state = await filled(MemoryStorage(), "a")
-        waiting = run_eagerly(wait_revision(state, 2), lambda _: Response(204))
+
+        async def wait() -> Response:
+            await wait_revision(state, 2)
+            return Response(204)
+
+        waiting = run_eagerly(wait())
         assert isinstance(waiting, Deferred)
         write = state.storage.put("/b", b"", expected=0)
         asyncio.get_running_loop().call_later(1, asyncio.ensure_future, write)

@@ -104,6 +104,12 @@ def test_white_space_causes_no_false_duplicates() -> None:
 
 def test_white_space_hides_no_duplicates() -> None:
     assert read_object(body(b'{ "a" : 1, "b": {"a":\t"x: y"},\n"a": 1 }')).duplicates == ("a",)
+    assert read_object(body(b'{"a": 1, "a": 1}')).duplicates == ("a",)
+    assert read_object(body(b'{"a b": 1, "ab": 1, "a b": 1}')).duplicates == ("[a b]",)
+
+
+def test_names_that_differ_in_their_spaces_are_no_duplicates() -> None:
+    assert read_object(body(b'{"a b": 1, "ab": 1, " ab": "x y"}')).duplicates == ()
 
 
 def test_escaped_colons_hide_no_duplicates() -> None:

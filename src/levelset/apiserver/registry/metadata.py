@@ -16,6 +16,7 @@ import msgspec
 from levelset.apiserver.resources.served_resource import Rules
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.formats import text_format
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import Cause
 from levelset.objects.names import check_label_key, check_label_value, is_label_value
@@ -25,7 +26,6 @@ __all__ = [
     "check_dns1035_label",
     "check_immutable_metadata",
     "check_metadata",
-    "check_name",
     "check_path_segment",
     "finalizer_warnings",
     "format_timestamp",
@@ -105,6 +105,7 @@ class _StrictMetadata(_CommonFields, frozen=True, gc=False, forbid_unknown_field
     ownerReferences: list[_StrictOwner] | None = None  # noqa: N815
 
 
+_TIMES: Final = frozenset({"creationTimestamp", "deletionTimestamp"})
 _METADATA_FIELDS: Final = frozenset(_Metadata.__struct_fields__)
 _OWNER_FIELDS: Final = frozenset(_Owner.__struct_fields__)
 
@@ -124,13 +125,16 @@ def read_metadata(tree: Tree) -> list[str]:
     if metadata is None:
         tree["metadata"] = {}
         return []
+    dropped: list[str] = []
     try:
         msgspec.convert(metadata, _StrictMetadata)
     except msgspec.ValidationError:
-        return _read_lenient(metadata)
+        dropped = _read_lenient(metadata)
     if not all(metadata.values()):
         _drop_empty(metadata)
-    return []
+    if not _TIMES.isdisjoint(metadata):
+        _check_times(metadata)
+    return dropped
 
 
 def _read_lenient(metadata: Tree) -> list[str]:
@@ -146,15 +150,25 @@ def _read_lenient(metadata: Tree) -> list[str]:
         dropped = [f"metadata.{name}" for name in unknown]
         for name in unknown:
             del metadata[name]
-    if not all(metadata.values()):
-        _drop_empty(metadata)
-    if "labels" in metadata:
-        _replace_null_values(metadata, "labels")
-    if "annotations" in metadata:
-        _replace_null_values(metadata, "annotations")
-    if "ownerReferences" in metadata:
+    for name in ("labels", "annotations"):
+        if metadata.get(name):
+            _replace_null_values(metadata, name)
+    if metadata.get("ownerReferences"):
         dropped += _read_owners(metadata)
     return dropped
+
+
+def _check_times(metadata: Tree) -> None:
+    for name in _TIMES & metadata.keys():
+        if not _is_time(metadata[name]):
+            problem = f"metadata.{name}: {metadata[name]!r} is not a time as in RFC 3339"
+            raise Undecodable(f"the object cannot be decoded: {problem}")
+
+
+@lru_cache(maxsize=256)  # an update mostly has the time of its object
+def _is_time(text: str) -> bool:
+    check = text_format("date-time")
+    return check is not None and check(text)
 
 
 def _replace_null_values(metadata: Tree, name: str) -> None:
@@ -267,7 +281,14 @@ _REQUIRED_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
 
 def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
     """Validates the metadata of a new object, or the fields that changed since the old one."""
-    causes = check_name(metadata, rules.name_check) if old is None else []
+    causes: list[Cause] = []
+    if old is None:
+        name = metadata.get("name")
+        if not name:
+            causes.append(field_errors.required("metadata.name", "name or generateName is required"))
+        elif problems := rules.name_check(name):
+            # Only the first problem: a name that is too long often breaks several rules.
+            causes.append(field_errors.invalid("metadata.name", name, problems[0]))
     if _CHECKED.isdisjoint(metadata):
         return causes
     for word, check in _CHECKS:
@@ -276,16 +297,6 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
             if word == "finalizers" and rules.finalizers_need_slash:
                 causes += _check_qualified_finalizers(metadata[word])
     return causes
-
-
-def check_name(metadata: Tree, check: Callable[[str], list[str]]) -> list[Cause]:
-    """Validates the name of a new object by the rule of its kind."""
-    name = metadata.get("name")
-    if not name:
-        return [field_errors.required("metadata.name", "name or generateName is required")]
-    problems = check(name)
-    # Only the first problem: a name that is too long often breaks several rules.
-    return [field_errors.invalid("metadata.name", name, problems[0])] if problems else []
 
 
 def check_immutable_metadata(metadata: Tree, old: Tree) -> list[Cause]:

@@ -78,18 +78,14 @@ def apply_schema(
     admission = FINE if schema is None else schema.admit(tree, old)
     if admission is not FINE and check is not None:
         check()
-    if dropped or admission.dropped or options.duplicates:
+    if dropped or options.duplicates or admission.dropped:
         _report_fields([*dropped, *admission.dropped], options)
-    if not admission.causes:
+    if admission is FINE:
         return DecodedObject([], managed_fields)
-    causes = list(admission.causes)
-    if not served.custom:
-        wrong = admission.type_error
-        if wrong is not None:
-            raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
-        # The schemas of built-in kinds include the metadata, but `metadata.py` validates it with better messages.
-        causes = [one for one in causes if not one.field.startswith("metadata.")]
-    return DecodedObject(causes, managed_fields)
+    wrong = None if served.custom else admission.type_error
+    if wrong is not None:
+        raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
+    return DecodedObject(list(admission.causes), managed_fields)
 
 
 def _report_fields(unknown: Iterable[str], options: WriteOptions) -> None:

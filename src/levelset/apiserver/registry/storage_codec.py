@@ -26,8 +26,6 @@ __all__ = [
     "stored_bytes_with_version",
 ]
 
-_HEAD_FIELDS: Final = ["apiVersion", "kind", "metadata"]
-_METADATA: Final = b'"metadata":{'
 _QUOTE: Final = 0x22
 _MAX_DEPTH: Final = 250
 """The deepest nesting of an object: it must remain decodable, also as YAML, from any depth of the call stack."""
@@ -40,34 +38,29 @@ def encode_for_storage(served: ServedResource, tree: Tree) -> bytes:
     """
     stored = tree
     # Most objects already have the stored form and order, and new ones have no resourceVersion.
-    if (
-        not served.stored_as_served
-        or list(tree)[:3] != _HEAD_FIELDS
-        or tree["apiVersion"] != served.api_version
-        or tree["kind"] != served.kind
-    ):
-        stored = _stored(served, tree)
-    elif "resourceVersion" in tree["metadata"]:
+    if "resourceVersion" in tree["metadata"]:
         metadata = tree["metadata"].copy()
         del metadata["resourceVersion"]
         stored = {**tree, "metadata": metadata}
+    if next(iter(tree)) != "apiVersion" or not served.stored_as_served:
+        stored = _stored(served, stored)
     value = encode_tree(stored)
+    if not value.startswith(served.stored_head):
+        stored = _stored(served, stored)
+        value = encode_tree(stored)
     # Every level takes two brackets: an object of few bytes cannot be deep.
-    if len(value) > 2 * _MAX_DEPTH and _has_many_brackets(value) and _is_deep(stored):
-        raise Undecodable(f"the object is nested too deeply: the limit is {_MAX_DEPTH} levels")
+    size = len(value)
+    if size > 2 * _MAX_DEPTH:
+        # `replace` is three times as fast as `count`, because it searches many bytes at a time.
+        brackets = 2 * size - len(value.replace(b"{", b"")) - len(value.replace(b"[", b""))
+        if brackets > _MAX_DEPTH and _is_deep(stored):
+            raise Undecodable(f"the object is nested too deeply: the limit is {_MAX_DEPTH} levels")
     return value
-
-
-def _has_many_brackets(value: bytes) -> bool:
-    # `replace` is three times as fast as `count`, because it searches many bytes at a time.
-    return 2 * len(value) - len(value.replace(b"{", b"")) - len(value.replace(b"[", b"")) > _MAX_DEPTH
 
 
 def _stored(served: ServedResource, tree: Tree) -> Tree:
     """The tree in the stored version and order."""
     metadata = tree["metadata"]
-    if "resourceVersion" in metadata:
-        metadata = {name: value for name, value in metadata.items() if name != "resourceVersion"}
     # The head fields come first, wherever they were; the rest keeps its order.
     ordered: Tree = {"apiVersion": served.storage_api_version, "kind": served.kind, "metadata": metadata}
     ordered.update(tree)
@@ -82,7 +75,7 @@ def _stored(served: ServedResource, tree: Tree) -> Tree:
 def stored_bytes_with_version(item: Item) -> bytes:
     """The object in the stored version, with its resourceVersion."""
     value = item.value
-    start = value.index(_METADATA) + 12
+    start = value.index(b"{", 1) + 1  # the metadata: apiVersion and kind before it contain no bracket
     return b'%b"resourceVersion":"%d"%b%b' % (value[:start], item.revision, _comma(value, start), value[start:])
 
 
@@ -91,7 +84,7 @@ def served_bytes(served: ServedResource, item: Item) -> bytes:
     if item.revision < served.since or served.from_stored is not None:
         return encode_tree(served_tree(served, item))
     value = item.value
-    start = value.index(_METADATA) + 12
+    start = value.index(b"{", 1) + 1  # as above
     if value[start] == _QUOTE:  # nearly always: metadata has at least a name
         return b'%b%d",%b' % (served.head, item.revision, value[start:])
     return served.head + b'%d"%b' % (item.revision, _comma(value, start)) + value[start:]
@@ -109,7 +102,7 @@ def list_item_bytes(served: ServedResource, items: Iterable[Item]) -> list[bytes
             encoded.append(_converted_list_item(served, item))
             continue
         value = item.value
-        start = value.index(_METADATA) + 12
+        start = value.index(b"{", 1) + 1  # as above
         encoded.append(head % item.revision + _comma(value, start) + value[start:])
     return encoded
 

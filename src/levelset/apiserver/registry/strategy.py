@@ -35,7 +35,13 @@ from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.field_paths import list_elements, path
 from levelset.patch.field_sets import EMPTY, FieldSet, Node, in_order, print_fields
 from levelset.patch.json_patch import json_equal
-from levelset.patch.managed_fields import NEVER_TRACKED, same_object, track_update, without_managed
+from levelset.patch.managed_fields import (
+    NEVER_TRACKED,
+    UNTRACKED_METADATA,
+    same_object,
+    track_update,
+    without_managed,
+)
 from levelset.patch.merge_schema import ANYTHING, Shape
 
 __all__ = [
@@ -384,7 +390,7 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     The tree in `fieldsV1` is shared between objects and must not be modified.
     """
     outline: list[Any] = []
-    _add_map(outline, tree, served.shape())
+    _add_map(outline, _trackable(tree), served.shape())
     fields = _owned(tuple(outline))
     if not fields:
         return
@@ -399,26 +405,37 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     tree["metadata"]["managedFields"] = [entry]
 
 
+def _trackable(tree: Tree) -> Tree:
+    """The object without the members that never have an owner, which are most of a small one."""
+    rest = tree.copy()
+    del rest["apiVersion"], rest["kind"]
+    if UNTRACKED_METADATA.issuperset(rest["metadata"]):
+        del rest["metadata"]
+    return rest
+
+
 def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
     outline.append(len(tree))
     outline += tree
     fields = shape.fields
     for name, value in tree.items():
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
-        if value.__class__ not in _CONTAINERS or not value:
+        kind = value.__class__
+        if kind is str or not value:
             continue
-        below = fields.get(name) or shape.items or ANYTHING  # `shape.member`, inlined
-        if value.__class__ is list:
+        if kind is dict:
+            if (fields.get(name) or shape.items or ANYTHING).atomic:  # `shape.member`, inlined
+                continue
+            if _CONTAINERS.isdisjoint(map(type, value.values())):
+                outline += (name, tuple(value))
+            else:
+                outline.append(name)
+                _add_map(outline, value, shape.member(name))
+        elif kind is list:
+            below = shape.member(name)
             found = None if below.list_type == "atomic" else _list_outline(value, below)
             if found is not None:
                 outline += (name, found)
-        elif below.atomic:
-            continue
-        elif _CONTAINERS.isdisjoint(map(type, value.values())):
-            outline += (name, tuple(value))
-        else:
-            outline.append(name)
-            _add_map(outline, value, below)
     outline.append(None)
 
 

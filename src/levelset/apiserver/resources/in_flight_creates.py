@@ -16,25 +16,22 @@ class InFlightCreates:
     Namespace and CRD deletion wait until there are none of theirs before the final sweep.
     """
 
-    __slots__ = ("_ended", "_scopes")
+    __slots__ = ("_ended", "scopes")
 
     def __init__(self) -> None:
-        self._scopes: dict[int, tuple[str, str | None]] = {}
+        self.scopes: dict[int, tuple[str, str | None]] = {}
+        """The storage prefix and namespace of each, by the id of its tree; a create adds itself before the check."""
         self._ended: asyncio.Event | None = None
-
-    def begin(self, tree: object, prefix: str, namespace: str | None) -> None:
-        """Adds the create of this object, of the resource with this storage prefix; call it before the check."""
-        self._scopes[id(tree)] = (prefix, namespace)
 
     def end(self, tree: object) -> None:
         """Removes the create of this object: it is committed, or it failed."""
-        del self._scopes[id(tree)]
+        del self.scopes[id(tree)]
         if self._ended is not None:
             self._ended.set()
             self._ended = None
 
     async def wait_until_none(self, *, prefix: str | None = None, namespace: str | None = None) -> None:
         """Waits until no create of the resource, or in the namespace, is in flight."""
-        while any(prefix == one or namespace == other is not None for one, other in self._scopes.values()):
+        while any(prefix == one or namespace == other is not None for one, other in self.scopes.values()):
             self._ended = self._ended or asyncio.Event()
             await self._ended.wait()

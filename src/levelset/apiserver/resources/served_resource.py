@@ -18,6 +18,9 @@ __all__ = ["ALL_VERBS", "Column", "Object", "Rules", "ScalePaths", "ServedResour
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
+# The built-in groups whose objects contain patterns or expressions.
+_GROUPS_WITH_PROGRAMS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io"})
+
 # A whole object as a JSON tree; the code that decoded it may modify it.
 Object = dict[str, Any]
 
@@ -131,8 +134,13 @@ class ServedResource:
     prefix: str = field(init=False)
     # The first bytes of every served object, up to the value of its resourceVersion.
     head: bytes = field(init=False)
+    # The first bytes of every stored object, up to its metadata.
+    stored_head: bytes = field(init=False)
     # Whether the stored bytes are the served ones, except for the resourceVersion.
     stored_as_served: bool = field(init=False)
+    # Whether patterns or expressions validate its objects, from their schema or in themselves: those steps are counted.
+    # The rules of all other kinds are known and cheap.
+    has_programs: bool = field(init=False)
 
     def __post_init__(self) -> None:
         group = self.group if self.storage_group is None else self.storage_group
@@ -140,10 +148,12 @@ class ServedResource:
         set_once(self, "api_version", _join(self.group, self.version))
         set_once(self, "storage_api_version", _join(group, self.storage_version))
         set_once(self, "prefix", f"/registry/{group or 'core'}/{self.plural}/")
-        head = f'{{"apiVersion":"{self.api_version}","kind":"{self.kind}","metadata":{{"resourceVersion":"'
-        set_once(self, "head", head.encode())
+        head = '{"apiVersion":"%s","kind":"%s","metadata":{'
+        set_once(self, "head", (head % (self.api_version, self.kind) + '"resourceVersion":"').encode())
+        set_once(self, "stored_head", (head % (self.storage_api_version, self.kind)).encode())
         same = self.to_stored is None and self.api_version == self.storage_api_version
         set_once(self, "stored_as_served", same)
+        set_once(self, "has_programs", self.custom or self.group in _GROUPS_WITH_PROGRAMS)
 
     @property
     def gvk(self) -> tuple[str, str, str]:

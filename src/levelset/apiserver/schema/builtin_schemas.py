@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from levelset.apiserver.schema.prune_and_default import IDENTITY
 from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
 from levelset.apiserver.schema.validation import Compiled, Definitions, compile_schema
 
@@ -96,7 +97,7 @@ def builtin_schemas(group: str, version: str) -> BuiltinSchemas:
 def builtin_kind(group: str, version: str, kind: str) -> Compiled | None:
     """The compiled schema of a kind, the same one every time; None if there is no such kind."""
     name = _file(_key(group, version)).kinds.get(kind)
-    return None if name is None else compile_schema(LIBRARY[name], definitions=_definitions())
+    return None if name is None else compile_schema(_content(LIBRARY[name]), definitions=_definitions(), resource=True)
 
 
 def builtin_names(group: str, version: str) -> Mapping[str, str]:
@@ -169,6 +170,12 @@ LIBRARY: Mapping[str, Tree] = _Library()
 @functools.cache
 def _definitions() -> Definitions:
     return Definitions(LIBRARY)
+
+
+def _content(schema: Tree) -> Tree:
+    """The schema of an object without the members that every object has: the server checks those for all kinds."""
+    properties = as_map(schema["properties"]) or {}
+    return {**schema, "properties": {name: one for name, one in properties.items() if name not in IDENTITY}}
 
 
 def _key(group: str, version: str) -> str:

@@ -394,7 +394,7 @@ def compile_schema(schema: Tree, *, definitions: Definitions | None = None, reso
 
     Without definitions it is the schema of a custom resource (`resource=False`: of some other value), whose
     `apiVersion`, `kind` and `metadata` are handled by the server. With definitions it is one of the components of
-    Kubernetes' OpenAPI documents, whose references are looked up there.
+    Kubernetes' OpenAPI documents, whose references are looked up there (`resource=True`: of a kind).
     """
     if definitions is not None:
         return Compiled(read_schema(schema, builtin=True), definitions, resource=bool(resource))

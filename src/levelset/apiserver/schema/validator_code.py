@@ -296,8 +296,9 @@ class FunctionWriter:
         with self.block():
             if self.mode == "admit" and not node.nullable and (node.default is not None or values != var):
                 # A null is replaced by a default, or removed from a map: left to the slow path.
-                self.refuse(f"{item} is None")
-            self.value(node, item, null=True)
+                self.present(node, item)
+            else:
+                self.value(node, item, null=True)
         if len(self.lines) == before + 1:
             self.lines.pop()
 
@@ -403,10 +404,9 @@ class FunctionWriter:
         if not closed:
             self.unnamed(node, var)
             return
-        for name in IDENTITY if identity else ():
-            if name not in node.properties:
-                self.put(f"if {name!a} in {var}: {counter} += 1")
-        self.refuse(f"len({var}) != {counter} + {always}" if always else f"len({var}) != {counter}")
+        counted = [counter, str(always)] if always else [counter]
+        counted += [f"({name!a} in {var})" for name in IDENTITY if identity and name not in node.properties]
+        self.refuse(f"len({var}) != {' + '.join(counted)}")
 
     def admitted_part(self, node: Node, var: str, names: list[str], counter: str) -> int:
         """Some members by name; returns how many of them are always present afterwards."""

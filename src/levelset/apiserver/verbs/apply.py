@@ -43,14 +43,16 @@ async def apply(
         cause = field_errors.required("fieldManager", "is required for apply patch")
         raise status_errors.invalid_options("PatchOptions", [cause])
     request = _ApplyRequest(state, served, namespace, name, body, options)
-    key = served.key(namespace, name)
+    key, expensive = served.key(namespace, name), state.expensive_work
     while True:
         missing = not options.subresource and state.reader.get_nowait(key) is None
         try:
             if missing:
-                tree, decoded = await run_limited(state.expensive_work, request.decode_new)
+                decode = request.decode_new
+                tree, decoded = await run_limited(expensive, decode) if served.has_programs else decode()
                 return await create(state, served, namespace, tree, options, applied=decoded)
-            await run_limited(state.expensive_work, request.check_fields)
+            check = request.check_fields
+            await run_limited(expensive, check) if served.has_programs else check()
             written = await guaranteed_update(state, served, namespace, name, request.change, options=options)
             return scale.as_scale(served, written) if options.subresource == "scale" else written
         except AlreadyExists:

@@ -54,9 +54,10 @@ async def write(
     if item is not None and can_be_removed(served, tree):
         await _remove(state, served, tree, item, old)
         return WriteResult(tree, None)
+    metadata: Tree = tree["metadata"]
     problem = state.reader.write_problem
     if problem is not None and not is_deleting(tree):
-        raise cannot_write(served, tree["metadata"]["name"], problem)
+        raise cannot_write(served, metadata["name"], problem)
     value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
     # A series of small patches could grow an object without bound; one that is too large may shrink.
     if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):
@@ -67,14 +68,15 @@ async def write(
     release = None if reserver is None else reserver(tree)
     try:
         expected = 0 if item is None else item.revision
-        conditions = _conditions(state, served, old, tree, guards)
+        has_conditions = guards is not None or served.prefix in state.claimers
+        conditions = _conditions(state, served, old, tree, guards) if has_conditions else None
         if conditions is None or state.transactional is None:
             stored = await state.storage.put(key, value, expected=expected)
         else:
             change = await state.transactional.transact(key, value, expected=expected, conditions=conditions)
             assert change.after is not None  # a put's change always has one
             stored = change.after
-        tree["metadata"]["resourceVersion"] = str(stored.revision)
+        metadata["resourceVersion"] = str(stored.revision)
         state.notify_committed(served, old, tree, stored.revision)
     except CancelledWrite as cancelled:
         revision = cancelled.change.revision

@@ -23,7 +23,6 @@ from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.step_limits import (
-    GROUPS_WITH_PROGRAMS,
     LARGE_OBJECT,
     LOOP_STEPS,
     run_limited,
@@ -62,17 +61,16 @@ async def create(
     If another object gets an allocated value of this one first, it gets another value, in up to so many `attempts`.
     """
     options = WriteOptions() if options is None else options
-    is_limited = served.custom or served.group in GROUPS_WITH_PROGRAMS
     draft = encode_tree(tree) if served.prefix in state.claimers else None
     if applied is not None:
         decoded = applied
-    elif is_limited:
+    elif served.has_programs:
         decoded = await _decode_new(state, served, namespace, tree, options)
     else:
         decoded = strategy.decode_new(served, namespace, tree, options)
     in_flight = state.in_flight_creates
     metadata: Tree = tree["metadata"]
-    in_flight.begin(tree, served.prefix, namespace)
+    in_flight.scopes[id(tree)] = (served.prefix, namespace)
     try:
         guards = _check_active(state, served, namespace, metadata.get("name", ""))
         if "name" not in metadata and "generateName" in metadata:
@@ -80,7 +78,7 @@ async def create(
         strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=applied is not None)
         if options.admission is not None:
             await write_admission.admit_create(state, served, tree, decoded.causes, options)
-        elif is_limited:
+        elif served.has_programs:
             await _validate_new(state, served, tree, decoded)
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
@@ -157,7 +155,7 @@ async def guaranteed_update(
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
-        if served.custom or served.group in GROUPS_WITH_PROGRAMS:
+        if served.has_programs:
             prepared = await _run_change(state, change, old, item, options)
         else:
             prepared = change(old, item)

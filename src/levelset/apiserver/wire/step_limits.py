@@ -13,7 +13,6 @@ from levelset.errors import ApiError
 from levelset.re2.step_budget import StepsExceeded, within
 
 __all__ = [
-    "GROUPS_WITH_PROGRAMS",
     "LARGE_OBJECT",
     "LOOP_STEPS",
     "REQUEST_STEPS",
@@ -24,13 +23,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-GROUPS_WITH_PROGRAMS: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io"})
-"""The built-in groups whose objects contain patterns or expressions; those of custom resources are in their schemas.
-
-The rules of all other built-in kinds are known and cheap: their writes do not count steps.
-"""
 LARGE_OBJECT: Final = 128 * 1024
-"""Bytes of an object of these groups, or of a custom resource that is updated, beyond which a thread prepares it."""
+"""Bytes of an object with programs (`ServedResource.has_programs`) beyond which a thread prepares it."""
 LOOP_STEPS: Final = 50_000
 """Steps on the event loop: 5 ms, and up to 20 ms where a step takes longer than most."""
 REQUEST_STEPS: Final = 20_000_000

@@ -21,6 +21,7 @@ REQUIRED_KEYS = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
+_EMPTY: Object = {}
 _KEY = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z0-9]{1,253}")
 
 
@@ -35,7 +36,7 @@ def set_secret_defaults(tree: Object) -> None:
 
 def check_config_map(new: Object, old: Object | None) -> list[Cause]:
     """Validates a ConfigMap: its keys, its total size, and that an immutable one does not change."""
-    data = map_member(new, "data")
+    data = new.get("data") or _EMPTY  # a map of texts, by the schema
     causes = [] if all(map(_is_key, data)) else _check_keys("data", data)
     size = sum(map(len, data.values()))
     # UTF-8 takes up to four bytes per character: only above this bound the exact size is needed.

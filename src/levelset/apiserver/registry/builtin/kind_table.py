@@ -207,8 +207,9 @@ def _served(group: str, version: str, row: BuiltinKind, rules: Rules) -> ServedR
         scale=row.scale,
         subresources=row.subresources,
         selectable=row.selectable,
-        schema=functools.partial(builtin_kind, group, version, row.kind),
-        shape=functools.partial(_shape, group, version, row.kind),
+        # Cached again, without arguments: every write reads them.
+        schema=functools.cache(functools.partial(builtin_kind, group, version, row.kind)),
+        shape=functools.cache(functools.partial(_shape, group, version, row.kind)),
         column_source=functools.partial(_columns, group, version, row.plural or f"{singular}s"),
         rules=rules,
     )
