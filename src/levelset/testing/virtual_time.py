@@ -129,7 +129,8 @@ class ThreadJobs:
 
     def __init__(self) -> None:
         self._pool: futures.ThreadPoolExecutor | None = None
-        self._waiting: list[tuple[asyncio.Future[Any], futures.Future[Any], Callable[..., Any]]] = []
+        self.waiting: list[tuple[asyncio.Future[Any], futures.Future[Any], Callable[..., Any]]] = []
+        """The functions whose results have not been delivered yet."""
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
         self.threads: set[threading.Thread] = set()
         """The threads that have worked."""
@@ -137,7 +138,7 @@ class ThreadJobs:
     @property
     def is_pending(self) -> bool:
         """Whether results have not been delivered yet."""
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def add(
         self,
@@ -155,16 +156,16 @@ class ThreadJobs:
             executor = self._pool = self._pool or futures.ThreadPoolExecutor(1, "virtual-time")
         given: asyncio.Future[T] = loop.create_future()
         job = executor.submit(self._work, func, *args)
-        self._waiting.append((given, job, func))
+        self.waiting.append((given, job, func))
         job.add_done_callback(self._notify)
         return given
 
     def finish(self) -> None:
         """Waits for all functions and delivers their results in order; Stuck if one does not finish."""
         until = time.monotonic() + _PATIENCE
-        while not all(job.done() for _, job, _ in self._waiting):
+        while not all(job.done() for _, job, _ in self.waiting):
             self._wait_notified(until)
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for given, job, _ in waiting:
             if not given.done():
                 _deliver(job, given)
@@ -175,7 +176,7 @@ class ThreadJobs:
 
     def close(self) -> None:
         """Stops the thread."""
-        for _, job, _ in self._waiting:
+        for _, job, _ in self.waiting:
             job.cancel()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -192,7 +193,7 @@ class ThreadJobs:
     def _wait_notified(self, until: float) -> None:
         assert self._wakeup is not None, "add() creates the sockets"
         if not select.select([self._wakeup[0]], [], [], max(0.0, until - time.monotonic()))[0]:
-            names = ", ".join(_name(func) for _, job, func in self._waiting if not job.done())
+            names = ", ".join(_name(func) for _, job, func in self.waiting if not job.done())
             raise Stuck(
                 f"a thread has been running {names} for {_PATIENCE:g} real seconds: in virtual time the loop stops "
                 "while a thread runs, so a thread must not wait for the loop"
@@ -308,9 +309,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, limit: float = math.inf, sockets: bool = False) -> None:
         self._jumping = _JumpingSelector(self)
         super().__init__(self._jumping)
+        self.advance_clock(0.0)
         self.limit = limit
         """The time at which the loop raises Stuck; `advance` of a cluster extends it."""
-        self._jobs = ThreadJobs()
+        self.jobs = ThreadJobs()
         self.has_sockets = sockets
         """Whether real I/O is allowed."""
         self._known: set[threading.Thread] = set()
@@ -321,6 +323,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """The virtual time, in seconds."""
         return self._jumping.now
+
+    def advance_clock(self, seconds: float) -> None:
+        """Advances the virtual time; a timer fires at most one ulp early.
+
+        With more, as asyncio has it for real clocks, code that waits for an exact time would spin for ever.
+        """
+        self._jumping.now += seconds
+        self._clock_resolution = math.ulp(self._jumping.now)
 
     async def idle(self) -> None:
         """Waits until no task can run before time advances."""
@@ -342,7 +352,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> "asyncio.Future[T]":
         """Runs the function in a thread; the loop stops until it returns."""
-        return self._jobs.add(self, executor, func, *args)
+        return self.jobs.add(self, executor, func, *args)
 
     def run_forever(self) -> None:
         """Runs until stopped; threads that are started meanwhile may not call into the loop."""
@@ -370,7 +380,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Whether the loop runs in another thread, and does not wait for this one."""
         if self.has_sockets or vars(self)["_thread_id"] in {None, threading.get_ident()}:
             return False
-        return not self._jobs.is_pending and threading.current_thread() not in self._jobs.threads
+        return not self.jobs.is_pending and threading.current_thread() not in self.jobs.threads
 
     def wait_threads(self) -> None:
         """Waits in real time for threads that were started while the loop runs, before the clock jumps.
@@ -381,7 +391,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         for thread in () if self.has_sockets else threading.enumerate():
             if thread not in self._known:
                 self._known.add(thread)
-                if thread not in self._jobs.threads:
+                if thread not in self.jobs.threads:
                     self._wait_thread(thread)
 
     def _wait_thread(self, thread: threading.Thread) -> None:
@@ -399,7 +409,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def close(self) -> None:
         """Closes the loop and stops its thread."""
-        self._jobs.close()
+        self.jobs.close()
         super().close()
 
     def note_progress(self) -> None:
@@ -421,19 +431,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def settle_jobs(self) -> bool:
         """Waits for all threads; returns whether there were any, so that their results are being delivered."""
-        if not self._jobs.is_pending:
+        if not self.jobs.is_pending:
             return False
-        self._jobs.finish()
+        self.jobs.finish()
         return True
-
-    @property
-    def _clock_resolution(self) -> float:
-        """How early a timer may fire: one ulp. With more, code that waits for an exact time would spin for ever."""
-        return math.ulp(self._jumping.now)
-
-    @_clock_resolution.setter
-    def _clock_resolution(self, value: float) -> None:
-        """Ignores the resolution of the real clock, which asyncio sets."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -454,8 +455,9 @@ class _JumpingSelector(selectors.DefaultSelector):
         self.rounds += 1
         if self.failure is not None or self.rounds > _MOST_ROUNDS - _SAMPLED:
             self._check_rounds()
-        had_jobs = self._loop.settle_jobs()
-        if timeout == 0 and not self._loop.has_sockets:
+        loop = self._loop
+        had_jobs = bool(loop.jobs.waiting) and loop.settle_jobs()
+        if timeout == 0 and not loop.has_sockets:
             return []  # tasks are ready, and nothing else can be: saves a fifth of a round
         ready = super().select(0)
         if not ready and not had_jobs and (timeout is None or timeout > 0):
@@ -480,7 +482,7 @@ class _JumpingSelector(selectors.DefaultSelector):
                 "happen; to let time pass on purpose, use `advance` of a cluster"
                 f"{describe_tasks(self._loop)}"
             )
-        self.now += timeout
+        self._loop.advance_clock(timeout)
         self.rounds = 0
 
     def _check_rounds(self) -> None:

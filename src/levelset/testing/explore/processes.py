@@ -342,7 +342,9 @@ class ProcessSlot:
         async def failing(call: Call) -> Response:
             return await hook(call, send)
 
-        return await _recorded(self._context, _NamedCall(self.process_name, "call", call, name, alias), failing)
+        sent = _NamedCall(self.process_name, "call", call, name, alias)
+        found = self._context.injector.take(name)
+        return await (_recorded(self._context, sent, failing) if found is None else self._disturbed(found, sent, failing))
 
     async def retire(self) -> None:
         """Kills the process for good: its successor runs already."""

@@ -9,6 +9,7 @@ from levelset.testing.explore.call_sites import CallSite
 from levelset.testing.explore.environment_faults import SpecChanged
 from levelset.testing.explore.normalize import NormalizedState
 from levelset.testing.explore.plans import Plan, StepName
+from levelset.testing.explore.starting_state import StartingState
 from levelset.testing.explore.stored_state import Key, Tree
 from levelset.testing.explore.trace import Step, Trace
 
@@ -101,6 +102,8 @@ class Run:
     plan: Plan
     seed: int
     trace: Trace = field(default_factory=Trace)
+    start: StartingState | None = field(default=None, repr=False)
+    """The state of the server in which it began; other runs with the same seed may begin there."""
     changes: Sequence[Change] = ()
     broken: Sequence[BrokenInvariant] = ()
     ends: list[NormalizedState] = field(default_factory=list[NormalizedState])
@@ -119,9 +122,9 @@ class Run:
     locations: Mapping[Key, str] = field(default_factory=dict[Key, str])
     """The location of each object that ever changed, as in the end states."""
     failing: Mapping[str, Exception] = field(default_factory=dict[str, Exception])
-    """The reconciles that failed the last time, with their errors."""
+    """The reconciles that failed the last time, with their errors; recorded in undisturbed runs only."""
     failures: Sequence[tuple[StepName, Exception]] = ()
-    """The first reconciles that failed, gave up or took too long, with their errors."""
+    """The first reconciles that failed, gave up or took too long, with their errors; in undisturbed runs only."""
     controllers: tuple[str, ...] = ()
     """The names of the controllers."""
     generated: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -32,6 +32,7 @@ from levelset.testing.explore.report import COMMAND, Failure, PlanResult, Report
 from levelset.testing.explore.run_result import Finding, Run, RunResult, describe_divergence, failure_mode
 from levelset.testing.explore.shrink import shrink
 from levelset.testing.explore.simulation import play
+from levelset.testing.explore.starting_state import StartingState
 from levelset.testing.explore.state_file import StateFile
 from levelset.testing.explore.worker_processes import InProcess, WorkerPool, can_fork
 
@@ -81,6 +82,7 @@ class Explorer:
     seed: int = 1
     _reference: Reference | None = field(default=None, repr=False)
     _long: Run | None = field(default=None, repr=False)
+    _start: StartingState | None = field(default=None, repr=False)
     _steps: dict[Disturbance, frozenset[StepName]] = field(
         default_factory=dict[Disturbance, frozenset[StepName]], repr=False
     )
@@ -93,6 +95,7 @@ class Explorer:
         """The undisturbed run."""
         if self._reference is None:
             run = play(self.exploration, seed=self.seed)
+            self._start = run.start
             played = self._check(run)
             other = run if played.findings else play(self.exploration, seed=self.seed + 1)
             mask = learn_mask(run.end, other.end, self.exploration.ignored)
@@ -124,7 +127,7 @@ class Explorer:
         return judge(run, allowed=one.allowed, expected_errors=one.expected_errors)
 
     def _diverged(self, run: Run) -> Iterator[Finding]:
-        again = play(self.exploration, seed=self.seed)
+        again = play(self.exploration, seed=self.seed, start=run.start)
         if again.trace.text() != run.trace.text():
             yield describe_divergence(run.trace, again.trace, is_fixed=not callable(self.exploration.controllers))
 
@@ -136,7 +139,7 @@ class Explorer:
     def _followed(self) -> Run:
         """The undisturbed run, followed for as long as a disturbed one: it must come to rest."""
         if self._long is None:
-            self._long = play(self.exploration, seed=self.seed, is_long=True)
+            self._long = play(self.exploration, seed=self.seed, is_long=True, start=self._start)
         return self._long
 
     def plans(self) -> Iterator[Plan]:
@@ -179,7 +182,7 @@ class Explorer:
         found = self.reference
         if not len(plan):
             return found.played, outcome_of(found.run, found.run, found.played)
-        run = play(self.exploration, plan, seed=self.seed, baseline=found.run, mask=found.mask)
+        run = play(self.exploration, plan, seed=self.seed, baseline=found.run, mask=found.mask, start=self._start)
         if any(isinstance(one, SpecChanged) and not one.back for one in plan):
             played = _run_result(run, self._judge_operations(run))
             return played, replace(outcome_of(run, found.run, played), states=frozenset(), deeper=())
@@ -218,7 +221,8 @@ class Explorer:
                 await user.create(one)
             await user.settled()
 
-        return play(replace(self.exploration, scenario=create_all, invariants=()), seed=self.seed, is_long=True)
+        fresh = replace(self.exploration, scenario=create_all, invariants=())
+        return play(fresh, seed=self.seed, is_long=True, start=self._start)
 
     def _is_free_of_history(self) -> bool:
         """Whether a fresh start with the final specs of the scenario has its end: then operations can be judged."""

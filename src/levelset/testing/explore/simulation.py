@@ -41,6 +41,7 @@ from levelset.testing.explore.plan_execution import FaultInjector
 from levelset.testing.explore.plans import Plan, StepName
 from levelset.testing.explore.processes import ChangeRecorder, ProcessOutside, ProcessSlot, UserTransportHook
 from levelset.testing.explore.run_result import EndedProcess, Run
+from levelset.testing.explore.starting_state import StartingState
 from levelset.testing.explore.stored_state import State, Tree
 from levelset.testing.explore.third_parties import OTHER, ThirdParties, delay_garbage_collection
 from levelset.testing.explore.trace_recorder import (
@@ -102,13 +103,15 @@ def play(
     baseline: Run | None = None,
     mask: Mask = _NO_MASK,
     is_long: bool = False,
+    start: StartingState | None = None,
 ) -> Run:
     """Runs the scenario with the disturbances of a plan; stops as soon as the end state of the baseline is reached.
 
-    Without a baseline it stops after half a minute; with `is_long`, after the exploration's `within`.
+    Without a baseline it stops after half a minute; with `is_long`, after the exploration's `within`. `start` is that
+    of an earlier run with the same seed, which saves the preparation of the server.
     """
     _refuse_inside_a_loop()
-    made = Run(plan, seed, is_long=is_long)
+    made = Run(plan, seed, is_long=is_long, start=start)
     with _logging_disabled(), _gc_disabled():
         _simulate(_Simulation(exploration, made, baseline, mask, is_long))
     return made
@@ -171,7 +174,8 @@ class _Simulation:
 
     async def play(self) -> None:
         """Runs the scenario and fills the result."""
-        async with open_cluster(seed=self.run.seed) as self.cluster:
+        start = self.run.start
+        async with open_cluster(seed=self.run.seed, storage=None if start is None else start.storage()) as self.cluster:
             await self._prepare()
             for one in self.slots:
                 self._run_slot(one)
@@ -192,8 +196,9 @@ class _Simulation:
 
     def _note_reconciles(self) -> None:
         alive = {one.process_name for one in self.slots if one.up.is_set()}
-        self.run.failing = dict(self.recording.failing)
-        self.run.failures = tuple(self.recording.failures)
+        if self.baseline is None:  # an error holds the frames that it came through, and with them the whole run
+            self.run.failing = dict(self.recording.failing)
+            self.run.failures = tuple(self.recording.failures)
         self.run.unfinished = [at for at, who in self.recording.open.items() if who in alive]
 
     def count(self, name: StepName) -> bool:
@@ -237,6 +242,10 @@ class _Simulation:
         # Kinds of webhooks come first: of several versions the hub is the stored one.
         wanted = [*map(view_of, hooked.kinds), *kinds_of(first), *map(view_of, exploration.kinds)]
         await cluster.environment.define(wanted)
+        if self.run.start is None:
+            self.run.start = StartingState.of(cluster)
+        else:
+            self.run.start.continue_in(cluster)
         assert cluster.environment.embedded is not None
         server = cluster.environment.embedded.server
         hooked.attach(server, client=cluster)
