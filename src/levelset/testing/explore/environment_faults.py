@@ -17,6 +17,7 @@ __all__ = [
     "FinalizerRemoved",
     "LabelChanged",
     "NamespaceDeleted",
+    "ObjectTouched",
     "Outage",
     "OutsideError",
     "Overlap",
@@ -103,6 +104,16 @@ class FinalizerRemoved(ThirdParty):
 
     def __str__(self) -> str:
         return f"another writer removes the finalizers of {self.target} {self._when}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTouched(ThirdParty):
+    """Another writer sets an annotation of an object of a user and removes it again: nothing may change by that."""
+
+    word: ClassVar[str] = "object-touched"
+
+    def __str__(self) -> str:
+        return f"another writer sets an annotation of {self.target} and removes it {self._when}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ import msgspec
 
 from levelset.objects.json_tree import is_list, is_map
 from levelset.testing.explore.endless_loops import find_endless_loops
-from levelset.testing.explore.environment_faults import NamespaceDeleted, Outage, Pause, SpecChanged, ThirdParty
+from levelset.testing.explore.environment_faults import (
+    NamespaceDeleted,
+    ObjectTouched,
+    Outage,
+    Pause,
+    SpecChanged,
+    ThirdParty,
+)
 from levelset.testing.explore.normalize import NormalizedState
 from levelset.testing.explore.plans import Disturbance, Hold, Relist, Reorder, StaleRestart, StepName
 from levelset.testing.explore.run_result import Change, Finding, Run
@@ -239,6 +246,9 @@ def _end_state(run: Run, base: Run | None, mask: Mask) -> Iterator[Finding]:
     if any(isinstance(one, NamespaceDeleted) for one in run.plan):
         expected = [_without_namespace(run, base)]
     ends = [differences(run.end, one, mask) for one in expected]
+    if any(isinstance(one, ObjectTouched) for one in run.plan):
+        # A status may say which version of an object was read.
+        ends = [[it for it in one if it.path[:1] != ("status",)] for one in ends]
     found = min(ends, key=len) if ends else list[Difference]()
     for one in found:
         yield _end_finding(run, one)
@@ -283,11 +293,20 @@ def _end_finding(run: Run, one: Difference) -> Finding:
             rule, said = "end state", f"{one.location}: {one.words} is {one.actual} instead of {one.expected}"
     kind = one.location.split("/", 1)[0]
     if rule in {"end state", "leaked"} and (other := next((it for it in run.plan if isinstance(it, ThirdParty)), None)):
-        hint = "" if kind.startswith("outside.") else f"; does a controller watch {kind}?"
-        rule, said = "not healed", f"{said} after {other}{hint}"
+        rule, said = _not_healed(run, other, f"{said} after {other}")
     if any(isinstance(it, SpecChanged) and not it.back for it in run.plan):
         said = f"{said}, unlike after a fresh start with the same spec"
     return Finding(rule, said, step, revision, expected=one.expected, actual=one.actual, about=kind)
+
+
+def _not_healed(run: Run, other: ThirdParty, said: str) -> tuple[str, str]:
+    """The rule that is broken by a change of another writer that stays, and what to do about it."""
+    kind = other.target.split("/", 1)[0]
+    if isinstance(other, ObjectTouched):
+        return "end state", f"{said}: a reconcile without a change must change nothing"
+    if any(one.act == "event" and one.kind == kind for one in run.trace):
+        return "not healed", said
+    return "not watched", f"{said}: no controller watches {kind}, and no reconcile was due that could have found it"
 
 
 def _lost(run: Run, base: Run | None) -> Iterator[Finding]:

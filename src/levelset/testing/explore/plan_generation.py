@@ -17,6 +17,7 @@ from levelset.testing.explore.environment_faults import (
     FinalizerRemoved,
     LabelChanged,
     NamespaceDeleted,
+    ObjectTouched,
     Outage,
     OutsideError,
     Overlap,
@@ -45,7 +46,8 @@ from levelset.testing.explore.plans import (
     StepName,
     Takeover,
 )
-from levelset.testing.explore.run_result import Run
+from levelset.testing.explore.run_result import Change, Run
+from levelset.testing.explore.stored_state import Key
 from levelset.testing.explore.trace import Step
 
 __all__ = ["PlanOptions", "derive", "derive_pairs", "derive_singles", "derive_triples"]
@@ -156,6 +158,7 @@ def derive_singles(run: Run, **options: Unpack[PlanOptions]) -> list[Disturbance
         map(Downtime, (one.name for one in _last_before_user(run, writes))),
         map(ErrorResponse, reads),
         _third_parties(run),
+        (ObjectTouched(one.at, one.location) for one in run.targets if one.is_touchable and one.at == SCENARIO_END),
         map(Takeover, names) if leader else (),
         map(ErrorResponse, names),
         _stale_restarts(run, writes, has_outside=has_outside) if stale_restarts else (),
@@ -297,8 +300,8 @@ def _changes(run: Run) -> Iterator[tuple[str, int]]:
 def _stale_restarts(run: Run, writes: Sequence[Step], *, has_outside: bool) -> Iterator[Disturbance]:
     """Stale restarts after the last write before each action of the user, then after the other writes.
 
-    With an outside, no view shows an object again that is gone: its finalizer is gone too, and nothing would remove
-    what a controller creates outside for it.
+    With an outside, no view shows an object again that is gone, or a finalizer that is: nothing would remove what a
+    controller creates outside for it.
     """
     ends = _last_before_user(run, writes)
     others = [one for one in writes if one not in ends]
@@ -309,13 +312,26 @@ def _stale_restarts(run: Run, writes: Sequence[Step], *, has_outside: bool) -> I
 
 def _backs(run: Run, step: Step, *, is_by_user: bool, has_outside: bool) -> Iterator[Disturbance]:
     before = [one for one in run.changes if one.revision <= step.revision]
+    released = _released(before) if has_outside else frozenset[int]()
     for back, change in enumerate(reversed(before), 1):
-        if has_outside and change.after is None:
+        if change.revision in released:
             return
         if (change.process == "user") is is_by_user:
             # A process that starts just before the next change sees the user's last action too.
             found = (back, back - 1) if is_by_user else (back,)
             yield from (StaleRestart(step.name, one) for one in found if one > 1)
+
+
+def _released(changes: Sequence[Change]) -> frozenset[int]:
+    """The revisions at which an object was removed, or has lost a finalizer."""
+    found: set[int] = set()
+    finalizers: dict[Key, set[str]] = {}
+    for one in changes:
+        now = set[str]() if one.tree is None else set(one.tree["metadata"].get("finalizers") or ())
+        if one.after is None or not finalizers.get(one.key, set()) <= now:
+            found.add(one.revision)
+        finalizers[one.key] = now
+    return frozenset(found)
 
 
 def _last_before_user(run: Run, writes: Sequence[Step]) -> list[Step]:

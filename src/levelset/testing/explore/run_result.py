@@ -93,6 +93,8 @@ class Target:
     """Whether a controller manages labels of it."""
     has_finalizer: bool = False
     """Whether a controller has added a finalizer."""
+    is_touchable: bool = False
+    """Whether a user has created it and a controller watches its kind."""
 
 
 @dataclass(eq=False)
@@ -180,6 +182,7 @@ RULES: Final[Mapping[str, str]] = {
     "end state": "the end state differs from the undisturbed run",
     "leaked": "an object is left behind",
     "not healed": "a change by another writer is not undone",
+    "not watched": "a change by another writer is not noticed",
     "stuck": "an object is being deleted and is never removed",
     "lost": "an object is deleted that should not be",
     "created twice": "an object is created twice",

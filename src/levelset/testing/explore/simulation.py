@@ -24,7 +24,14 @@ from levelset.testing.environment import Process, Wire
 from levelset.testing.explore.call_sites import static_call_sites
 from levelset.testing.explore.disturbance import SCENARIO_END
 from levelset.testing.explore.due_timers import next_due
-from levelset.testing.explore.environment_faults import Outage, Overlap, SlowGarbageCollection, SpecChanged
+from levelset.testing.explore.environment_faults import (
+    ObjectTouched,
+    Outage,
+    Overlap,
+    SlowGarbageCollection,
+    SpecChanged,
+    ThirdParty,
+)
 from levelset.testing.explore.exploration import Exploration
 from levelset.testing.explore.invariants import InvariantChecker
 from levelset.testing.explore.judge import Mask, differences
@@ -319,7 +326,7 @@ class _Simulation:
             if await self._others.act(one, moment):
                 self.injector.note(one)
                 await self.wait_quiet()
-                if isinstance(one, SpecChanged) and one.back:
+                if isinstance(one, ObjectTouched) or (isinstance(one, SpecChanged) and one.back):
                     await self._others.restore(moment)
                     await self.wait_quiet()
         if moment == SCENARIO_END:
@@ -414,6 +421,19 @@ class _Simulation:
                 return
         if self.baseline is None:
             await self._is_quiet()
+        elif any(isinstance(one, ThirdParty) for one in self.run.plan):
+            await self._wait_healed(began + self._longest_follow())
+
+    async def _wait_healed(self, until: float) -> None:
+        """Waits for reconciles that are due later: a periodic one may undo what another writer has changed."""
+        for _ in range(_MOST_IDLE):
+            due = next_due(self.cluster.environment)
+            if due is None or due > until:
+                return
+            await timing.sleep_until(max(due, timing.now() + 1.0))
+            await self.wait_quiet()
+            if self._record_end_state():
+                return
 
     async def _follow(self) -> None:
         """Follows a run for hours: the long undisturbed one, and disturbed ones if something happened in that time."""

@@ -22,6 +22,7 @@ from levelset.testing.explore.environment_faults import (
     FinalizerRemoved,
     LabelChanged,
     NamespaceDeleted,
+    ObjectTouched,
     SpecChanged,
     ThirdParty,
 )
@@ -40,6 +41,8 @@ _NOT_CONTROLLERS: Final = frozenset({"user", "levelset-testing", OTHER, ""})
 _CONTENT: Final = frozenset({"apply", "patch", "update"})
 _PEOPLE: Final = frozenset({"user", "server", OTHER})
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+_TOUCHED: Final = ("metadata", "annotations", "explore.levelset.dev/touched")
+"""The annotation that another writer sets and removes."""
 
 
 @dataclass(eq=False)
@@ -53,7 +56,7 @@ class ThirdParties:
     _before: tuple[Ref[Any], Tree] | None = None
 
     async def restore(self, at: StepName) -> None:
-        """Restores the spec that was changed last."""
+        """Restores what was changed last and is to be restored."""
         if self._before is None:
             return
         token = ACTING.set((OTHER, at))
@@ -118,6 +121,9 @@ class ThirdParties:
                 return await self._patch(ref, _edit(next(_managed(tree, _is_label), None), tree))
             case FinalizerRemoved():
                 return await self._patch(ref, {"metadata": {"finalizers": None}})
+            case ObjectTouched():
+                self._before = ref, _nested(_TOUCHED, None)
+                return await self._patch(ref, _nested(_TOUCHED, "yes"))
             case SpecChanged(_, path, value):
                 where = ("spec", *path.split("."))
                 wanted = msgspec.json.decode(value) if value else None
@@ -144,6 +150,7 @@ class ThirdParties:
     def targets(self, at: StepName, watched: set[str]) -> Iterator[Target]:
         """What controllers have written and is there now: what another writer could change at this moment."""
         trees = dict(self.recorder.state.trees())
+        users = self.user_objects()
         made, written = set[Key](), set[Key]()
         for one in self.recorder.changes:
             if one.process in _PEOPLE or one.by is None or one.by.action.endswith("/status"):
@@ -165,6 +172,7 @@ class ThirdParties:
                 is_content=is_written and any(True for _ in _managed(trees[key], _is_content)),
                 has_label=is_written and any(True for _ in _managed(trees[key], _is_label)),
                 has_finalizer=bool(metadata.get("finalizers")) and bool(_managers(trees[key])),
+                is_touchable=key in users and key[1] in watched,
             )
 
 

@@ -87,6 +87,6 @@ fixed = Exploration(
     claiming,
     invariants=[no_port_is_used_twice],
     ignored=["Inner.status.port", "Outer.status.port", "ConfigMap"],
-    allowed=["not healed: ConfigMap"],
+    allowed=["not watched: ConfigMap"],
 )
 expected = Expected("no_port_is_used_twice", "patch", "Outer")

@@ -27,4 +27,4 @@ async def scenario(user: Cluster) -> None:
 
 broken = Exploration(scenario, lambda: [Controller(Proxy, reconcile)])
 fixed = Exploration(scenario, lambda: [Controller(Proxy, reconcile, owns(ConfigMap))])
-expected = Expected("not healed", "end", "scenario")
+expected = Expected("not watched", "end", "scenario")

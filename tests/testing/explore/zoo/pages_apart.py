@@ -80,7 +80,7 @@ async def scenario(user: Cluster) -> None:
 
 def exploration(sweep: Any) -> Exploration:
     # A volume is not restored, since its data is lost.
-    allowed = ["not healed: ConfigMap"]
+    allowed = ["not watched: ConfigMap"]
     return Exploration(scenario, lambda: both(sweep), invariants=[bound_claims_have_their_volume], allowed=allowed)
 
 

@@ -74,7 +74,7 @@ def exploration(recover: Recover) -> Exploration:
 
     # Rows that another writer deletes are lost, and tables are not dropped.
     return Exploration(
-        scenario, lambda: [Controller(Table, reconcile)], allowed=["not healed: ConfigMap", "leaked: ConfigMap"]
+        scenario, lambda: [Controller(Table, reconcile)], allowed=["not watched: ConfigMap", "leaked: ConfigMap"]
     )
 
 
