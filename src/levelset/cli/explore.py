@@ -25,7 +25,7 @@ from levelset.testing.explore import Exploration, Plan, Report, RunResult, junit
 from levelset.testing.explore import explore as run_plans
 from levelset.testing.explore import replay as run_plan
 from levelset.testing.explore.exploration import name_of
-from levelset.testing.explore.report import COMMAND, write_story
+from levelset.testing.explore.reports.report import COMMAND, write_story
 from levelset.testing.explore.search import DEFAULT_BUDGET, Progress, SearchProgress
 
 __all__ = ["describe_progress", "explore", "read_budget", "read_limits"]

@@ -12,7 +12,7 @@ from levelset.errors import ConfigError
 from levelset.objects import Object
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, Finding, State, explore, replay
-from levelset.testing.explore.report import junit
+from levelset.testing.explore.reports.report import junit
 from levelset.testing.explore.search import Explorer, explore_plans
 from tests.testing.explore.mistakes import Order, OrderSpec, Parcel, orders, parcel
 

@@ -1,9 +1,18 @@
 """Shrinking finds the shortest failing plan, in a fixed order and with a bounded number of runs."""
 
-from levelset.testing.explore.plans import Conflict, CrashAfter, Disturbance, Hold, Plan, Relist, StaleRestart, StepName
-from levelset.testing.explore.run_result import Finding, RunResult
+from levelset.testing.explore.faults.plan import (
+    Conflict,
+    CrashAfter,
+    Disturbance,
+    Hold,
+    Plan,
+    Relist,
+    StaleRestart,
+    StepName,
+)
+from levelset.testing.explore.records.run_result import Finding, RunResult
+from levelset.testing.explore.records.trace import Trace
 from levelset.testing.explore.shrink import shrink
-from levelset.testing.explore.trace import Trace
 
 FIRST, SECOND, THIRD = Conflict(StepName("update A/x")), CrashAfter(StepName("create B/y")), Hold("A", 3)
 

@@ -11,7 +11,7 @@ import pytest
 import levelset.testing.explore.search as search
 from levelset.errors import ConfigError, LevelsetError
 from levelset.testing.explore import Plan, Report, explore
-from levelset.testing.explore.plan_outcome import PlanOutcome
+from levelset.testing.explore.planning.plan_outcome import PlanOutcome
 from levelset.testing.explore.search import SearchProgress
 from levelset.testing.explore.worker_processes import InProcess, WorkerPool, can_fork
 from tests.testing.explore.broken import forgetful

@@ -3,9 +3,9 @@
 from levelset import Context, Controller, MergePatch, Ref, Resource, Spec, Status, watches
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, Plan
-from levelset.testing.explore.recoveries import deeper_plans
+from levelset.testing.explore.planning.recoveries import deeper_plans
 from levelset.testing.explore.search import Explorer
-from levelset.testing.explore.simulation import play
+from levelset.testing.explore.simulation.simulation import play
 from tests.testing.explore.zoo import (
     injected_once,
     lock_left_behind,

@@ -9,9 +9,9 @@ from levelset.errors import ConfigError
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 from levelset.testing.cluster import Cluster
-from levelset.testing.explore.invariants import Invariant, Statement, statement_of
+from levelset.testing.explore.judging.invariants import Invariant, Statement, statement_of
 from levelset.testing.explore.outside_world import OutsideErrors
-from levelset.testing.explore.run_result import RULES
+from levelset.testing.explore.records.run_result import RULES
 from levelset.testing.reconcile_failures import AllowedErrors, check_allowed
 
 __all__ = ["Controllers", "Exploration", "Invariant", "Scenario", "name_of"]

@@ -19,9 +19,9 @@ import msgspec
 from levelset.errors import ConfigError
 from levelset.objects.ref import Ref
 from levelset.objects.resource import Object
-from levelset.testing.explore.disturbance import OUTSIDE, Disturbance, StepName
-from levelset.testing.explore.environment_faults import Outage, OutsideError, Pause, Preempt
-from levelset.testing.explore.plans import CrashAfter, CrashBefore, Downtime, LostResponse, Slow
+from levelset.testing.explore.faults.disturbance import OUTSIDE, Disturbance, StepName
+from levelset.testing.explore.faults.environment_faults import Outage, OutsideError, Pause, Preempt
+from levelset.testing.explore.faults.plan import CrashAfter, CrashBefore, Downtime, LostResponse, Slow
 
 __all__ = ["GeneratedIds", "OutsideCaller", "OutsideErrors", "ProcessCrashed", "describe_outside", "wrap_outside"]
 

@@ -19,20 +19,26 @@ from levelset.client.object_types import view_of
 from levelset.errors import ConfigError
 from levelset.runtime.webhook.webhook_set import Webhooks
 from levelset.testing.cluster import Cluster
-from levelset.testing.explore.call_site_coverage import SiteCounter
-from levelset.testing.explore.environment_faults import SpecChanged
 from levelset.testing.explore.exploration import Controllers, Exploration, Scenario, name_of
-from levelset.testing.explore.invariants import Invariant, Statement
-from levelset.testing.explore.judge import Mask, differences, judge, learn_mask
-from levelset.testing.explore.plan_generation import derive
-from levelset.testing.explore.plan_outcome import PlanOutcome, outcome_of
-from levelset.testing.explore.plans import Disturbance, Plan, StaleRestart, StepName
-from levelset.testing.explore.recoveries import Recoveries
-from levelset.testing.explore.report import COMMAND, Failure, PlanResult, Report, write_story
-from levelset.testing.explore.run_result import Finding, Run, RunResult, describe_divergence, failure_mode
+from levelset.testing.explore.faults.environment_faults import SpecChanged
+from levelset.testing.explore.faults.plan import Disturbance, Plan, StaleRestart, StepName
+from levelset.testing.explore.judging.invariants import Invariant, Statement
+from levelset.testing.explore.judging.judge import Mask, differences, judge, learn_mask
+from levelset.testing.explore.planning.plan_generation import derive
+from levelset.testing.explore.planning.plan_outcome import PlanOutcome, outcome_of
+from levelset.testing.explore.planning.recoveries import Recoveries
+from levelset.testing.explore.records.run_result import (
+    Finding,
+    Run,
+    RunResult,
+    StartingState,
+    describe_divergence,
+    failure_mode,
+)
+from levelset.testing.explore.reports.call_site_coverage import SiteCounter
+from levelset.testing.explore.reports.report import COMMAND, Failure, PlanResult, Report, write_story
 from levelset.testing.explore.shrink import shrink
-from levelset.testing.explore.simulation import play
-from levelset.testing.explore.starting_state import StartingState
+from levelset.testing.explore.simulation.simulation import play
 from levelset.testing.explore.state_file import StateFile
 from levelset.testing.explore.worker_processes import InProcess, WorkerPool, can_fork
 

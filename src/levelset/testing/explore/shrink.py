@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from levelset.testing.explore.plans import CrashAfter, Disturbance, Hold, Plan, Relist, StaleRestart
-from levelset.testing.explore.run_result import Finding, RunResult
+from levelset.testing.explore.faults.plan import CrashAfter, Disturbance, Hold, Plan, Relist, StaleRestart
+from levelset.testing.explore.records.run_result import Finding, RunResult
 
 __all__ = ["shrink"]
 

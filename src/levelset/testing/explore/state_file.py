@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from levelset.errors import ConfigError
-from levelset.testing.explore.plan_outcome import PlanOutcome
+from levelset.testing.explore.planning.plan_outcome import PlanOutcome
 
 __all__ = ["StateFile"]
 

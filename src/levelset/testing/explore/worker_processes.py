@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from levelset.errors import LevelsetError
-from levelset.testing.explore.plan_outcome import PlanOutcome
-from levelset.testing.explore.plans import Plan
+from levelset.testing.explore.faults.plan import Plan
+from levelset.testing.explore.planning.plan_outcome import PlanOutcome
 
 __all__ = ["InProcess", "WorkerPool", "can_fork"]
 

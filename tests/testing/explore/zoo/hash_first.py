@@ -5,8 +5,6 @@ the old configuration, and the hash is right already, so that nothing starts the
 configuration first.
 """
 
-from typing import Any
-
 from levelset import Context, Controller, MergePatch, Resource, Spec, Status
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration
@@ -33,8 +31,8 @@ async def roll(puller: Puller, ctx: Context) -> None:
     there = await ctx.live(members.ref)
     if there is None or there.data["hash"] != puller.spec.images:
         config = await ctx.live(config_map(puller, f"{puller.name}-config").ref)
-        data = {"hash": puller.spec.images, "reads": config.data["images"] if config else "nothing"}
-        await ctx.apply(config_map(puller, members.name, **data), owner=puller)
+        reads = config.data["images"] if config else ""
+        await ctx.apply(config_map(puller, members.name, hash=puller.spec.images, reads=reads), owner=puller)
 
 
 async def roll_first(puller: Puller, ctx: Context) -> None:
@@ -46,8 +44,7 @@ async def roll_first(puller: Puller, ctx: Context) -> None:
         marked = config_map(puller, members.name, hash=puller.spec.images, reads=there.data["reads"] if there else "")
         await ctx.apply(marked, owner=puller)
         await write_config(puller, ctx)
-        patch: Any = MergePatch({"data": {"reads": puller.spec.images}})
-        await ctx.patch(members.ref, patch)
+        await ctx.patch(members.ref, MergePatch({"data": {"reads": puller.spec.images}}))
 
 
 async def config_first(puller: Puller, ctx: Context) -> None:

@@ -4,6 +4,7 @@ Modelled on percona/percona-server-mongodb-operator#2154 (after an error in a re
 until it is restarted). The fix takes the mark back in a `finally` block.
 """
 
+from functools import partial
 from typing import Any
 
 from levelset import Context, Controller, Resource, Retry, Spec, Status
@@ -58,6 +59,6 @@ async def scenario(user: Cluster) -> None:
         await user.settled()
 
 
-broken = Exploration(scenario, lambda storage: controllers(storage, is_released=False), outside=Storage)
-fixed = Exploration(scenario, lambda storage: controllers(storage, is_released=True), outside=Storage)
+broken = Exploration(scenario, partial(controllers, is_released=False), outside=Storage)
+fixed = Exploration(scenario, partial(controllers, is_released=True), outside=Storage)
 expected = Expected("end state", "outside", "Storage.restore")
