@@ -33,8 +33,8 @@ def controllers(most: int | None) -> list[Controller[Any]]:
             return
         # It is marked as being handled only while a reconcile runs: who finds the mark has been interrupted.
         interrupted = status.interrupted + 1 if status.phase == "Handling" else status.interrupted
-        kept = 0 if most is None else interrupted
-        await ctx.set_status(session, SessionStatus(phase="Handling", interrupted=kept))
+        recorded = 0 if most is None else interrupted
+        await ctx.set_status(session, SessionStatus(phase="Handling", interrupted=recorded))
         if most is not None and interrupted >= most:
             return
         await ctx.apply(config_map(session, f"{session.name}-workspace", size=1), owner=session)

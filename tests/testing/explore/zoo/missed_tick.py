@@ -1,7 +1,7 @@
-"""Makes the nightly backup only if it looks at the right moment, and skips it if it is down at that time.
+"""Makes the nightly backup only if it runs at the right moment, and skips it if it is down at that time.
 
 Modelled on percona/percona-server-mongodb-operator#2526 (a backup that is due while the operator is down is never
-made). The fix asks whether the last backup is older than the time at which one was due.
+made). The fix makes each backup that is due and does not exist.
 """
 
 from datetime import timedelta
@@ -23,7 +23,7 @@ class ScheduleStatus(Status):
 
 
 class Schedule(Resource[Spec, ScheduleStatus], api="zoo.example.dev/v1"):
-    """One backup, half an hour after it was asked for."""
+    """One backup, half an hour after it was created."""
 
 
 def seconds_left(schedule: Schedule, ctx: Context) -> float:
