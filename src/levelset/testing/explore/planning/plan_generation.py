@@ -327,8 +327,8 @@ def _released(changes: Sequence[Change]) -> frozenset[int]:
     found: set[int] = set()
     finalizers: dict[Key, set[str]] = {}
     for one in changes:
-        now = set[str]() if one.tree is None else set(one.tree["metadata"].get("finalizers") or ())
-        if one.after is None or not finalizers.get(one.key, set[str]()) <= now:
+        now: set[str] = set() if one.tree is None else set(one.tree["metadata"].get("finalizers") or ())
+        if one.after is None or not finalizers.get(one.key, now) <= now:
             found.add(one.revision)
         finalizers[one.key] = now
     return frozenset(found)
