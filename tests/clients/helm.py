@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from levelset.objects.yaml_codec import read_yaml
 from tests.clients.verbs import Plain, restart, verb
 from tests.clients.workloads import playing_workloads
 
 CHART = str(Path(__file__).parent / "chart")
+PACKAGING = Path(__file__).parents[2] / "packaging"
 NAMESPACE = "with-helm"
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/shop"
@@ -133,11 +135,34 @@ def uninstall(helm: Helm, plain: Plain) -> None:
         assert plain.has(crd), "definitions stay, as the objects of others could be lost with them"
 
 
+def servers(helm: Helm, plain: Plain) -> None:
+    """The chart of the API server itself: valid, and the plain manifests are what it makes."""
+    with verb("own chart"):
+        chart = str(PACKAGING / "chart")
+        helm("lint", chart, "--strict")
+        made = helm("template", "levelset", chart, "--namespace", "levelset")
+        written = (PACKAGING / "kubernetes/levelset.yaml").read_text()
+        assert _objects(made) == _objects(written), "packaging/kubernetes/levelset.yaml is not what the chart makes"
+        options = "etcd.tlsSecret=,tokensSecret=tokens,rbac=false,podDisruptionBudget=false,certificateNames={a,b}"
+        other = _objects(helm("template", "other", chart, "--set", options))
+        (deployment,) = [tree for tree in other.values() if tree["kind"] == "Deployment"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        assert {"--tls-san=a", "--token-file=/etc/levelset/tokens/tokens"} <= set(container["args"])
+        assert "--rbac" not in container["args"]
+        helm("install", "apiserver", chart, *WAIT)
+        assert plain.must("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/apiserver")["spec"]["replicas"] == 3
+        helm("uninstall", "apiserver", *WAIT)
+
+
+def _objects(text: str) -> dict[str, Any]:
+    return {f"{tree['kind']}/{tree['metadata']['name']}": tree for tree in read_yaml(text.encode()) if tree}
+
+
 def main(program: str) -> None:
     helm, plain = Helm(program), Plain()
     plain.make_namespace(NAMESPACE)
     with playing_workloads(NAMESPACE):
-        for part in (install, upgrade, roll_back, uninstall):
+        for part in (install, upgrade, roll_back, uninstall, servers):
             part(helm, plain)
 
 

@@ -154,7 +154,7 @@ class Faults:
         await asyncio.to_thread(self._cluster.wait_ready)
 
     async def _cut(self) -> None:
-        """A partition: a replica reaches no member, and is told so."""
+        """A partition: a replica reaches no member, and its connections are refused."""
         proxies = self._dice.choice(self._replicas).proxies
         for proxy in proxies:
             proxy.refuses = True

@@ -53,6 +53,7 @@ from levelset.apiserver.request_limits import InFlightLimiter, UserLimiter, User
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.resources.storage_follower import StorageFollower
+from levelset.apiserver.server_metrics import ServerMetrics
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.namespace_finalize import finalize
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
@@ -426,6 +427,10 @@ class ServerComponents:
             for queue in busy:
                 await queue.wait_idle()
 
+    def holds_controllers(self) -> bool:
+        """Whether the controllers reconcile on this server."""
+        return self.lease is None or self.lease.is_held
+
     def _queues(self) -> "tuple[KeyQueue[Any], ...]":
         role_queues = () if self.role_aggregation is None else (self.role_aggregation.queue,)
         controllers = (self.garbage_collector, self.namespaces, self.event_expiry, self.policy_status)
@@ -459,7 +464,7 @@ def build_components(
     discovery, openapi, compaction = DiscoveryPages(state.catalog), OpenApiEndpoint(state.catalog), Compaction(state)
     app = App(state, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
     state.policies = policies = PolicyIndex(state)
-    return ServerComponents(
+    components = ServerComponents(
         state=state,
         app=app,
         health=health,
@@ -475,6 +480,8 @@ def build_components(
         rbac=state.rbac,
         role_aggregation=None if state.rbac is None else RoleAggregationController(state, state.rbac),
     )
+    app.add_page(ServerMetrics(state, holds_controllers=components.holds_controllers).page)
+    return components
 
 
 def _users_by_token(tokens: Iterable[str] | Mapping[str, User]) -> dict[str, User]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -680,3 +681,24 @@ def test_a_bookmark_has_a_resource_version_and_no_name(form: response_format.Rep
 def test_an_error_event_has_a_status() -> None:
     event = decoded(error_event(Expired("too old")))
     assert (event["type"], event["object"]["kind"], event["object"]["code"]) == ("ERROR", "Status", 410)
+
+
+async def test_changes_that_follow_each_other_closely_reach_many_watchers_in_fewer_writes_and_in_order() -> None:
+    class SlowSink(RecordingSink):
+        def write(self, data: bytes, /) -> None:
+            super().write(data)
+            end = time.perf_counter() + 0.0001  # as long as encryption and a system call take
+            while time.perf_counter() < end:
+                pass
+
+    state, topic = make()
+    sinks = [SlowSink() for _ in range(40)]
+    for sink in sinks:
+        feeds_of(state).join(topic, Watcher(sink), after=0)
+    for number in range(20):
+        put(state, f"m{number:02}")
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.1)
+    assert all(sink.names == [f"m{number:02}" for number in range(20)] for sink in sinks)
+    assert max(sink.writes for sink in sinks) < 15
+    feeds_of(state).close()

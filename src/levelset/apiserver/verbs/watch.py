@@ -66,6 +66,8 @@ _MAX_SLICE_ROWS: Final = 100  # rendering a row is many times slower than sendin
 _MAX_SLICE_BYTES: Final = 256 * 1024
 _CONVERSION_BATCH: Final = 250
 _BOOKMARK_SECONDS: Final = 60.0
+_MANY_WATCHERS: Final = 32
+_LONGEST_PAUSE_SECONDS: Final = 0.02
 _MAX_BACKLOG_BYTES: Final = 8 * 1024 * 1024
 
 _Events = Generator[bytes, None, None]
@@ -399,7 +401,18 @@ class Watcher:
 class Feed:
     """The watchers of one topic, and the revision up to which all of them have been sent everything."""
 
-    __slots__ = ("_encoder", "_is_waiting", "_on_empty", "_timer", "_watch", "_watchers", "is_closed", "topic")
+    __slots__ = (
+        "_due",
+        "_encoder",
+        "_is_waiting",
+        "_on_empty",
+        "_pause",
+        "_timer",
+        "_watch",
+        "_watchers",
+        "is_closed",
+        "topic",
+    )
 
     def __init__(self, topic: Topic, encoder: Encoder, watch: NowaitWatch, on_empty: Callable[["Feed"], None]) -> None:
         self.topic = topic
@@ -410,6 +423,8 @@ class Feed:
         self._is_waiting = False
         self.is_closed = False
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._pause: asyncio.TimerHandle | None = None
 
     @property
     def revision(self) -> int:
@@ -472,9 +487,10 @@ class Feed:
 
     def close(self) -> None:
         """Closes the storage watch."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._pause):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._pause = None
         self.is_closed = True
         self._on_empty(self)
         self._watch.close_nowait()
@@ -486,8 +502,28 @@ class Feed:
 
     def _on_ready(self) -> None:
         self._is_waiting = False
-        if not self.is_closed:
+        if self.is_closed:
+            return
+        if len(self._watchers) < _MANY_WATCHERS:
             self.pump()
+        elif self._pause is None:
+            loop = asyncio.get_running_loop()
+            if loop.time() >= self._due:
+                self._pump_many(loop)
+            else:
+                self._pause = loop.call_at(self._due, self._pump_many, loop)
+
+    def _pump_many(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sends to many watchers, and then not again until it was idle for four times as long.
+
+        Each write to a connection costs more than the event in it: changes that follow each other closely share one.
+        """
+        self._pause = None
+        if self.is_closed:
+            return
+        began = loop.time()
+        self.pump()
+        self._due = loop.time() + min(4 * (loop.time() - began), _LONGEST_PAUSE_SECONDS)
 
     def _send(self, batch: Sequence[Change]) -> None:
         encode = self._encoder.change

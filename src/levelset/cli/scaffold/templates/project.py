@@ -162,6 +162,7 @@ __pycache__/
 *.db-*
 *.db.*
 *.kubeconfig
+*.key
 """
 
 FILES: Final = {
