@@ -49,27 +49,56 @@ async def test_a_second_event_of_the_same_becomes_a_series_of_two() -> None:
     async with open_environment() as env:
         blog = await env.start(site())
         ctx = env.context(blog)
-        ctx.record(blog, "Failed", "first", warning=True)
+        ctx.record(blog, "Failed", "no space", warning=True)
         assert len(await events(env)) == 1
         await timing.sleep(60)
-        ctx.record(blog, "Failed", "second", warning=True)
+        ctx.record(blog, "Failed", "no space", warning=True)
         (event,) = await events(env)
-        assert (event["note"], event["series"]["count"]) == ("first", 2)
+        assert (event["note"], event["series"]["count"]) == ("no space", 2)
         assert event["series"]["lastObservedTime"] > event["eventTime"]
 
 
 @virtual
-async def test_events_that_differ_in_more_than_their_note_are_separate() -> None:
+async def test_events_that_differ_in_anything_are_separate() -> None:
     async with open_environment() as env:
         blog = await env.start(site())
         ctx = env.context(blog)
         ctx.record(blog, "A", "x")
+        ctx.record(blog, "A", "y")
         ctx.record(blog, "B", "x")
         ctx.record(blog, "A", "x", warning=True)
         ctx.record(blog, "A", "x", action="Delete")
         ctx.record(blog, "A", "x", related=config(namespace="default"))
         ctx.record(site("shop"), "A", "x")
-        assert len(await events(env)) == 6
+        assert len(await events(env)) == 7
+
+
+@virtual
+async def test_an_event_whose_note_keeps_changing_is_combined_after_ten() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        ctx = env.context(blog)
+        for number in range(30):
+            ctx.record(blog, "Polled", f"attempt {number}")
+            await timing.sleep(5)
+        ctx.record(blog, "Polled", "attempt 3")
+        found = {one["note"]: one.get("series", {}).get("count", 1) for one in await events(env)}
+        assert found == {
+            **{f"attempt {number}": 1 for number in range(10)},
+            "(combined from similar events): attempt 10": 21,
+        }
+
+
+@virtual
+async def test_changing_notes_are_separate_again_after_ten_quiet_minutes() -> None:
+    async with open_environment() as env:
+        blog = await env.start(site())
+        ctx = env.context(blog)
+        for number in range(12):
+            ctx.record(blog, "Polled", f"attempt {number}")
+        await timing.sleep(601)
+        ctx.record(blog, "Polled", "attempt 12")
+        assert "attempt 12" in [one["note"] for one in await events(env)]
 
 
 @virtual
@@ -113,9 +142,9 @@ async def test_an_event_that_the_server_expired_is_created_again() -> None:
         env.context(blog).record(blog, "Failed", "one")
         (event,) = await events(env)
         await env.other.delete(EVENT, event["metadata"]["name"])
-        env.context(blog).record(blog, "Failed", "two")
+        env.context(blog).record(blog, "Failed", "one")
         (event,) = await events(env)
-        assert (event["note"], event.get("series")) == ("two", None)
+        assert (event["note"], event.get("series")) == ("one", None)
 
 
 @virtual
@@ -189,7 +218,7 @@ async def test_fields_that_are_too_long_or_missing_do_not_fail() -> None:
 
 def test_the_name_of_an_event_is_valid_however_long_the_name_of_its_object_is() -> None:
     about = ObjectReference("v1", "Pod", "a" * 240 + "." + "b" * 12, "default", "")
-    name = event_name(EventKey("Normal", "A", "R", "c", "i", about), 2**63)
+    name = event_name(EventKey("Normal", "A", "R", "c", "i", about, "n"), 2**63)
     assert is_dns1123_subdomain(name)
 
 

@@ -1,8 +1,8 @@
 """Records Kubernetes Events about objects, as `kubectl describe` shows them, without making the reconciler wait.
 
 Recording never waits and never fails. Events that cannot be written, or do not fit into the buffer, are dropped and
-counted. Repeated events become one Event with a series: type, action, reason, reporter and objects identify it, as in
-client-go, and the note is that of the first.
+counted. Repeated events become one Event with a series: type, action, reason, reporter, objects and note identify it,
+as in client-go. If only the note keeps changing, the eleventh within ten minutes and those after it are combined.
 """
 
 import asyncio
@@ -42,6 +42,10 @@ EVENT_API: Final = "events.k8s.io/v1"
 SERIES_WINDOW: Final = 360.0
 """An event that repeats within so many seconds is added to the series; after that it is a new Event."""
 
+_MAX_SIMILAR: Final = 10
+_SIMILAR_WINDOW: Final = 600.0
+"""So many events that differ in their notes only are written; more of them are combined until so many quiet seconds."""
+
 _EVENT: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
 _MAX_SERIES: Final = 4096
 _MAX_NOTE: Final = 1024
@@ -69,7 +73,7 @@ class ObjectReference(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventKey(msgspec.Struct, frozen=True, gc=False):
-    """What identifies an event: two with equal keys are the same event of one series, whatever their notes."""
+    """What identifies an event: two with equal keys are the same event of one series."""
 
     type: Literal["Normal", "Warning"]
     action: str
@@ -77,6 +81,7 @@ class EventKey(msgspec.Struct, frozen=True, gc=False):
     reporter: str
     instance: str
     regarding: ObjectReference
+    note: str
     related: ObjectReference | None = None
 
     @property
@@ -88,7 +93,6 @@ class EventKey(msgspec.Struct, frozen=True, gc=False):
 class _Waiting(msgspec.Struct):
     """An event that waits to be written: how often it happened since the last write, first and last."""
 
-    note: str
     first: datetime
     last: datetime
     count: int = 1
@@ -99,6 +103,14 @@ class _Series(msgspec.Struct):
 
     name: str
     count: int
+    seen: float
+
+
+class _Similar(msgspec.Struct):
+    """The notes of events that are otherwise the same, the note under which more are combined, and the last time."""
+
+    notes: set[str]
+    combined: str
     seen: float
 
 
@@ -129,6 +141,7 @@ class EventRecorder:
         self._now = now
         self._waiting: dict[EventKey, _Waiting] = {}
         self._series: dict[EventKey, _Series] = {}
+        self._similar: dict[EventKey, _Similar] = {}
         self._numbers = count()
         self._more = asyncio.Event()
         self._idle = asyncio.Event()
@@ -147,14 +160,17 @@ class EventRecorder:
         related: Object | Unstructured | Ref[Any] | None = None,
     ) -> None:
         """Records an event about an object: `reason` is one word in CamelCase, `message` a sentence."""
-        key = EventKey(
-            "Warning" if warning else "Normal",
-            action or "Reconcile",
-            reason or "Unknown",
-            self._reporter,
-            self._instance,
-            object_reference(what),
-            None if related is None else object_reference(related),
+        key = self._combined(
+            EventKey(
+                "Warning" if warning else "Normal",
+                action or "Reconcile",
+                reason or "Unknown",
+                self._reporter,
+                self._instance,
+                object_reference(what),
+                message[:_MAX_NOTE],
+                None if related is None else object_reference(related),
+            )
         )
         now = self._now()
         waiting = self._waiting.get(key)
@@ -164,9 +180,26 @@ class EventRecorder:
         elif self._is_closed or len(self._waiting) >= self._most:
             self._drop(key, "the buffer is full" if not self._is_closed else "the recorder is closed")
         else:
-            self._waiting[key] = _Waiting(message, now, now)
+            self._waiting[key] = _Waiting(now, now)
             self._idle.clear()
             self._more.set()
+
+    def _combined(self, key: EventKey) -> EventKey:
+        """The key itself, or one with the combined note if too many events differ from it in their notes only."""
+        without_note, now = msgspec.structs.replace(key, note=""), timing.now()
+        similar = self._similar.pop(without_note, None)
+        if similar is None or now - similar.seen > _SIMILAR_WINDOW:
+            similar = _Similar(set(), "", now)
+        similar.seen = now
+        self._similar[without_note] = similar  # the latest at the end
+        if len(self._similar) > _MAX_SERIES:
+            del self._similar[next(iter(self._similar))]
+        if not similar.combined:
+            similar.notes.add(key.note)
+            if len(similar.notes) <= _MAX_SIMILAR:
+                return key
+            similar.combined = f"(combined from similar events): {key.note}"[:_MAX_NOTE]
+        return msgspec.structs.replace(key, note=similar.combined)
 
     @property
     def is_idle(self) -> bool:
@@ -234,7 +267,7 @@ class EventRecorder:
     async def _begin(self, key: EventKey, waiting: _Waiting) -> _Series:
         number = int(waiting.first.timestamp() * 1_000_000_000) + next(self._numbers)
         name = event_name(key, number)
-        event = new_event(key, waiting.note, name, first=waiting.first, count=waiting.count, last=waiting.last)
+        event = new_event(key, name, first=waiting.first, count=waiting.count, last=waiting.last)
         await self._client.create(event)
         return _Series(name, waiting.count, timing.now())
 
@@ -267,7 +300,7 @@ def reporter_name(controller: str) -> str:
 
 
 def new_event(
-    key: EventKey, note: str, name: str, *, first: datetime, count: int = 1, last: datetime | None = None
+    key: EventKey, name: str, *, first: datetime, count: int = 1, last: datetime | None = None
 ) -> dict[str, Any]:
     """The Event to create; with a series if it has happened more than once already."""
     made: dict[str, Any] = {
@@ -278,7 +311,7 @@ def new_event(
         "type": key.type,
         "action": key.action[:_MAX_WORD],
         "reason": key.reason[:_MAX_WORD],
-        "note": note[:_MAX_NOTE],
+        "note": key.note,
         "reportingController": key.reporter,
         "reportingInstance": key.instance[:_MAX_WORD],
         "regarding": key.regarding.tree(),
