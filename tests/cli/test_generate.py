@@ -117,3 +117,24 @@ def test_a_usage_error_is_refused_with_a_hint(words: list[str], message: str) ->
     result = generate(*words)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_models_of_two_groups_that_share_a_resource_are_named_after_their_groups(folder: Path) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}
+    for group in ("a.example.com", "b.example.com"):
+        spec = {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        }
+        tree = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+        tree["metadata"] = {"name": f"widgets.{group}"}
+        (folder / f"{group}.yaml").write_text(json.dumps(tree))
+    result = generate("models", "a.example.com.yaml", "b.example.com.yaml", "-d", "models")
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (folder / "models").iterdir())
+    assert names == ["widgets_a_example_com_v1.py", "widgets_b_example_com_v1.py"]
+    twice = generate("models", "a.example.com.yaml", "a.example.com.yaml", "-d", "models")
+    assert twice.exit_code == 2
+    assert "it is given more than once" in twice.stderr

@@ -81,7 +81,7 @@ def test_the_default_plural_follows_english_rules(kind, plural):
     ("keywords", "error", "words"),
     [
         ({"api": "nope/"}, BadName, "apiVersion"),
-        ({"api": "a.b/v1", "kind": "website"}, BadName, "CamelCase"),
+        ({"api": "a.b/v1", "kind": "web site"}, BadName, "letters, digits"),
         ({"api": "a.b/v1", "plural": "Websites"}, BadName, "plural 'Websites'"),
         ({"api": "a.b/v1", "short_names": "ws"}, ConfigError, r"write \['ws'\]"),
         ({"api": "a.b/v1", "short_names": [1]}, BadName, "short_names 1"),

@@ -5,6 +5,7 @@ Only changed files are written; with `--check` nothing is written, and the exit 
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -239,17 +240,23 @@ def _installation(program: Mapping[str, Any]) -> Installation:
 
 
 def _from_files(files: tuple[Path, ...], *, descriptions: bool) -> Mapping[str, str]:
-    made: dict[str, str] = {}
+    documents: list[tuple[Path, Mapping[str, Any]]] = []
     for path in files:
         found = [one for one in read_manifests(path) if one["kind"] == "CustomResourceDefinition"]
         if not found:
             raise UsageError(f"{path} contains no CustomResourceDefinition")
-        for one in found:
-            modules = models_from_crd(one, descriptions=descriptions)
-            twice = made.keys() & modules.keys()
-            if twice:
-                raise UsageError(f"{path}: {', '.join(sorted(twice))} would be written twice; use separate directories")
-            made |= modules
+        documents += [(path, one) for one in found]
+    plain = [models_from_crd(one, descriptions=descriptions) for _, one in documents]
+    uses = Counter(name for modules in plain for name in modules)
+    made: dict[str, str] = {}
+    for (path, document), modules in zip(documents, plain, strict=True):
+        chosen = modules
+        if any(uses[name] > 1 for name in modules):  # two groups share a resource
+            chosen = models_from_crd(document, descriptions=descriptions, with_group=True)
+        twice = made.keys() & chosen.keys()
+        if twice:
+            raise UsageError(f"{path}: {', '.join(sorted(twice))} would be written twice: it is given more than once")
+        made |= chosen
     return made
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from levelset.errors import BadName, ConfigError
 from levelset.objects.lazy_pattern import Pattern
+from levelset.objects.names import check_dns1035_label
 from levelset.objects.ref import GroupVersionKind, GroupVersionResource, parse_api_version
 
 __all__ = ["Column", "Definition", "Scale", "Scope", "define", "definition_of", "plural_of"]
@@ -99,9 +100,13 @@ def define(
 ) -> Definition:
     """The definition from the keywords of a class; BadName or ConfigError names the wrong keyword."""
     group, version = parse_api_version(api)
-    kind = class_name if kind is None else kind
-    if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
-        raise BadName(f"kind={kind!r} of {class_name} must be a word in CamelCase such as Website", field="kind")
+    if kind is None:
+        if _KIND.fullmatch(class_name) is None:
+            raise BadName(f"the kind {class_name} must be a word in CamelCase such as Website", field="kind")
+        kind = class_name
+    elif not isinstance(kind, str) or check_dns1035_label(kind.lower()):
+        rule = "must be at most 63 letters, digits or '-', the first a letter, such as Website"
+        raise BadName(f"kind={kind!r} of {class_name} {rule}", field="kind")
     if scope not in ("Namespaced", "Cluster"):
         raise ConfigError(f"scope={scope!r} of {class_name} must be 'Namespaced' or 'Cluster'")
     words = {

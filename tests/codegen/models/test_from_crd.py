@@ -121,6 +121,13 @@ def test_a_kind_may_have_the_name_of_an_imported_name(kind):
     assert definition_of(getattr(module, f"{kind}Kind")).gvk.kind == kind
 
 
+@pytest.mark.parametrize(("kind", "name"), [("postgresql", "Postgresql"), ("my-kind", "MyKind"), ("aB", "AB")])
+def test_a_kind_that_is_not_in_camel_case_has_a_class_in_camel_case(kind, name):
+    document = crd(names={"kind": kind, "plural": "things"})
+    module = load(f"generated_{name}", models_from_crd(document)["things_v1.py"])
+    assert definition_of(getattr(module, name)).gvk.kind == kind
+
+
 def test_long_class_names_are_shortened_and_unique():
     inner: dict[str, Any] = TEXT
     for number in range(30):

@@ -22,22 +22,28 @@ from levelset.errors import BadObject
 
 __all__ = ["file_name", "models_from_crd"]
 
-_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
+_KIND: Final = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?", re.ASCII)
 _GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 _WORD: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "date"})
 
 
 def models_from_crd(
-    document: Mapping[str, Any], *, versions: Collection[str] = (), descriptions: bool = True
+    document: Mapping[str, Any],
+    *,
+    versions: Collection[str] = (),
+    descriptions: bool = True,
+    with_group: bool = False,
 ) -> Mapping[str, str]:
     """The modules of a CRD by file name: one for each served version, or for the given `versions`.
 
+    With `with_group` the files are named after the group, too, for a folder in which two groups share a resource.
     With `descriptions` the schema's descriptions become docstrings. BadObject names the version and field that cannot
     be read, and what to do.
     """
     crd = _read(document)
-    return {file_name(crd.plural, name): crd.source(name, descriptions=descriptions) for name in crd.choose(versions)}
+    word = f"{crd.plural}.{crd.group}" if with_group else crd.plural
+    return {file_name(word, name): crd.source(name, descriptions=descriptions) for name in crd.choose(versions)}
 
 
 def file_name(word: str, version: str) -> str:

@@ -226,9 +226,15 @@ def kind_of(
         spec = _spec(reader, properties["spec"], location.member("spec"), required=is_needed)
     if has_spec and "status" in properties:
         status = _as(reader.type(properties["status"], location.member("status")), "Status")
-    name = f"{kind}Kind" if kind in RESERVED or keyword.iskeyword(kind) else kind
+    name = _class_name(kind)
     given = (f"api={quoted(api)}", *((f"kind={quoted(kind)}",) if name != kind else ()), *keywords)
     return Kind(name, given, members, spec, status, title or f"A {kind} of {api}.")
+
+
+def _class_name(kind: str) -> str:
+    """The class of a kind: its name in CamelCase, since a server accepts `postgresql` and `my-kind`, too."""
+    name = "".join(f"{word[:1].upper()}{word[1:]}" for word in kind.split("-"))
+    return f"{name}Kind" if name in RESERVED or keyword.iskeyword(name) else name
 
 
 def name_keywords(
