@@ -49,6 +49,7 @@ from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, S
 from levelset.apiserver.registry.conversion_webhook import WebhookConverter
 from levelset.apiserver.registry.crd import definitions
 from levelset.apiserver.registry.crd.definitions import CrdRegistry
+from levelset.apiserver.registry.service_addresses import ServiceAddresses
 from levelset.apiserver.request_limits import InFlightLimiter, UserLimiter, UserLimits
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
@@ -101,6 +102,8 @@ class ApiServer:
     - `admission` are in-process admission plugins, called in this order; `admit` adds more. Configured webhooks are
       called after them; `webhook_client` restricts their addresses and resolves their Services.
     - `service_addresses` is the range of ClusterIPs.
+    - `webhook_services` are addresses of Services that webhooks name, by `namespace/name` or `namespace/name:port`;
+      other Services are reached at their endpoints, external name or ClusterIP.
     - `now` is the clock of times in objects, `random` the source of generated names and uids.
     """
 
@@ -130,6 +133,7 @@ class ApiServer:
         admission: Iterable[AdmissionPlugin] = (),
         webhook_client: WebhookClient | None = None,
         service_addresses: str = DEFAULT_SERVICE_CIDR,
+        webhook_services: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
@@ -144,6 +148,7 @@ class ApiServer:
             rbac=rbac,
             webhook_client=webhook_client,
             service_addresses=service_addresses,
+            webhook_services=webhook_services,
         )
         self._components.health.ready["shutdown"] = lambda: not self._is_stopping
         self._components.health.ready["storage"] = lambda: self._components.state.reader.find_write_problem() is None
@@ -446,12 +451,15 @@ def build_components(
     rbac: bool = False,
     webhook_client: WebhookClient | None = None,
     service_addresses: str = DEFAULT_SERVICE_CIDR,
+    webhook_services: Mapping[str, tuple[str, int]] | None = None,
 ) -> ServerComponents:
     """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
     kinds, client = Kinds(now=now, service_addresses=service_addresses), webhook_client or WebhookClient()
     kinds.serve_logs("", "Pod", reject_logs)
     kinds.definitions.webhook_converter = lambda webhook: WebhookConverter(webhook, client, random)
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
+    if client.services is None:
+        client.services = ServiceAddresses(state, webhook_services).resolve
     state.subresource_handlers["", "namespaces", "finalize"] = finalize
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate

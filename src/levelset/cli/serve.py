@@ -67,6 +67,13 @@ _COMMAND = "from levelset.cli.main import main; main()"
     show_default=True,
     help="Which webhook servers may be called: any, only on this machine, or none.",
 )
+@click.option(
+    "--webhook-service",
+    "webhook_services",
+    multiple=True,
+    metavar="NAMESPACE/NAME[:PORT]=HOST:PORT",
+    help="Where the Service of a webhook is reached; others at their endpoints, external name or ClusterIP.",
+)
 @click.option("--audit-log", metavar="FILE|-", help="The audit log, one JSON line for each request.")
 @output_option
 def serve(
@@ -87,6 +94,7 @@ def serve(
     names: tuple[str, ...],
     rbac: bool,
     webhooks: Literal["any", "loopback", "none"],
+    webhook_services: tuple[str, ...],
     audit_log: str | None,
     output: str,
 ) -> None:
@@ -106,7 +114,7 @@ def serve(
         raise UsageError("Several workers cannot share standard output: name a file with --audit-log.")
     place = _Place(data, durability, etcd, etcd_compaction or None, access, secrets_key)
     reach = _Reach(host, port, worker, servers, names)
-    given = _Options(place, reach, kubeconfig, token_file, rbac, webhooks, audit_log, output)
+    given = _Options(place, reach, kubeconfig, token_file, rbac, webhooks, webhook_services, audit_log, output)
     try:
         run(_serve(given, began) if workers == 1 else _serve_workers(given, workers, began))
     except ConfigError as error:
@@ -180,6 +188,7 @@ class _Options(NamedTuple):
     token_file: Path | None
     rbac: bool
     webhooks: Literal["any", "loopback", "none"]
+    webhook_services: tuple[str, ...]
     audit_log: str | None
     output: str
 
@@ -189,6 +198,7 @@ class _Options(NamedTuple):
         given = {"--host": reach.host, "--port": port, "--kubeconfig": self.kubeconfig, "--token-file": self.token_file}
         given |= {"--webhooks": self.webhooks, "--audit-log": self.audit_log, "--output": "json"}
         several = [*(("--server", one) for one in reach.servers), *(("--tls-san", one) for one in reach.names)]
+        several += [("--webhook-service", one) for one in self.webhook_services]
         flags = ["--rbac"] if self.rbac else []
         return [*self.place.arguments(), *_arguments(given), *(text for pair in several for text in pair), *flags]
 
@@ -199,10 +209,12 @@ def _arguments(options: Mapping[str, object]) -> list[str]:
 
 async def _serve(given: _Options, began: float) -> None:
     from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig  # noqa: PLC0415  # as above
+    from levelset.apiserver.registry.service_addresses import parse_service_address  # noqa: PLC0415
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.wire.webhook_client import WebhookClient  # noqa: PLC0415
 
     place, reach, kubeconfig = given.place, given.reach, given.kubeconfig
+    services = dict(map(parse_service_address, given.webhook_services))
     if reach.worker is None:
         await _check(kubeconfig, reach.host, reach.port)
     with progress(f"opening {place.name}", output=given.output):
@@ -213,6 +225,7 @@ async def _serve(given: _Options, began: float) -> None:
         first = next(token for token, caller in users.items() if caller.is_master)
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log, reach.worker)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks)
+        options["webhook_services"] = services
         options |= {"host": reach.host, "port": reach.port, "names": reach.names, "authority": authority}
         options |= {"secrets": secrets, "reuse_port": reach.worker is not None}
         async with ApiServer(storage, token=first, tokens=users, **options) as server:

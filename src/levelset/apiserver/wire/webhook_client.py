@@ -1,9 +1,9 @@
 """The client for admission and conversion webhooks: address resolution, TLS and the POST of a review.
 
 A webhook is called at an https URL or as a Service. The server has no cluster DNS: Services are resolved by the
-`services` function that it is given, otherwise they cannot be called. The address is checked before connecting, and the
-checked address is used, so that a name cannot resolve to something else in between. Connections are reused for a short
-time; a call is never retried, because webhooks may have side effects.
+`services` function, which the server sets (`registry/service_addresses.py`) unless it is given. The address is checked
+before connecting, and the checked address is used, so that a name cannot resolve to something else in between.
+Connections are reused for a short time; a call is never retried, because webhooks may have side effects.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ WebhookReach = Literal["any", "loopback", "none"]
 """The addresses that webhooks may have: any but link-local and multicast, only loopback, or none."""
 
 ServiceResolver = Callable[[str, str, int], tuple[str, int] | None]
-"""Resolves the Service of a namespace, name and port to a host and port; None if it is unknown."""
+"""Resolves the Service of a namespace, name and port to a host and port; None or Unreachable if it cannot."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class WebhookClient:
 
     def __init__(self, *, reach: WebhookReach = "any", services: ServiceResolver | None = None) -> None:
         self.reach: WebhookReach = reach
-        self._services = services
+        self.services = services
         self._poster = OutboundClient()
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class WebhookClient:
         return Destination(address, target[1], host if port == 443 else f"{host}:{port}", path, host)
 
     def _resolve(self, service: Mapping[str, Any], port: int) -> tuple[str, int] | None:
-        return None if self._services is None else self._services(service["namespace"], service["name"], port)
+        return None if self.services is None else self.services(service["namespace"], service["name"], port)
 
     async def _address(self, host: str, port: int) -> str:
         """An address of the host that the webhook reach allows; raises Unreachable."""
