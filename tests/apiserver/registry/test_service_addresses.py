@@ -109,7 +109,7 @@ def test_an_address_is_read_with_and_without_a_port_of_the_service() -> None:
     assert parse_service_address("shop/hooks:443=[::1]:9443") == ("shop/hooks:443", ("::1", 9443))
 
 
-@pytest.mark.parametrize("text", ["", "hooks=127.0.0.1:1", "shop/=127.0.0.1:1", "shop/hooks=::1", "shop/hooks=h:0"])
+@pytest.mark.parametrize("text", ["", "hooks=127.0.0.1:1", "shop/=127.0.0.1:1", "shop/hooks=h", "shop/hooks=h:0"])
 def test_a_wrong_address_is_refused_with_the_form(text: str) -> None:
     with pytest.raises(ConfigError, match="write NAMESPACE/NAME=HOST:PORT"):
         parse_service_address(text)
