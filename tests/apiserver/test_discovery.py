@@ -8,6 +8,7 @@ from levelset.apiserver.discovery import DiscoveryPages, aggregated_groups, api_
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
+from levelset.errors import NotFound
 from levelset.http import Headers, Request, Response
 from tests.apiserver.support.kinds_harness import KindsHarness, definition, load_data
 
@@ -78,10 +79,17 @@ async def test_resources_are_described_with_their_subresources() -> None:
     assert row(reader.read("/api/v1"), "namespaces/finalize")["verbs"] == ["update"]
 
 
-@pytest.mark.parametrize("path", ["/apis/no.such.group", "/apis/apps/v2", "/api/v2", "/x", "/apis/apps/v1/deployments"])
+@pytest.mark.parametrize("path", ["/apis/no.such.group", "/apis/no.such.group/v1", "/x", "/apis/apps/v1/deployments"])
 async def test_unserved_groups_and_versions_have_no_document(path: str) -> None:
     reader = Reader(await KindsHarness.make())
     assert reader.pages.respond(Request("GET", path)) is None
+
+
+@pytest.mark.parametrize("path", ["/apis/apps/v2", "/api/v2"])
+async def test_an_unserved_version_of_a_served_group_is_not_found(path: str) -> None:
+    reader = Reader(await KindsHarness.make())
+    with pytest.raises(NotFound, match="could not find the requested resource"):
+        reader.pages.respond(Request("GET", path))
 
 
 async def test_discovery_follows_the_creation_and_deletion_of_a_crd() -> None:

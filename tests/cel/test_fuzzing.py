@@ -18,7 +18,7 @@ from levelset.cel import (
 )
 from levelset.cel.program import Program
 
-NAMES = "self x l m s true false null in has all exists map filter size type int string list dyn i v cel.bind"
+NAMES = "self x l m s true false null in has all exists map filter size type int string list dyn i v"
 SIGNS = (
     "+ - * / % ! && || == != < <= > >= ? : . , ( ) [ ] { } .? [? @ # ` \\ 1 2u 3.5 'a' b'c' r'\\d' optional.of matches"
 )

@@ -77,7 +77,6 @@ VALUES = [
     ("[5, 6].transformList(i, v, i > 0, v)", [6]),
     ("m.transformMap(k, v, v + 1)", {"a": 2, "c": 4}),
     ("m.transformMapEntry(k, v, {string(v): k})", {"1": "a", "3": "c"}),
-    ("cel.bind(i, 5, i * i)", 25),
     ("optional.of(2).optMap(i, i * 2).value()", 4),
     ("optional.none().optMap(i, i).hasValue()", False),
     ("optional.of([1]).optFlatMap(i, i[?0]).value()", 1),

@@ -39,7 +39,6 @@ WRONG = [
     ("9223372036854775808", "1:1: invalid int literal"),
     ("for", "1:1: reserved identifier: for"),
     ("Thing{a: 1}", "1:6: undeclared reference to 'Thing' (in container '')"),
-    ("math.greatest('a')", "1:15: math.greatest() simple literal arguments must be numeric"),
 ]
 
 

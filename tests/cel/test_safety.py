@@ -60,14 +60,14 @@ BOMBS = [
     "lists.range(3000).all(i, lists.range(3000) == lists.range(3000))",
     "lists.range(100000).distinct().size() > 0",
     "sets.contains(lists.range(100000), lists.range(100000))",
-    "cel.bind(b, lists.range(100000), lists.range(1000).map(i, b).flatten().size() > 0)",
-    "cel.bind(b, lists.range(100000), lists.range(10000).all(i, (b + b).size() > 0))",
-    "cel.bind(b, [lists.range(100000)], lists.range(10000).all(i, b == [lists.range(100000)] || b != b))",
-    "cel.bind(b, lists.range(100000), lists.range(10000).all(i, '%s'.format([b]) != ''))",
+    "[lists.range(100000)].all(b, lists.range(1000).map(i, b).flatten().size() > 0)",
+    "[lists.range(100000)].all(b, lists.range(10000).all(i, (b + b).size() > 0))",
+    "[[lists.range(100000)]].all(b, lists.range(10000).all(i, b == [lists.range(100000)] || b != b))",
+    "[lists.range(100000)].all(b, lists.range(10000).all(i, '%s'.format([b]) != ''))",
     "lists.range(100000).all(i, 'x'.matches('(a{1000}){' + string(i % 9 + 1) + '}' + string(i)) || true)",
     "lists.range(1000).map(i, s).join(s + s + s + s).size() > 0",
     "s.replace('a', s).replace('a', s).size() > 0",
-    "cel.bind(t, s.replace('a', s), lists.range(10000).all(i, double(t + '1') > 0.0 || t == t + 'a'))",
+    "[s.replace('a', s)].all(t, lists.range(10000).all(i, double(t + '1') > 0.0 || t == t + 'a'))",
 ]
 
 

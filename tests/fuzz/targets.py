@@ -179,7 +179,7 @@ _WORDS = (
     ".map(i, .filter(i, .exists_one(i, .size() .matches( .contains( .startsWith( .split( .join( .replace( .format( "
     ".substring( .lowerAscii() .find( .findAll( .sum() .min() .indexOf( .sort() .isSorted() int( uint( double( string( "
     "bytes( duration( timestamp( type( dyn( quantity( ip( cidr( url( semver( optional.of( optional.none() .orValue( "
-    ".hasValue() cel.bind(v, sets.contains( math.greatest( .optMap(i, .transformList(i, .flatten() .distinct()"
+    ".hasValue() sets.contains( .optMap(i, .transformList(i, .flatten() .distinct()"
 )
 _WORD_LIST = _WORDS.split()
 

@@ -78,9 +78,9 @@ def test_other_texts_are_not_label_values(text):
 
 def test_the_problems_name_the_violated_rule():
     assert check_dns1123_label("a.b") == ["must not contain dots"]
-    assert check_dns1123_label("a" * 70) == ["must be at most 63 characters long, not 70"]
-    assert check_label_key("/a") == ["prefix before '/' must not be empty"]
-    assert check_label_key("a/") == ["name must not be empty"]
+    assert check_dns1123_label("a" * 70) == ["must be no more than 63 characters"]
+    assert check_label_key("/a") == ["prefix part must be non-empty"]
+    assert check_label_key("a/")[0] == "name part must be non-empty"
     assert len(check_label_key("A/-" + "b" * 63)) == 3
 
 

@@ -271,7 +271,7 @@ class App:
         return page_not_found()
 
     def _missing(self, path: RequestPath) -> Response:
-        if self._state.catalog.resources(path.group, path.version):
+        if not path.group or self._state.catalog.versions(path.group):
             raise no_such_resource()
         return page_not_found()
 

@@ -14,6 +14,7 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_resources
 from levelset.apiserver.wire.document_cache import DocumentCache, check_read_method, parse_accept
+from levelset.apiserver.wire.status_errors import no_such_resource
 from levelset.http import Request, Response
 
 __all__ = [
@@ -89,6 +90,10 @@ class DiscoveryPages:
                 return lambda: {"kind": "APIGroup", "apiVersion": "v1", **_group(group, catalog)}
             case ("apis", group, version) if group and version in catalog.versions(group):
                 return lambda: _resources(group, version, catalog)
+            case ("api", _):
+                raise no_such_resource()
+            case ("apis", group, _) if group and catalog.versions(group):
+                raise no_such_resource()
             case _:
                 return None
 

@@ -272,7 +272,7 @@ def _review(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     if len(request.body) > access_reviews.MAX_REVIEW_BYTES:
         raise too_large(access_reviews.MAX_REVIEW_BYTES)
-    chosen = call.chosen
+    chosen = negotiate(request.headers.find("accept"), "review")
     body = read_object(request)
     body.tree.pop("status", None)  # the server sets the status, and Go clients send an empty one
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)

@@ -151,7 +151,7 @@ def _is(one: Type, two: Type) -> bool:
 Functions = Mapping[str, list[Overload]]
 Structs = Callable[[str], Type | None]
 
-_MIXED = frozenset(("format", "math.@max", "math.@min"))
+_MIXED = frozenset(("format",))
 _LITERALS: Mapping[type, Type] = {
     bool: BOOL,
     int: INT,
@@ -248,9 +248,8 @@ class _Checker:
             return DYN
         if operand.kind != "object":
             return self._fail(node.position, f"type '{operand}' does not support field selection")
-        if node.field not in operand.fields:
-            return self._fail(node.position, f"undefined field '{node.field}'")
-        return operand.fields[node.field]
+        found = operand.field_type(node.field)
+        return found if found is not None else self._fail(node.position, f"undefined field '{node.field}'")
 
     def call(self, node: Call) -> Type:
         name = qualified(node.target) if node.target is not None else None

@@ -295,7 +295,8 @@ def _select(g: Generator, node: Select) -> str:
         return g.variable(node.variable)
     operand, kind = g.emit(node.operand), node.operand.type
     key = repr(kind.keys.get(node.field, node.field) if kind.kind == "object" else node.field)
-    is_nullable = kind.kind == "object" and kind.fields[node.field].nullable
+    declared = kind.field_type(node.field) if kind.kind == "object" else None
+    is_nullable = declared is not None and declared.nullable
     if node.test:
         return _presence(g, operand, key, kind, is_nullable=is_nullable)
     g.weight += 1

@@ -67,13 +67,20 @@ _SCALARS = frozenset(("bool", "int", "uint", "double", "timestamp", "duration"))
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate for a sub-expression: cost, size, sizes of its elements, and its declared schema type."""
+    """The estimate for a sub-expression: cost, size, sizes of its elements, and the schema type at its path.
+
+    A path begins with a variable and goes on with fields and elements (`is_path`); `declared` is what the schema has
+    there, if anything. Upstream ignores the first step of a path: what is below an expression without a path (the items
+    of a call's result, say) is taken for the `root` of the schema.
+    """
 
     cost: SizeRange = ZERO
     size: SizeRange | None = None
     key: SizeRange | None = None
     value: SizeRange | None = None
     declared: Type | None = None
+    is_path: bool = False
+    root: Type | None = None
     kind: Type | None = None
     literal: Any = None
 
@@ -95,15 +102,25 @@ class Estimate:
     def inside(self, place: int) -> "Estimate":
         """The estimate for an item of a list, or for a key (place 0) or a value of a map."""
         kind = self.kind
-        known = self.declared.params if self.declared is not None else ()
-        declared = known[place] if len(known) > place else None
         inner = kind.params[place] if kind is not None and len(kind.params) > place else None
         is_key = kind is not None and kind.kind == "map" and place == 0
-        return Estimate(size=self.key if is_key else self.value, declared=declared, kind=inner)
+        declared = self.element_type(place) if self.is_path else self.root
+        return Estimate(size=self.key if is_key else self.value, declared=declared, is_path=True, kind=inner)
+
+    def element_type(self, place: int) -> Type | None:
+        """What the schema has for the elements; None if it is not known."""
+        known = self.declared.params if self.declared is not None else ()
+        return known[place] if len(known) > place else None
 
 
 _TENTH = 0.1
 _ONE = fixed(1)
+
+
+def _union(spans: list[SizeRange]) -> SizeRange:
+    if not spans:
+        return ZERO
+    return SizeRange(min(span.least for span in spans), max(span.most for span in spans))
 
 
 def call_cost(function: str, parts: list[Estimate]) -> Estimate:
@@ -115,27 +132,22 @@ def call_cost(function: str, parts: list[Estimate]) -> Estimate:
 
 def _dyn(parts: list[Estimate]) -> Estimate:
     only = parts[0]
-    return Estimate(
-        _ONE,
-        only.span if only.size is not None or only.declared is not None else None,
-        only.key,
-        only.value,
-        only.declared,
-    )
+    return Estimate(_ONE, only.span, only.key, only.value)
 
 
 def _index(parts: list[Estimate]) -> Estimate:
     over = parts[0]
     place = 1 if over.kind is not None and over.kind.kind == "map" else 0
     inner = over.inside(place)
-    return Estimate(_ONE, inner.size, declared=inner.declared)
+    return Estimate(_ONE, inner.size, declared=inner.declared, is_path=True)
 
 
 def _compared(parts: list[Estimate]) -> Estimate | None:
     """Equality, and the order of strings: proportional to the smaller operand."""
-    kinds = [part.kind.kind if part.kind is not None else "dyn" for part in parts]
-    if kinds[0] == kinds[1] == "opaque":
-        return Estimate(_ONE)
+    kinds = [part.kind for part in parts]
+    if kinds[0] is not None and kinds[1] is not None and kinds[0].kind == "opaque" and kinds[0].same(kinds[1]):
+        most = parts[1].size.most if kinds[0].name == "kubernetes.URL" and parts[1].size is not None else 1
+        return Estimate(SizeRange(1, most).scaled(_TENTH))
     most = min(part.span.most for part in parts)
     return Estimate(SizeRange(1 if most > 0 else 0, most).scaled(_TENTH))
 
@@ -157,8 +169,10 @@ def _added(parts: list[Estimate]) -> Estimate | None:
 
 
 def _in(parts: list[Estimate]) -> Estimate | None:
-    is_map = parts[1].kind is not None and parts[1].kind.kind == "map"
-    return None if is_map else Estimate(parts[1].span)
+    kind = parts[1].kind.kind if parts[1].kind is not None else "dyn"
+    if kind == "map":
+        return None
+    return Estimate(_union([parts[1].span, _ONE]) if kind == "dyn" else parts[1].span)
 
 
 def _prefix(parts: list[Estimate]) -> Estimate:
@@ -186,7 +200,7 @@ def _walked(parts: list[Estimate]) -> Estimate:
     item = over.kind.params[0]
     each = _ONE
     if item.kind in ("string", "bytes"):
-        each = _ONE + Estimate(declared=over.inside(0).declared, kind=item).span.scaled(_TENTH)
+        each = _ONE + Estimate(declared=over.element_type(0), kind=item).span.scaled(_TENTH)
     return Estimate(over.span * each)
 
 
@@ -232,8 +246,8 @@ def _replacements(size: int, old: int, new: int, *, shrinks: bool) -> int:
 
 def _joined(parts: list[Estimate]) -> Estimate:
     over = parts[0]
-    inner = over.inside(0)
-    size = over.span * Estimate(declared=inner.declared, kind=inner.kind).span
+    item = over.kind.params[0] if over.kind is not None and over.kind.params else None
+    size = over.span * Estimate(declared=over.element_type(0), kind=item).span
     if len(parts) > 1:
         gaps = SizeRange(max(over.span.least - 1, 0), max(over.span.most - 1, 0))
         size = size + parts[1].span * gaps
@@ -276,26 +290,68 @@ def _twice_product(parts: list[Estimate]) -> Estimate:
     return Estimate((parts[0].span * parts[1].span).scaled(2) + _ONE)
 
 
-def _list_call(parts: list[Estimate]) -> Estimate:
-    size = parts[0].span
-    return Estimate(size + fixed(11), size, parts[0].key, parts[0].value)
+def _as_limit(part: Estimate, otherwise: int) -> int:
+    """The value of an integer literal, 0 for a negative one; `otherwise` for other expressions."""
+    if isinstance(part.literal, bool) or not isinstance(part.literal, int):
+        return otherwise
+    return max(part.literal, 0)
 
 
-def _square(parts: list[Estimate]) -> Estimate:
-    size = parts[0].span
-    return Estimate((size * size).scaled(2) + fixed(11), size, parts[0].key, parts[0].value)
+def _new_list(size: SizeRange, factor: float = 1) -> Estimate:
+    return Estimate(size.scaled(factor) + fixed(11), size)
+
+
+def _slice(parts: list[Estimate]) -> Estimate:
+    # Unsigned, as upstream subtracts: a slice that ends before it starts counts as an endless one.
+    length = _as_limit(parts[2], parts[0].span.most) - _as_limit(parts[1], 0)
+    return _new_list(fixed(length % (LARGEST + 1)))
+
+
+def _reverse(parts: list[Estimate]) -> Estimate:
+    return _new_list(parts[0].span)
+
+
+def _flatten(parts: list[Estimate]) -> Estimate:
+    return _new_list(parts[0].span, _as_limit(parts[1], LARGEST) if len(parts) > 1 else 1)
 
 
 def _range(parts: list[Estimate]) -> Estimate:
-    limit = parts[0].literal
-    size = fixed(limit) if isinstance(limit, int) and limit >= 0 else UNKNOWN
-    return Estimate(size + fixed(11), size)
+    return _new_list(fixed(_as_limit(parts[0], LARGEST)))
 
 
-def _converted(parts: list[Estimate]) -> Estimate | None:
-    kind = parts[0].kind.kind if parts[0].kind is not None else ""
+def _distinct(parts: list[Estimate]) -> Estimate:
+    return _new_list(parts[0].span * parts[0].span, 2)
+
+
+def _sort(parts: list[Estimate]) -> Estimate:
+    by = parts[-1]
+    item = by.kind.params[0].kind if by.kind is not None and by.kind.params else ""
+    return _new_list(by.span * by.span, 2 + _TENTH if item in ("string", "bytes") else 2)
+
+
+def _to_string(parts: list[Estimate]) -> Estimate | None:
     size = parts[0].span
-    return Estimate(size.scaled(_TENTH), SizeRange(size.least, size.most)) if kind in ("string", "bytes") else None
+    if parts[0].kind is None or parts[0].kind.kind not in ("bytes", "dyn"):
+        return None
+    cost = size.scaled(_TENTH)
+    if parts[0].kind.kind == "dyn":
+        cost = _union([cost, _ONE])
+    return Estimate(cost, SizeRange(size.least // 4, size.most))
+
+
+def _to_bytes(parts: list[Estimate]) -> Estimate | None:
+    size = parts[0].span
+    if parts[0].kind is None or parts[0].kind.kind not in ("string", "dyn"):
+        return None
+    cost = size.scaled(_TENTH)
+    if parts[0].kind.kind == "dyn":
+        cost = _union([cost, _ONE])
+    return Estimate(cost, SizeRange(size.least, size.most * 4 % (LARGEST + 1)))
+
+
+def _quoted(parts: list[Estimate]) -> Estimate:
+    size = parts[0].span
+    return Estimate(size.scaled(_TENTH), SizeRange(size.least + 2, (size.most * 2 + 2) % (LARGEST + 1)))
 
 
 _COSTS: Mapping[str, Callable[[list[Estimate]], Estimate | None]] = {
@@ -328,15 +384,19 @@ _COSTS: Mapping[str, Callable[[list[Estimate]], Estimate | None]] = {
     "sets.intersects": _product,
     "sets.equivalent": _twice_product,
     "lists.range": _range,
-    "string": _converted,
-    "bytes": _converted,
-    **dict.fromkeys(("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf", "includes"), _walked),
+    "string": _to_string,
+    "bytes": _to_bytes,
+    "strings.quote": _quoted,
+    "format": _parsed,
+    "slice": _slice,
+    "reverse": _reverse,
+    "flatten": _flatten,
+    "distinct": _distinct,
+    **dict.fromkeys(("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"), _walked),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _traversed),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _parsed),
-    **dict.fromkeys(("strings.quote", "format"), _parsed),
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
-    **dict.fromkeys(("slice", "reverse", "flatten"), _list_call),
-    **dict.fromkeys(("sort", "distinct", "@sortByAssociatedKeys"), _square),
+    **dict.fromkeys(("sort", "@sortByAssociatedKeys"), _sort),
 }
 
 
@@ -350,17 +410,19 @@ class Cost:
 
 def estimate(tree: Node, variables: Mapping[str, Type]) -> Cost:
     """The cost of a checked expression, given the types of its variables."""
-    scope = {name: Estimate(declared=kind, kind=kind) for name, kind in variables.items()}
-    found = _Estimator(scope).visit(tree).cost
+    root = variables.get("self")
+    scope = {name: Estimate(declared=root or kind, is_path=True, kind=kind) for name, kind in variables.items()}
+    found = _Estimator(scope, root).visit(tree).cost
     return Cost(found.least, found.most)
 
 
 class _Estimator:
-    def __init__(self, scope: dict[str, Estimate]) -> None:
+    def __init__(self, scope: dict[str, Estimate], root: Type | None) -> None:
         self._scope = scope
+        self._root = root
 
     def visit(self, node: Node) -> Estimate:
-        return replace(_VISITS[type(node)](self, node), kind=node.type)
+        return replace(_VISITS[type(node)](self, node), kind=node.type, root=self._root)
 
     def _inside(self, names: Mapping[str, Estimate], node: Node | None) -> Estimate:
         if node is None:
@@ -376,7 +438,9 @@ class _Estimator:
         return Estimate(size=fixed(size), literal=node.value)
 
     def ident(self, node: Ident) -> Estimate:
-        return replace(self._scope.get(node.name, Estimate()), cost=fixed(1))
+        found = self._scope.get(node.name, Estimate())
+        # The size that the schema has for a variable's path counts before the one of what it was bound to.
+        return replace(found, cost=fixed(1), size=None if found.declared is not None else found.size)
 
     def select(self, node: Select) -> Estimate:
         if node.named is not None:
@@ -387,12 +451,12 @@ class _Estimator:
         if node.test:
             return Estimate(operand.cost)
         cost = operand.cost + fixed(1 if node.operand.type.kind in ("map", "object", "dyn") else 0)
-        declared = operand.declared
-        if declared is None:
-            return Estimate(cost)
-        if declared.kind == "map":
-            return Estimate(cost, declared=declared.params[1])
-        return Estimate(cost, declared=declared.fields.get(node.field))
+        if node.optional:
+            return Estimate(operand.cost + fixed(1))
+        if not operand.is_path:
+            return Estimate(cost, declared=self._root, is_path=True)
+        known = operand.declared
+        return Estimate(cost, declared=known.fields.get(node.field) if known is not None else None, is_path=True)
 
     def call(self, node: Call) -> Estimate:
         arguments = [self.visit(argument) for argument in node.arguments]
@@ -432,7 +496,7 @@ class _Estimator:
 
     def opt_map(self, node: OptMap) -> Estimate:
         target = self.visit(node.target)
-        body = self._inside({node.name: Estimate(declared=target.declared)}, node.body)
+        body = self._inside({node.name: Estimate()}, node.body)
         present = target.cost + body.cost + fixed(11 if node.flat else 12)  # upstream evaluates the target twice
         return Estimate(target.cost + fixed(1) + _union([present, fixed(1)]))
 
@@ -468,12 +532,6 @@ _ROUNDS = {
     "transformMap": (30, 3, 1),
     "transformMapEntry": (30, 3, 1),
 }
-
-
-def _union(spans: list[SizeRange]) -> SizeRange:
-    if not spans:
-        return ZERO
-    return SizeRange(min(span.least for span in spans), max(span.most for span in spans))
 
 
 def _conditional(condition: Estimate, yes: Estimate, no: Estimate) -> Estimate:

@@ -1,4 +1,4 @@
-"""The CEL parser: lexer, syntax tree with positions, and macro expansion (has, all, map, cel.bind, ...).
+"""The CEL parser: lexer, syntax tree with positions, and macro expansion (has, all, map, ...).
 
 The nesting depth is limited, so that no expression exhausts the stack.
 """
@@ -197,8 +197,6 @@ def expand(text: str, call: Call) -> Node:
     """The expansion of a macro call, or the call itself; raises CompileError for an invalid use of a macro."""
     if call.target is None:
         found = _has(text, call) if call.function == "has" and len(call.arguments) == 1 else call
-    elif isinstance(call.target, Ident) and (call.target.name, call.function) in _NAMESPACED:
-        found = _NAMESPACED[call.target.name, call.function](text, call)
     else:
         shape = _FOLDS.get((call.function, len(call.arguments)))
         found = shape(text, call, call.target) if shape else call
@@ -214,46 +212,6 @@ def _has(text: str, call: Call) -> Node:
     found = Select(call.position, inner.operand, inner.field, test=True)
     found.rest_on(inner.operand)
     return found
-
-
-def _bind(text: str, call: Call) -> Node:
-    if len(call.arguments) != 3:
-        return call
-    name, value, body = call.arguments
-    if not isinstance(name, Ident):
-        raise _wrong(text, name, "cel.bind() variable names must be simple identifiers")
-    found = Bind(call.position, name.name, value, body)
-    found.rest_on(value, body)
-    return found
-
-
-def _extreme(function: str) -> Callable[[str, Call], Node]:
-    def expander(text: str, call: Call) -> Node:
-        shown = "greatest" if function == "math.@max" else "least"
-        arguments: list[Node] = call.arguments
-        if not arguments:
-            raise _wrong(text, call, f"math.{shown}() requires at least one argument")
-        for argument in arguments:
-            if isinstance(argument, Literal) and (
-                argument.value is None or isinstance(argument.value, str | bytes | bool)
-            ):
-                raise _wrong(text, argument, f"math.{shown}() simple literal arguments must be numeric")
-        if len(arguments) > 2:
-            together = ListOf(call.position, arguments)
-            together.rest_on(*arguments)
-            arguments = [together]
-        found = Call(call.position, function, None, arguments)
-        found.rest_on(*arguments)
-        return found
-
-    return expander
-
-
-_NAMESPACED: Mapping[tuple[str, str], Callable[[str, Call], Node]] = {
-    ("cel", "bind"): _bind,
-    ("math", "greatest"): _extreme("math.@max"),
-    ("math", "least"): _extreme("math.@min"),
-}
 
 
 def _fold(macro: str, names: int, *, when: bool = False) -> Callable[[str, Call, Node], Node]:

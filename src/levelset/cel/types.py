@@ -60,6 +60,10 @@ class Type:
             return False
         return all(one.same(two) for one, two in zip(self.params, other.params, strict=True))
 
+    def field_type(self, name: str) -> "Type | None":
+        """The type of a field of an object; one that is called like a keyword is found with and without its escape."""
+        return self.fields.get(name) or self.fields.get(f"__{name}__")
+
     def __str__(self) -> str:
         name = self.name or _SHOWN.get(self.kind, self.kind)
         return f"{name}({', '.join(map(str, self.params))})" if self.params else name

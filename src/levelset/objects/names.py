@@ -1,12 +1,13 @@
 """Validation of names: objects, namespaces, label keys and label values.
 
-Each `check_` function returns the problems of a text as sentences that complete "the name ...", an empty list if it is
-valid; each `is_` function returns whether it is valid. All of them accept any text and take linear time.
+Each `check_` function returns the problems of a text in the words of Kubernetes, an empty list if it is valid; each
+`is_` function returns whether it is valid. All of them accept any text and take linear time.
 """
 
 from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
+    "check_dns1035_label",
     "check_dns1123_label",
     "check_dns1123_subdomain",
     "check_label_key",
@@ -22,12 +23,46 @@ __all__ = [
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
 
-_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_DNS_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _dns_label = Pattern(_DNS_LABEL)
-_dns_subdomain = Pattern(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
-_word = Pattern(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_dns_subdomain = Pattern(_DNS_SUBDOMAIN)
+_dns_1035_label = Pattern(_DNS_1035_LABEL)
+_word = Pattern("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
-_WORD_RULE = "must be letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
+
+def _rule(text: str, pattern: str, *examples: str) -> str:
+    shown = "".join(f"'{example}', " if at == 0 else f" or '{example}', " for at, example in enumerate(examples))
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+_ENDS = "must start and end with an alphanumeric character"
+_LABEL_RULE = _rule(
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and {_ENDS}",
+    _DNS_LABEL,
+    *("my-name", "123-abc"),
+)
+_SUBDOMAIN_RULE = _rule(
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and {_ENDS}",
+    _DNS_SUBDOMAIN,
+    "example.com",
+)
+_LABEL_1035_RULE = _rule(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    _DNS_1035_LABEL,
+    *("my-name", "abc-123"),
+)
+_WORD_RULE = _rule(
+    f"must consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}", _WORD, "MyName", "my.name", "123-abc"
+)
+_VALUE_RULE = _rule(
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}",
+    f"({_WORD})?",
+    *("MyValue", "my_value", "12345"),
+)
 
 
 def is_dns1123_label(text: str) -> bool:
@@ -60,10 +95,7 @@ def check_dns1123_label(text: str) -> list[str]:
     problems = _check_length(text, MAX_LABEL)
     if _dns_label.fullmatch(text):
         return problems
-    if _dns_subdomain.fullmatch(text):
-        return [*problems, "must not contain dots"]
-    rule = "must be lower-case letters, digits or '-', beginning and ending with a letter or digit"
-    return [*problems, f"{rule} (such as 'my-name')"]
+    return [*problems, "must not contain dots" if _dns_subdomain.fullmatch(text) else _LABEL_RULE]
 
 
 def check_dns1123_subdomain(text: str) -> list[str]:
@@ -71,10 +103,13 @@ def check_dns1123_subdomain(text: str) -> list[str]:
     if len(text) <= MAX_SUBDOMAIN and _dns_subdomain.fullmatch(text):
         return []
     problems = _check_length(text, MAX_SUBDOMAIN)
-    if _dns_subdomain.fullmatch(text):
-        return problems
-    rule = "must be lower-case letters, digits, '-' or '.', each part beginning and ending with a letter or digit"
-    return [*problems, f"{rule} (such as 'example.com')"]
+    return problems if _dns_subdomain.fullmatch(text) else [*problems, _SUBDOMAIN_RULE]
+
+
+def check_dns1035_label(text: str) -> list[str]:
+    """The problems of this text as a name without dots that begins with a letter, such as a Service's."""
+    problems = _check_length(text, MAX_LABEL)
+    return problems if _dns_1035_label.fullmatch(text) else [*problems, _LABEL_1035_RULE]
 
 
 def check_label_key(text: str) -> list[str]:
@@ -85,7 +120,8 @@ def check_label_key(text: str) -> list[str]:
         case [prefix, name]:
             return [*_check_prefix(prefix), *_check_name(name)]
         case _:
-            return ["must have at most one '/', between a prefix and a name (such as 'example.com/my-name')"]
+            optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            return [f"a valid label key {_WORD_RULE} {optional}"]
 
 
 def check_label_value(text: str) -> list[str]:
@@ -93,7 +129,7 @@ def check_label_value(text: str) -> list[str]:
     if not text:
         return []
     problems = _check_length(text, MAX_LABEL)
-    return problems if _word.fullmatch(text) else [*problems, f"{_WORD_RULE}, or be empty"]
+    return problems if _word.fullmatch(text) else [*problems, _VALUE_RULE]
 
 
 def quote(text: object) -> str:
@@ -107,18 +143,18 @@ def quote(text: object) -> str:
 
 def _check_prefix(prefix: str) -> list[str]:
     if not prefix:
-        return ["prefix before '/' must not be empty"]
-    return [f"prefix before '/' {problem}" for problem in check_dns1123_subdomain(prefix)]
+        return ["prefix part must be non-empty"]
+    return [f"prefix part {problem}" for problem in check_dns1123_subdomain(prefix)]
 
 
 def _check_name(name: str) -> list[str]:
     if not name:
-        return ["name must not be empty"]
+        return ["name part must be non-empty", f"name part {_WORD_RULE}"]
     problems = _check_length(name, MAX_LABEL)
     if not _word.fullmatch(name):
         problems.append(_WORD_RULE)
-    return [f"name {problem}" for problem in problems]
+    return [f"name part {problem}" for problem in problems]
 
 
 def _check_length(text: str, limit: int) -> list[str]:
-    return [f"must be at most {limit} characters long, not {len(text)}"] if len(text) > limit else []
+    return [f"must be no more than {limit} characters"] if len(text) > limit else []

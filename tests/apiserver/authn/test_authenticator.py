@@ -1,7 +1,7 @@
 import pytest
 
 from levelset.apiserver.authn.authenticator import ADMIN, ANONYMOUS, MASTERS, Authenticator, User
-from levelset.errors import Forbidden, Unauthorized
+from levelset.errors import BadRequest, Forbidden, Unauthorized
 from levelset.http import Headers, Peer, Request
 
 BOB = User("bob", ("team", "system:authenticated"))
@@ -66,8 +66,8 @@ def test_other_users_cannot_impersonate_without_permission() -> None:
         Authenticator({"two": BOB}).authenticate(request(authorization="Bearer two", impersonate_user="root"))
 
 
-def test_impersonating_a_group_without_a_user_is_forbidden() -> None:
-    with pytest.raises(Forbidden, match="Impersonate-User"):
+def test_impersonating_a_group_without_a_user_is_a_bad_request() -> None:
+    with pytest.raises(BadRequest, match="Impersonate-User"):
         Authenticator(["one"]).authenticate(request(authorization="Bearer one", impersonate_group=MASTERS))
 
 

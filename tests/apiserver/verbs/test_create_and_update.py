@@ -118,8 +118,16 @@ async def test_a_generated_name_is_unused() -> None:
 
 async def test_a_resource_version_in_a_new_object_is_rejected() -> None:
     state, served = make_state()
-    with pytest.raises(BadRequest, match="resourceVersion"):
+    with pytest.raises(ApiError, match="resourceVersion should not be set") as caught:
         await make(state, served, resourceVersion="5")
+    assert (caught.value.code, caught.value.reason) == (500, "")
+
+
+@pytest.mark.parametrize("version", ["0", "", "abc"])
+async def test_a_resource_version_that_is_none_is_ignored_in_a_new_object(version: str) -> None:
+    state, served = make_state()
+    made = await make(state, served, resourceVersion=version)
+    assert int(made["metadata"]["resourceVersion"]) > 0
 
 
 async def test_all_causes_are_reported_together() -> None:

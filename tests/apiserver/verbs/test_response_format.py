@@ -93,7 +93,8 @@ def test_json_is_indented_for_browsers(query: str, agent: str, indented: bool) -
     request = Request("GET", "/", query, Headers({"User-Agent": agent}))
     made = render_item(WORLD, CONFIGMAPS, request, chosen=PLAIN_JSON, item=item(CONFIGMAPS))
     assert isinstance(made.body, bytes)
-    assert (b"\n" in made.body) is indented
+    assert (b"\n" in made.body.rstrip()) is indented
+    assert made.body.endswith(b"}\n")
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,9 +19,11 @@ TREE = {
         (".spec.replicas", [3]),
         ("{.spec.replicas}", [3]),
         ("$.spec.replicas", [3]),
-        ("spec.replicas", [3]),
-        (".spec['a.b/c']", ["dotted"]),
-        ('.spec["a.b/c"]', ["dotted"]),
+        (r".spec['a\.b/c']", ["dotted"]),
+        (".spec.ports[].name", ["web"]),
+        (".spec.ports[0,1].port", [80, 53]),
+        (".spec.ports[0:2:2].port", [80]),
+        ("..ports...port", [80, 53]),
         (r".spec.a\.b/c", ["dotted"]),
         (".spec.ports[0].name", ["web"]),
         (".spec.ports[-1].name", ["dns"]),
@@ -49,11 +51,17 @@ def test_a_plain_path_gives_its_names() -> None:
     assert parse_path(".spec.ports[0]").names is None
 
 
-def test_a_dot_is_the_whole_object() -> None:
-    assert parse_path(".").find(TREE) == [TREE]
+@pytest.mark.parametrize(
+    "path",
+    [".", ".a b", ".a.", ".spec.ports[0:7]", ".spec.ports[?(@.port=!80)]", ".spec.ports[?(@.name>1)]", ".spec[0]"],
+)
+def test_an_accepted_path_that_fits_no_value_finds_nothing(path: str) -> None:
+    assert parse_path(path).find(TREE) == []
 
 
-@pytest.mark.parametrize("path", [".a[", ".a[x]", ".a..", "..", ".a b", ".a[?(@.x==y)]", ".a['b'", ".[", "a]", ".a."])
+@pytest.mark.parametrize(
+    "path", [".a[", ".a[x]", ".a['b'", ".[", "a]", ".a....", ".a(b[", ".a[?(@.x==1)", ".a 'b", '.a["b"]', "(a)"]
+)
 def test_an_invalid_path_is_rejected_with_its_position(path: str) -> None:
     with pytest.raises(BadPointer) as caught:
         parse_path(path)

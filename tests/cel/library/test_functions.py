@@ -17,7 +17,6 @@ TRUE = """
 'abc'.split('') == ['a', 'b', 'c']
 'tacocat'.substring(0, 4) == 'taco'
 '  trim\\n '.trim() == 'trim'
-'abc'.reverse() == 'cba'
 strings.quote('a"b') == '"a\\\\"b"'
 '%s|%d|%.2f|%x|%b|%%'.format(['a', 12, 1.5, 255, 5]) == 'a|12|1.50|ff|101|%'
 '%s'.format([[1, 'a', true, null]]) == '[1, a, true, null]'
@@ -47,15 +46,9 @@ timestamp('2020-01-02T00:00:00Z') - timestamp('2020-01-01T00:00:00Z') == duratio
 lists.range(3) == [0, 1, 2] && [1, 2].reverse() == [2, 1]
 [1, 2].first().value() == 1 && [1, 2].last().value() == 2
 sets.contains([1, 2], [2]) && !sets.intersects([1], [2]) && sets.equivalent([1, 1, 2], [2, 1])
-math.greatest(1, 2.5, 2u) == 2.5 && math.least([3, 1, 2]) == 1
-math.ceil(1.2) == 2.0 && math.floor(-1.2) == -2.0 && math.round(-1.5) == -2.0 && math.trunc(-1.9) == -1.0
-math.abs(-3) == 3 && math.sign(-2.5) == -1.0 && math.isNaN(0.0 / 0.0)
-math.bitOr(1, 2) == 3 && math.bitAnd(3, 5) == 1 && math.bitXor(3, 5) == 6 && math.bitNot(1) == -2
-math.bitShiftLeft(1, 2) == 4 && math.bitShiftRight(-1024, 62) == 3 && math.bitShiftLeft(1u, 200) == 0u
 'abc 123'.find('[0-9]+') == '123' && '123 abc 456'.findAll('[0-9]+') == ['123', '456']
 '123 abc 456'.findAll('[0-9]+', 1) == ['123'] && 'abc'.find('xyz') == ''
 'abc'.matches('^a.c$') && matches('abc', 'b')
-base64.decode('aGVsbG8=') == b'hello' && base64.encode(b'hello') == 'aGVsbG8='
 optional.ofNonZeroValue('').or(optional.of('b')).value() == 'b'
 url('https://user:pass@example.com:80/path?k=a&k=b#f').getHost() == 'example.com:80'
 url('https://[::1]:80/').getHostname() == '::1' && url('https://a.b/').getPort() == ''
@@ -99,8 +92,6 @@ FAILURES = [
     ("semver(s)", "semver parse error during conversion from string"),
     ("s.matches(s + '(')", "error parsing regexp: missing closing )"),
     ("s.matches(s + '(abcdefghijklm){999}')", "error parsing regexp: expression too large"),
-    ("math.abs(-9223372036854775808)", "integer overflow"),
-    ("math.bitShiftLeft(1, -1)", "math.bitShiftLeft() negative offset: -1"),
     ("[1, 2].flatten(-1)", "level must be non-negative"),
     ("int('12x')", "type conversion error from 'string' to 'int'"),
     ("int(1e30)", "integer overflow"),

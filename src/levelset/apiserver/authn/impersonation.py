@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from levelset.apiserver.authn.request_attributes import RequestAttributes, forbidden_error
 from levelset.apiserver.authn.users import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User, service_account_groups
-from levelset.errors import BadRequest, Forbidden
+from levelset.errors import BadRequest
 from levelset.http import Headers
 
 __all__ = ["impersonate"]
@@ -26,11 +26,11 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 def impersonate(user: User, headers: Headers, may_impersonate: Callable[[User, RequestAttributes], bool]) -> User:
     """The impersonated user; raises Forbidden if `user` lacks one of the permissions that the headers need.
 
-    Raises BadRequest if the user or the uid is sent twice, and Forbidden if no user is sent.
+    Raises BadRequest if the user or the uid is sent twice, or if no user is sent.
     """
     name, uid = _single(headers, _USER), _single(headers, _UID)
     if not name:
-        raise Forbidden("impersonation needs a user: send the header Impersonate-User too")
+        raise BadRequest("a group, uid or extra was sent without impersonating a user name: send Impersonate-User too")
     groups = tuple(one for one in headers.get_all(_GROUP) if one)
     extra = _extra(headers)
     for attributes in _needed_permissions(name, groups, uid, extra):

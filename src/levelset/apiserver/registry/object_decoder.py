@@ -79,7 +79,7 @@ def apply_schema(
     if admission is not FINE and check is not None:
         check()
     if dropped or options.duplicates or admission.dropped:
-        _report_fields([*dropped, *admission.dropped], options)
+        _report_fields(served, [*dropped, *admission.dropped], options)
     if admission is FINE:
         return DecodedObject([], managed_fields)
     wrong = None if served.custom else admission.type_error
@@ -88,13 +88,13 @@ def apply_schema(
     return DecodedObject(list(admission.causes), managed_fields)
 
 
-def _report_fields(unknown: Iterable[str], options: WriteOptions) -> None:
+def _report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:
     if options.validation == "Ignore":
         return
     problems = [f'unknown field "{path}"' for path in unknown]
     problems += [f'duplicate field "{path}"' for path in options.duplicates]
     if options.validation == "Strict":
-        raise Undecodable(f"strict decoding error: {', '.join(problems)}")
+        raise status_errors.undecodable(served, f"strict decoding error: {', '.join(problems)}")
     options.warnings.extend([one for one in problems if one not in options.warnings])
 
 

@@ -30,7 +30,7 @@ from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
-from levelset.errors import BadPatch, BadRequest, Cause
+from levelset.errors import ApiError, BadPatch, Cause
 from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.field_paths import list_elements, path
 from levelset.patch.field_sets import EMPTY, FieldSet, Node, in_order, print_fields
@@ -96,13 +96,18 @@ def apply_schema_to_new(
     served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str], check: Check | None = None
 ) -> DecodedObject:
     """The second half of `decode_new`, for an object whose type, namespace and metadata were checked."""
-    if "resourceVersion" in tree["metadata"]:
-        raise BadRequest("resourceVersion should not be set on objects to be created")
+    if "resourceVersion" in tree["metadata"] and _is_revision(tree["metadata"].pop("resourceVersion")):
+        raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
     if served.status and "status" in tree:
         del tree["status"]
         return DecodedObject([one for one in decoded.causes if not _is_status(one.field)], decoded.managed_fields)
     return decoded
+
+
+def _is_revision(version: str) -> bool:
+    """Whether this is the resourceVersion of an object; upstream ignores "0" and what is not a number."""
+    return version.isascii() and version.isdigit() and int(version[:20]) > 0
 
 
 def complete_new(

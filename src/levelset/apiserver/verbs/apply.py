@@ -21,7 +21,7 @@ from levelset.apiserver.wire.negotiation import JSON, YAML, read_text
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.apiserver.wire.step_limits import run_limited
-from levelset.errors import AlreadyExists, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
+from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, walk
 from levelset.patch import server_side_apply
@@ -181,7 +181,7 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
     defaulted = cast("Tree", copy_tree(config))
     unknown = schema.prune(defaulted)
     if unknown:
-        raise BadRequest(f"the object cannot be applied: fields not declared in schema: {', '.join(unknown)}")
+        raise _undeclared(served, config["metadata"], unknown)
     if not served.custom or not _has_null(config):
         return
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.
@@ -193,6 +193,14 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
     ]
     if causes:
         raise status_errors.invalid(served, config["metadata"]["name"], causes)
+
+
+def _undeclared(served: ServedResource, metadata: Tree, unknown: list[str]) -> ApiError:
+    """500, as upstream: the applied object has fields that its schema does not have."""
+    named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
+    problems = [f".{path}: field not declared in schema" for path in unknown]
+    shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+    return ApiError(f"failed to create typed patch object ({named}): {shown}", code=500, reason="")
 
 
 def _is_accepted(schema: Compiled, config: Tree) -> bool:

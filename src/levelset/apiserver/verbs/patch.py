@@ -96,7 +96,7 @@ def _change(
         try:
             return strategy.prepare_update(state, served, old, new, options)
         except Undecodable as error:
-            raise status_errors.invalid_patch(error.message) from error
+            raise status_errors.invalid_patch(error.problem) from error
 
     return patched
 
@@ -120,7 +120,7 @@ def _status_change(
         try:
             return strategy.prepare_status_update(state, served, old, new, options)
         except Undecodable as error:
-            raise status_errors.invalid_patch(error.message) from error
+            raise status_errors.invalid_patch(error.problem) from error
 
     return patched
 

@@ -87,7 +87,7 @@ def render_item(
         # Inlined `_json` for the usual case: no `pretty` parameter, and not a browser.
         agent = request.headers.find("user-agent")
         if "pretty" not in request.query and (agent is None or not agent.startswith(_BROWSERS)):
-            return Response(status, JSON_HEADERS, body)
+            return Response(status, JSON_HEADERS, body + b"\n")
         return _json(request, body, status)
     return render_tree(
         state, served, request, chosen=chosen, tree=storage_codec.served_tree(served, item), status=status
@@ -180,8 +180,8 @@ def _row_object(served: ServedResource, form: Representation, tree: Object) -> A
 
 def _json(request: Request, body: bytes, status: int) -> Response:
     if _is_pretty(request):
-        body = msgspec.json.format(body, indent=2) + b"\n"
-    return Response(status, JSON_HEADERS, body)
+        body = msgspec.json.format(body, indent=2)
+    return Response(status, JSON_HEADERS, body + b"\n")
 
 
 def _is_pretty(request: Request) -> bool:

@@ -34,12 +34,13 @@ __all__ = [
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 
-Purpose = Literal["object", "list", "watch"]
+Purpose = Literal["object", "list", "watch", "review"]
 
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "object": ("Table", "PartialObjectMetadata"),
     "list": ("Table", "PartialObjectMetadataList"),
     "watch": ("Table", "PartialObjectMetadata"),
+    "review": ("PartialObjectMetadata",),
 }
 _VERSIONS: Final = ("v1", "v1beta1")
 _encode: Final = msgspec.json.Encoder().encode

@@ -29,6 +29,7 @@ from levelset.storage import FutureRevision
 __all__ = [
     "ExpiredContinueToken",
     "Undecodable",
+    "UnknownResource",
     "already_exists",
     "as_api_error",
     "cannot_write",
@@ -51,6 +52,7 @@ __all__ = [
     "terminating_namespace",
     "too_large",
     "too_many_values",
+    "undecodable",
     "unsupported_media_type",
 ]
 
@@ -72,6 +74,10 @@ class ExpiredContinueToken(Expired):
         self.resume = resume
 
 
+class UnknownResource(NotFound):
+    """404 for a resource, not for an object; its details are empty, as upstream's."""
+
+
 def status_tree(error: ApiError) -> Tree:
     """The Status object of an error."""
     tree: Tree = {
@@ -84,7 +90,7 @@ def status_tree(error: ApiError) -> Tree:
     if error.reason:
         tree["reason"] = error.reason
     details = _status_details(error)
-    if details:
+    if details or isinstance(error, UnknownResource):
         tree["details"] = details
     tree["code"] = error.code
     return tree
@@ -98,7 +104,7 @@ def status_response(error: ApiError) -> Response:
     seconds = _retry_after(error)
     if seconds is not None:
         headers += (("Retry-After", str(seconds)),)
-    return Response(error.code, headers, encode_tree(status_tree(error)))
+    return Response(error.code, headers, encode_tree(status_tree(error)) + b"\n")
 
 
 def as_api_error(error: Exception) -> ApiError | None:
@@ -142,7 +148,7 @@ def no_such_resource(subresource: str = "") -> NotFound:
     """404: the group and version are served, but not the resource."""
     alternative = _ALTERNATIVES.get(subresource)
     hint = f": {subresource} is not supported by this server; {alternative}" if alternative else ""
-    return NotFound(f"the server could not find the requested resource{hint}")
+    return UnknownResource(f"the server could not find the requested resource{hint}")
 
 
 def page_not_found() -> Response:
@@ -213,7 +219,17 @@ MAX_CAUSES = 500
 
 
 class Undecodable(BadRequest):
-    """An object that cannot be decoded as its kind: 400, or 422 if it is the result of a patch."""
+    """An object that cannot be decoded as its kind: 400, or 422 with the `problem` if it is the result of a patch."""
+
+    def __init__(self, message: str, *, problem: str | None = None) -> None:
+        super().__init__(message)
+        self.problem = message if problem is None else problem
+
+
+def undecodable(served: ServedResource, problem: str) -> Undecodable:
+    """400, or 422 after a patch: the object is none of the endpoint's kind, because of this problem."""
+    named = f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}'
+    return Undecodable(f"{named}: {problem}", problem=problem)
 
 
 def already_exists(served: ServedResource, name: str, *, deleting: bool = False) -> AlreadyExists:

@@ -10,33 +10,17 @@ from levelset.cel.errors import EvaluationError
 from levelset.cel.library.urls import parse_url
 from levelset.cel.types import declare
 from levelset.cel.values import NONE, Optional, parse_date, parse_timestamp
+from levelset.objects.names import (
+    check_dns1035_label,
+    check_dns1123_label,
+    check_dns1123_subdomain,
+    check_label_key,
+    check_label_value,
+)
 
 __all__ = ["FORMATS", "OVERLOADS", "Format"]
 
-_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
-_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_LABEL_1035_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-_NAME_RULE = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
 
 
 class Format:
@@ -61,46 +45,9 @@ class Format:
         return Optional(found) if found else NONE
 
 
-def _too_long(text: str, limit: int) -> list[str]:
-    return [f"must be no more than {limit} characters"] if len(text) > limit else []
-
-
-def _label(pattern: re.Pattern[str], rule: str, text: str, *, prefix: bool = False) -> list[str]:
-    checked = f"{text[:-1]}a" if prefix and text.endswith("-") else text
-    wrong = _too_long(text, 63)
-    return wrong if pattern.fullmatch(checked) else [*wrong, rule]
-
-
-def _is_subdomain(text: str) -> bool:
-    return all(map(_LABEL.fullmatch, text.split(".")))
-
-
-def _subdomain(text: str, *, prefix: bool = False) -> list[str]:
-    checked = f"{text[:-1]}a" if prefix and text.endswith("-") else text
-    wrong = _too_long(text, 253)
-    return wrong if _is_subdomain(checked) else [*wrong, _SUBDOMAIN_RULE]
-
-
-def _qualified_name(text: str) -> list[str]:
-    prefix, slash, name = text.rpartition("/")
-    if text.count("/") > 1:
-        return [
-            f"a qualified name {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    wrong: list[str] = []
-    if slash:
-        wrong += (
-            ["prefix part must be non-empty"] if not prefix else [f"prefix part {each}" for each in _subdomain(prefix)]
-        )
-    if not name:
-        return [*wrong, "name part must be non-empty"]
-    wrong += [f"name part {each}" for each in _too_long(name, 63)]
-    return wrong if _NAME.fullmatch(name) else [*wrong, f"name part {_NAME_RULE}"]
-
-
-def _label_value(text: str) -> list[str]:
-    wrong = _too_long(text, 63)
-    return wrong if not text or _NAME.fullmatch(text) else [*wrong, f"a valid label {_NAME_RULE}"]
+def _prefix(check: Callable[[str], list[str]], text: str) -> list[str]:
+    """The problems of the beginning of a name, which may end with a dash."""
+    return check(f"{text[:-1]}a" if text.endswith("-") else text)
 
 
 def _parsed(parse: Callable[[str], object], text: str) -> list[str]:
@@ -124,14 +71,14 @@ def _byte(text: str) -> list[str]:
 
 
 _PROBLEMS: Mapping[str, Callable[[str], list[str]]] = {
-    "dns1123Label": partial(_label, _LABEL, _LABEL_RULE),
-    "dns1123Subdomain": _subdomain,
-    "dns1035Label": partial(_label, _LABEL_1035, _LABEL_1035_RULE),
-    "qualifiedName": _qualified_name,
-    "dns1123LabelPrefix": partial(_label, _LABEL, _LABEL_RULE, prefix=True),
-    "dns1123SubdomainPrefix": partial(_subdomain, prefix=True),
-    "dns1035LabelPrefix": partial(_label, _LABEL_1035, _LABEL_1035_RULE, prefix=True),
-    "labelValue": _label_value,
+    "dns1123Label": check_dns1123_label,
+    "dns1123Subdomain": check_dns1123_subdomain,
+    "dns1035Label": check_dns1035_label,
+    "qualifiedName": check_label_key,
+    "dns1123LabelPrefix": partial(_prefix, check_dns1123_label),
+    "dns1123SubdomainPrefix": partial(_prefix, check_dns1123_subdomain),
+    "dns1035LabelPrefix": partial(_prefix, check_dns1035_label),
+    "labelValue": check_label_value,
     "uri": partial(_parsed, parse_url),
     "uuid": _uuid,
     "byte": _byte,

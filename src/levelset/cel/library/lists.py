@@ -65,10 +65,6 @@ def _last_index_of(items: list[Any], wanted: Any) -> int:
     return next((place for place in range(len(items) - 1, -1, -1) if equal(items[place], wanted)), -1)
 
 
-def _includes(value: Any, wanted: Any) -> bool:
-    return _index_of(value, wanted) >= 0 if is_list(value) else equal(value, wanted)
-
-
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
@@ -160,7 +156,6 @@ OVERLOADS = [
             *_typed,
             ("indexOf: list(A).(A) int", _index_of),
             ("lastIndexOf: list(A).(A) int", _last_index_of),
-            ("includes: dyn.(dyn) bool", _includes),
         ],
         charge="walk",
     ),
@@ -168,7 +163,6 @@ OVERLOADS = [
         [
             ("slice: list(A).(int, int) list(A)", _slice),
             ("flatten: list(list(A)).() list(A)", _flatten),
-            ("flatten: list(dyn).() list(dyn)", _flatten),
             ("flatten: list(dyn).(int) list(dyn)", _flatten),
             ("reverse: list(A).() list(A)", lambda items: items[::-1]),
         ],

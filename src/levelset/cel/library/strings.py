@@ -98,7 +98,6 @@ OVERLOADS = [
             ("trim: string.() string", lambda text: text.strip(_SPACE)),
             ("substring: string.(int) string", _substring),
             ("substring: string.(int, int) string", _substring),
-            ("reverse: string.() string", lambda text: text[::-1]),
             ("strings.quote: (string) string", _quote),
             ("jsonpatch.escapeKey: (string) string", lambda text: text.replace("~", "~0").replace("/", "~1")),
         ],

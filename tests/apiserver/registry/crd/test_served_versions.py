@@ -65,3 +65,9 @@ def test_the_schema_is_compiled_once_at_first_use() -> None:
     served = only()
     assert served.schema() is served.schema()
     assert served.shape() is served.shape()
+
+
+def test_a_column_whose_path_cannot_be_parsed_ends_the_table() -> None:
+    columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in (("A", ".a"), ("B", ".b["))]
+    served = only(version={"additionalPrinterColumns": [*columns, {**columns[0], "name": "C"}]})
+    assert [one.name for one in served.columns] == ["Name", "A"]

@@ -4,6 +4,7 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from levelset.apiserver.registry.crd.names import is_terminating
@@ -11,6 +12,8 @@ from levelset.apiserver.registry.crd.validation import expression_rules
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Column, Object, Rules, ScalePaths, ServedResource
 from levelset.apiserver.schema import Compiled, compile_schema
+from levelset.apiserver.wire.json_path import parse_path
+from levelset.errors import BadPointer
 from levelset.patch import Shape, resource_shape
 
 __all__ = ["schema_tree", "served_versions"]
@@ -89,16 +92,29 @@ def _served(
         shape=_shape(version),
         column_source=functools.partial(_columns, version),
         selectable=tuple(one["jsonPath"].lstrip(".") for one in list_member(version, "selectableFields")),
-        rules=_rules(version),
+        rules=_rules(version, schemas[version["name"]]),
         deprecation=_deprecation(spec["group"], version, names["kind"]),
         terminating=is_terminating(definition),
         since=sys.maxsize if differs else since,
     )
 
 
-def _rules(version: Object) -> Rules:
-    expressions = expression_rules(schema_tree(version))
-    return CUSTOM_RESOURCE_RULES if expressions is None else replace(CUSTOM_RESOURCE_RULES, expressions=expressions)
+def _rules(version: Object, schema: Callable[[], Compiled | None]) -> Rules:
+    source = schema_tree(version)
+    expressions = expression_rules(source)
+    has_status = map_member(version, "subresources").get("status") is not None
+    # The client's status is dropped from a new object; the defaults of the schema take its place, without an owner.
+    defaults_status = has_status and "default" in map_member(map_member(source, "properties"), "status")
+    if expressions is None and not defaults_status:
+        return CUSTOM_RESOURCE_RULES
+    prepare = functools.partial(_default_status, schema) if defaults_status else None
+    return replace(CUSTOM_RESOURCE_RULES, expressions=expressions, prepare_create=prepare)
+
+
+def _default_status(schema: Callable[[], Compiled | None], tree: Object) -> None:
+    compiled = schema()
+    if compiled is not None:
+        compiled.default(tree)
 
 
 def _schema(version: Object) -> Callable[[], Compiled | None]:
@@ -118,8 +134,19 @@ def _scale(scale: Any) -> ScalePaths | None:
 
 
 def _columns(version: Object) -> tuple[Column, ...]:
-    columns = version.get("additionalPrinterColumns")
-    return (NAME_COLUMN, *map(_column, columns)) if columns else (NAME_COLUMN, AGE_COLUMN)
+    columns = list_member(version, "additionalPrinterColumns")
+    if not columns:
+        return NAME_COLUMN, AGE_COLUMN
+    # As upstream: a column whose path cannot be parsed ends the table.
+    return (NAME_COLUMN, *map(_column, takewhile(_has_path, columns)))
+
+
+def _has_path(column: Object) -> bool:
+    try:
+        parse_path(column["jsonPath"])
+    except BadPointer:
+        return False
+    return True
 
 
 def _column(tree: Object) -> Column:

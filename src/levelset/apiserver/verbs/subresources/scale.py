@@ -13,11 +13,10 @@ from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_update
 from levelset.apiserver.wire import status_errors
-from levelset.apiserver.wire.json_path import parse_path
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.errors import BadRequest, LevelsetError
 from levelset.objects import LabelSelector
-from levelset.objects.json_tree import copy_tree
+from levelset.objects.json_tree import copy_tree, is_map
 from levelset.storage import Item
 
 __all__ = ["SCALE_VIEW", "as_scale", "get_scale", "object_from_scale", "patch_scale", "update_scale"]
@@ -31,9 +30,9 @@ def get_scale(served: ServedResource, tree: Tree) -> Tree:
     """Returns the Scale of an object."""
     paths = _paths(served)
     metadata = tree["metadata"]
-    replicas = parse_path(paths.spec).first(tree)
-    status: Tree = {"replicas": _number(parse_path(paths.status).first(tree)) or 0}
-    selector = None if paths.selector is None else _selector(parse_path(paths.selector).first(tree))
+    replicas = _get(tree, paths.spec)
+    status: Tree = {"replicas": _number(_get(tree, paths.status)) or 0}
+    selector = None if paths.selector is None else _selector(_get(tree, paths.selector))
     if selector:
         status["selector"] = selector
     return {
@@ -156,8 +155,17 @@ def _selector(value: Any) -> str | None:
         return None
 
 
+def _get(tree: Any, path: str) -> Any:
+    """The value at a path of member names, such as `.spec.replicas`; None if there is none."""
+    for name in path[1:].split("."):
+        if not is_map(tree):
+            return None
+        tree = tree.get(name)
+    return tree
+
+
 def _set(tree: Tree, path: str, value: int) -> None:
-    *parents, last = parse_path(path).names or ("spec", "replicas")
+    *parents, last = path[1:].split(".")
     for name in parents:
         child = tree.get(name)
         if not isinstance(child, dict):
