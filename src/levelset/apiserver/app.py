@@ -8,7 +8,8 @@ import asyncio
 import gzip
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Final
@@ -24,7 +25,7 @@ from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
-from levelset.apiserver.verbs.response_format import JSON_HEADERS
+from levelset.apiserver.verbs.response_format import JSON_HEADERS, ListBody
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
     MAX_JSON_VALUES,
@@ -322,6 +323,9 @@ def _finish(request: Request, response: Response, audit_id: str) -> HandlerResul
         if len(body) > _MAX_INLINE_GZIP_BYTES:
             return _compressed_later(response.status, headers, body)
         return Response(response.status, headers, gzip.compress(body, 1, mtime=0))
+    if isinstance(body, ListBody) and _accepts_gzip(request, headers):
+        headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+        return Response(response.status, headers, _compressed_pieces(body))
     return response
 
 
@@ -335,6 +339,13 @@ def _with_headers(response: Response, audit_id: str) -> Response:
 async def _compressed_later(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Response:
     """Compresses in a thread, because a large body would block the event loop for too long."""
     return Response(status, headers, await asyncio.to_thread(gzip.compress, body, 1, mtime=0))
+
+
+async def _compressed_pieces(body: ListBody) -> AsyncIterator[bytes]:
+    compressor = zlib.compressobj(1, wbits=31)  # gzip
+    async for piece in body:
+        yield await asyncio.to_thread(compressor.compress, piece)
+    yield compressor.flush()
 
 
 def _accepts_gzip(request: Request, headers: tuple[tuple[str, str], ...]) -> bool:

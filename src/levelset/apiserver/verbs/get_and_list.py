@@ -7,7 +7,7 @@ not reached yet, and the conversion of objects by a webhook (`read_item`, `read_
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from posixpath import normpath
 from typing import Final
@@ -28,6 +28,7 @@ __all__ = [
     "ListResult",
     "get_item",
     "list_items",
+    "list_steps",
     "parse_list_options",
     "parse_revision",
     "read_item",
@@ -39,6 +40,8 @@ __all__ = [
 Parameters = Mapping[str, tuple[str, ...]]
 _MIN_SELECTED_READ: Final = 500
 """The minimum number of items to read per page with a selector, which may leave out most of them."""
+_EXAMINED_AT_ONCE: Final = 1_000
+"""How many objects a selector is compared with before others may run."""
 _MAX_REVISION: Final = 2**63 - 1
 _REVISION_WAIT_SECONDS: Final = 3.0
 """The maximum wait, in seconds, for a revision that this server has not reached yet."""
@@ -106,7 +109,14 @@ async def read_list(state: ServerState, served: ServedResource, namespace: str |
         await state.shared.wait_current()
     await wait_revision(state, query.not_older)
     if not served.converts_by_webhook:
-        return list_items(state.reader, served, namespace, query)
+        steps = list_steps(state.reader, served, namespace, query)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                listing: ListResult = end.value
+                return listing
+            await asyncio.sleep(0)
     try:
         listing = list_items(state.reader, served, namespace, query)
     except ConversionRequired:
@@ -173,8 +183,21 @@ def parse_revision(text: str) -> int:
 
 def list_items(reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
     """Returns the requested page of a list; raises `Expired`, for a later page with a token to continue without it."""
+    steps = list_steps(reader, served, namespace, query)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            listing: ListResult = end.value
+            return listing
+
+
+def list_steps(
+    reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery
+) -> Generator[None, None, ListResult]:
+    """As `list_items`, in steps, between which others may run: a selector may have to read very many objects."""
     try:
-        return _list_items(reader, served, namespace, query)
+        return (yield from _list_steps(reader, served, namespace, query))
     except (Expired, FutureRevision) as error:
         if not query.is_resumed:
             raise
@@ -186,7 +209,9 @@ def list_items(reader: NowaitReader, served: ServedResource, namespace: str | No
         ) from error
 
 
-def _list_items(reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
+def _list_steps(
+    reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery
+) -> Generator[None, None, ListResult]:
     selection, limit, revision = query.selection, query.limit, query.exact
     base, prefix = served.prefix_in(namespace), _narrowest_prefix(served, namespace, selection)
     after = None if query.after is None else base + query.after
@@ -196,9 +221,13 @@ def _list_items(reader: NowaitReader, served: ServedResource, namespace: str | N
         return ListResult(list(page.items), page.revision, token, page.remaining if page.more else None)
     size = None if limit is None else max(limit, _MIN_SELECTED_READ)
     found: list[Item] = []
+    examined = 0
     while True:
         page = reader.list_nowait(prefix, limit=size, after=after, revision=revision)
         for position, item in enumerate(page.items, 1):
+            examined += 1
+            if examined % _EXAMINED_AT_ONCE == 0:
+                yield
             if selection.matches(served, item):
                 found.append(item)
                 if len(found) == limit and (page.more or position < len(page.items)):

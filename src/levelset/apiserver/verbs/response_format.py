@@ -4,6 +4,8 @@ Plain JSON is sent as the stored bytes; every other format is rendered from the 
 in its Accept header (`application/json;as=Table;g=meta.k8s.io;v=v1`), which `wire/negotiation.py` parses.
 """
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -23,9 +25,11 @@ from levelset.storage import Item
 
 __all__ = [
     "JSON_HEADERS",
+    "LARGE_LIST",
     "METADATA",
     "METADATA_LIST",
     "TABLE",
+    "ListBody",
     "Representation",
     "render",
     "render_item",
@@ -42,6 +46,9 @@ METADATA = "PartialObjectMetadata"
 METADATA_LIST = "PartialObjectMetadataList"
 _INCLUDES = ("Metadata", "None", "Object")
 JSON_HEADERS: Final = (("Content-Type", "application/json"),)
+LARGE_LIST: Final = 10_000
+"""A list of more objects is made while it is sent."""
+_SLICE: Final = 1_000
 _BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
 
 
@@ -99,6 +106,8 @@ def render_listing(
 ) -> Response:
     """Renders a page of a list."""
     metadata = _list_metadata(served, listing)
+    if chosen.is_plain and len(listing.items) > LARGE_LIST and not _is_pretty(request):
+        return Response(200, JSON_HEADERS, ListBody(served, listing.items, metadata))
     if chosen.is_plain:
         items = storage_codec.list_item_bytes(served, listing.items)
         return _json(request, storage_codec.list_document(served, items, metadata=metadata), 200)
@@ -108,6 +117,26 @@ def render_listing(
             del tree["kind"], tree["apiVersion"]
     tree = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata, "items": trees}
     return render_tree(state, served, request, chosen=chosen, tree=tree)
+
+
+class ListBody:
+    """The body of a large list, made slice by slice while it is sent: the whole would hold the event loop."""
+
+    def __init__(self, served: ServedResource, items: Sequence[Item], metadata: Tree) -> None:
+        self._served = served
+        self._items = items
+        self._metadata = metadata
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces; others run between them."""
+        empty = storage_codec.list_document(self._served, [], metadata=self._metadata)
+        separator = empty[:-2]  # up to the bracket that begins the items
+        for start in range(0, len(self._items), _SLICE):
+            pieces = storage_codec.list_item_bytes(self._served, self._items[start : start + _SLICE])
+            yield separator + b",".join(pieces)
+            separator = b","
+            await asyncio.sleep(0)
+        yield b"]}\n"
 
 
 def render_tree(
