@@ -152,3 +152,19 @@ async def test_changes_older_than_history_age_are_compacted():
         now = float(second)
         storage.put_nowait("/a", b"", expected=None)
     assert 200 - 60 - 9 <= storage.compacted <= 200 - 60
+
+
+async def test_a_copy_by_its_history_has_the_same_items_revisions_and_changes():
+    storage = MemoryStorage()
+    made = storage.put_nowait("/a/x", b"1", expected=0)
+    storage.put_nowait("/a/x", b"2", expected=made.revision)
+    storage.put_nowait("/a/y", b"1", expected=0)
+    storage.delete_nowait("/a/y", expected=None)
+    history = storage.watch("/", after=0).batch_nowait()
+    copy = MemoryStorage(changes=history)
+    assert copy.list_nowait("/") == storage.list_nowait("/")
+    assert copy.revision == storage.revision == 4
+    assert copy.watch("/", after=0).batch_nowait() == history
+    copy.put_nowait("/a/z", b"1", expected=0)
+    assert storage.get_nowait("/a/z") is None
+    assert copy.get_nowait("/a/x", revision=1) == made

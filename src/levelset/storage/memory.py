@@ -1,7 +1,7 @@
 """The in-memory storage backend, which is the default; its contents are lost when the process ends."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from levelset.errors import ServerFailed
 from levelset.storage.history import Limits
@@ -17,7 +17,8 @@ class MemoryStorage(MvccReads):
     Revisions begin after `after`, as if all up to there had been compacted. Pass a number that grows from one process
     to the next, so that clients that resume with a revision of an earlier process get `Expired` and relist instead of
     waiting. The history that watches resume from has at most `history_changes` changes, `history_bytes` bytes of
-    superseded values, and changes of the last `history_age` seconds of `clock` (None: no limit).
+    superseded values, and changes of the last `history_age` seconds of `clock` (None: no limit). `changes` is the whole
+    history of another storage, of which this one is a copy then.
 
     ```python
     async with MemoryStorage() as storage:
@@ -33,9 +34,12 @@ class MemoryStorage(MvccReads):
         history_bytes: int = 64 * 1024 * 1024,
         history_age: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        changes: Sequence[Change] = (),
     ) -> None:
         limits = Limits(changes=history_changes, bytes=history_bytes, age=history_age)
-        super().__init__(compacted=after, limits=limits)
+        newest = {one.key: one.after for one in changes}
+        items = [one for one in newest.values() if one is not None]
+        super().__init__(items=items, changes=changes, compacted=after, limits=limits)
         self._clock = clock if history_age is not None else None
 
     def put_nowait(self, key: str, value: bytes, *, expected: int | None) -> Item:

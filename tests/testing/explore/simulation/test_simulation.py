@@ -11,6 +11,7 @@ import pytest
 from levelset import Context, Controller
 from levelset.testing.explore import Exploration, Plan
 from levelset.testing.explore.search import Explorer
+from levelset.testing.explore.simulation.simulation import play
 from tests.testing.explore.mistakes import MISTAKES, Order, orders, parcel
 
 
@@ -56,3 +57,11 @@ def test_a_finished_run_is_garbage_collected_even_after_failed_reconciles() -> N
     assert explorer.play(Plan.parse("error-response:apply.ConfigMap/test/first#1:500")).ok
     gc.collect()
     assert [one() for one in made] == [None] * 5
+
+
+def test_a_run_that_begins_on_a_copy_of_the_prepared_server_has_the_same_steps_and_uids() -> None:
+    exploration = MISTAKES["crash after"][0]
+    first = play(exploration)
+    again = play(exploration, start=first.start)
+    assert again.trace.text() == first.trace.text()
+    assert [(one.revision, one.after) for one in again.changes] == [(one.revision, one.after) for one in first.changes]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Final
 
+from levelset.storage.interface import Change as StoredChange
 from levelset.testing.explore.faults.environment_faults import SpecChanged
 from levelset.testing.explore.faults.plan import Plan, StepName
 from levelset.testing.explore.records.call_sites import CallSite
@@ -101,8 +102,8 @@ class Target:
 class StartingState:
     """What is stored when a run begins, and the state of the server's random numbers: the kinds are installed."""
 
-    writes: tuple[tuple[str, bytes], ...]
-    """All writes in their order: the keys with the values."""
+    changes: tuple[StoredChange, ...]
+    """The history of the storage."""
     random: tuple[Any, ...]
 
 

@@ -15,20 +15,15 @@ __all__ = ["capture_start", "continue_from", "storage_of"]
 def capture_start(cluster: Cluster) -> StartingState:
     """The state of a cluster in which only kinds were installed."""
     history = cluster.storage.watch("/", after=cluster.storage.compacted)
-    changes = history.batch_nowait()
+    changes = tuple(history.batch_nowait())
     history.close_nowait()
-    # Nothing is deleted while kinds are installed, so that each revision is a write.
-    writes = tuple((one.key, one.after.value) for one in changes if one.after is not None)
-    assert len(writes) == cluster.storage.revision, "the revisions of a copy have to be the same"
-    return StartingState(writes, _server(cluster).server.state.random.getstate())
+    assert changes[-1].revision == cluster.storage.revision, "a copy has to be at the same revision"
+    return StartingState(changes, _server(cluster).server.state.random.getstate())
 
 
 def storage_of(start: StartingState) -> MemoryStorage:
-    """A new storage with the writes of a starting state, at the same revisions."""
-    made = MemoryStorage()
-    for key, value in start.writes:
-        made.put_nowait(key, value, expected=None)
-    return made
+    """A new storage with the history of a starting state."""
+    return MemoryStorage(changes=start.changes)
 
 
 def continue_from(start: StartingState, cluster: Cluster) -> None:
