@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from levelset import Client, Manager, ObjectMeta
 from levelset import Config as Server
 from levelset.apiserver import ApiServer
+from levelset.cli.explore import explore
 from levelset.cli.record import record
 from levelset.cli.replay import replay
 from levelset.cli.status import status, why
@@ -21,7 +22,7 @@ from levelset.testing.replay import assert_replays
 from tests.testing.replay import operators
 from tests.testing.replay.operators import Config, Website, create_and_update, deployment, site
 
-GROUP = click.Group(commands=[record, replay, status, why])
+GROUP = click.Group(commands=[explore, record, replay, status, why])
 TARGET = "tests.testing.replay.operators:deployment"
 
 
@@ -60,6 +61,23 @@ def test_replay_shows_the_first_difference_and_exits_with_1(run: str, monkeypatc
 def config_of(found: Website, data: dict[str, str]) -> Config:
     metadata = ObjectMeta(name=found.name, namespace=found.namespace)
     return Config(metadata=metadata, data={**data, "image": "changed"})
+
+
+def test_explore_plays_what_others_did_in_a_recording(run: str) -> None:
+    chosen = ("--from", run, "--object", "website/site-2", "--until", "4s")
+    shown = invoke("explore", TARGET, *chosen, "--budget", "1", "--jobs", "1", "-o", "json")
+    assert [one["name"] for one in json.loads(shown.output)] == ["run"]
+    plan = "crash-before:apply.ConfigMap/test/site-2#1"
+    played = invoke("explore", TARGET, *chosen, "--replay", plan, "-o", "json")
+    steps = json.loads(played.output)["steps"]
+    assert any("create Website/test/site-2" in one for one in steps)
+    assert not any("site-0" in one for one in steps)
+
+
+def test_a_place_in_a_recording_needs_the_recording() -> None:
+    shown = invoke("explore", TARGET, "--since", "3s")
+    assert shown.exit_code == 2
+    assert "--since is a place in a recording: add --from FILE" in shown.output
 
 
 def test_why_and_status_read_a_recording(run: str) -> None:

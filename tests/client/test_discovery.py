@@ -44,6 +44,17 @@ def test_a_resource_may_serve_a_kind_of_another_group() -> None:
     assert served.gvk == GroupVersionKind("other", "v2", "Other")
 
 
+def test_written_resources_are_read_as_the_same() -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get"], "shortNames": ["po"]},
+        {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": ["get"]},
+        {"name": "things", "kind": "Other", "group": "other", "version": "v2", "categories": ["all"]},
+        {"name": "nodes", "kind": "Node", "singularName": "node"},
+    ]
+    read = discovery.read_resources("here", "v1", {"resources": rows})
+    assert discovery.read_resources("here", "v1", discovery.write_resources("here", "v1", read)) == read
+
+
 def test_a_stale_version_without_resources_is_unknown_and_not_empty() -> None:
     stale = {"version": "v1", "freshness": "Stale"}
     tree = {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "g"}, "versions": [stale]}]}

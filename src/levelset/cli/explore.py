@@ -4,8 +4,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from levelset.cli.output import (
     show_json,
     show_table,
 )
-from levelset.cli.targets import load
-from levelset.testing.explore import Exploration, Plan, Report, RunResult, junit, write_html
+from levelset.cli.targets import load, loader
+from levelset.errors import ConfigError
+from levelset.runtime.controller import Controller
+from levelset.testing.explore import Exploration, Plan, Report, RunResult, junit, recorded_scenario, write_html
 from levelset.testing.explore import explore as run_plans
 from levelset.testing.explore import replay as run_plan
 from levelset.testing.explore.exploration import name_of
@@ -48,6 +51,10 @@ __all__ = ["describe_progress", "explore", "read_budget", "read_limits"]
 )
 @click.option("--seed", default=1, show_default=True, help="The random seed; the same seed gives the same runs.")
 @click.option("--replay", metavar="ID", help="Runs only this plan, and shows every step of it.")
+@click.option("--from", "recording", metavar="FILE", help="Explores around this recording: TARGET names controllers.")
+@click.option("--since", metavar="N|SECONDSs", help="With --from, begins at this reconcile, or time (12.5s).")
+@click.option("--until", metavar="N|SECONDSs", help="With --from, ends after this reconcile, or at this time.")
+@click.option("--object", "thing", metavar="KIND/NAME", help="With --from, leaves out other objects of this kind.")
 @click.option("--only", metavar="NAME", help="Of several explorations, runs the one with this name.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Writes the report to this file, as JSON.")
 @click.option(
@@ -65,6 +72,10 @@ def explore(
     seed: int,
     replay: str | None,
     only: str | None,
+    recording: str | None,
+    since: str | None,
+    until: str | None,
+    thing: str | None,
     json_file: Path | None,
     junit_file: Path | None,
     html_file: Path | None,
@@ -74,19 +85,30 @@ def explore(
 
     MODULE:EXPLORATION names an Exploration, or a list of them; a module alone means all in it.
 
+    With --from FILE the scenario is a recorded run: others do what they did then, and the controllers whatever they do
+    now, with faults around it. MODULE:EXPLORATION then names the controllers, or an Exploration that has them, for
+    its invariants and its outside.
+
     Example: levelset explore operators.website:exploration --budget 30s
+
+    Example: levelset explore website.py --from run.levelset --until 12.5s --object website/blog
 
     Exit codes: 0 no failures, 1 failures, 2 usage error.
     """
     with reporting_errors():
         with progress(f"importing {target}", output=output):
-            found = _selected(load(target, Exploration, what="Explorations"), target, only)
+            stretch = _Stretch(recording, since, until, thing)
+            found = _selected(_explorations(target, stretch), target, only)
         if replay is not None:
             _replay(found, target, replay, seed, output)
             return
         limits = read_limits(budget, spent)
         options = {**limits, "jobs": jobs or _cores(), "state": state_file}
-        reports = [_explore(one, target, seed, output, command=_command(one, found, only), **options) for one in found]
+        commands = [(*_command(one, found, only), *stretch.words()) for one in found]
+        reports = [
+            _explore(one, target, seed, output, command=command, **options)
+            for one, command in zip(found, commands, strict=True)
+        ]
     for path, write in ((json_file, _json), (junit_file, junit), (html_file, write_html)):
         if path is not None:
             _write(path, write(reports))
@@ -97,6 +119,37 @@ def explore(
             _show(report)
     if not all(one.ok for one in reports):
         raise SystemExit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The stretch of a recording that the options name; `file` is None without --from."""
+
+    file: str | None
+    since: str | None
+    until: str | None
+    only: str | None
+
+    def words(self) -> tuple[str, ...]:
+        """The options again, for the command that replays a plan."""
+        given = (("--from", self.file), ("--since", self.since), ("--until", self.until), ("--object", self.only))
+        return tuple(word for name, value in given if value is not None for word in (name, _escaped(value)))
+
+
+def _explorations(target: str, stretch: _Stretch) -> Sequence[Exploration]:
+    if stretch.file is None:
+        if words := stretch.words():
+            raise UsageError(f"{words[0]} is a place in a recording: add --from FILE")
+        return load(target, Exploration, what="Explorations")
+    scenario = recorded_scenario(stretch.file, since=stretch.since, until=stretch.until, only=stretch.only)
+    name = Path(stretch.file).name
+    try:
+        return [replace(one, scenario=scenario) for one in load(target, Exploration, what="Explorations")]
+    except ConfigError:
+        controllers: Callable[[], Sequence[Controller[Any]]]
+        controllers = loader(target, Controller, what="Controllers or Explorations")
+        controllers()  # what is wrong with the target is said now
+        return [Exploration(scenario, controllers, name=name)]
 
 
 def read_budget(text: str) -> tuple[int | None, float | None]:
@@ -153,11 +206,11 @@ def _selected(found: Sequence[Exploration], target: str, only: str | None) -> Se
 def _command(one: Exploration, found: Sequence[Exploration], only: str | None) -> tuple[str, ...]:
     """The arguments of the command that replays a plan of this exploration."""
     is_alone = len(found) == 1 and only is None
-    return (
-        COMMAND
-        if is_alone
-        else (*COMMAND[:3], "--only", name_of(one).replace("{", "{{").replace("}", "}}"), *COMMAND[3:])
-    )
+    return COMMAND if is_alone else (*COMMAND[:3], "--only", _escaped(name_of(one)), *COMMAND[3:])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _explore(one: Exploration, target: str, seed: int, output: str, **limits: Any) -> Report:

@@ -19,19 +19,29 @@ def record() -> None:
 
 
 @record.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--size", metavar="SIZE", help="Ends it at this size, such as 64Mi.  [default: 256Mi]")
+@click.option("--time", "limit", metavar="TIME", help="Ends it after this time, such as 10m.  [default: 1h]")
+@click.option("--redact", multiple=True, metavar="FIELD", help="A secret field, such as Website.spec.token.")
 @click.option("--pid", type=int, help="The process id of the manager, if several are running.")
 @output_option
-def on(file: Path, pid: int | None, output: str) -> None:
+def on(
+    *, file: Path | None, size: str | None, limit: str | None, redact: tuple[str, ...], pid: int | None, output: str
+) -> None:
     """Records a running manager in FILE from now on, beginning with what its caches hold.
 
-    Example: levelset record on incident.levelset
+    Without FILE the manager chooses one. Limits and redaction that the program has set itself are the defaults.
+
+    Example: levelset record on incident.levelset --time 10m
     """
-    found = call_managers(pid, "POST", f"/record?{urlencode({'file': str(file.absolute())})}", output)
+    given = {"file": file and str(file.absolute()), "size": size, "time": limit, "redact": ",".join(redact)}
+    words = urlencode({name: value for name, value in given.items() if value})
+    found = call_managers(pid, "POST", f"/record?{words}", output)
     if output == "json":
         show_json(found)
-    else:
-        click.echo(f"recording in {file}; end it: levelset record off")
+        return
+    for one in found:
+        click.echo(f"recording in {one['file']}; end it: levelset record off")
 
 
 @record.command()
@@ -39,7 +49,7 @@ def on(file: Path, pid: int | None, output: str) -> None:
 @output_option
 def off(pid: int | None, output: str) -> None:
     """Ends the recording of a running manager."""
-    found = call_managers(pid, "POST", "/record", output)
+    found = call_managers(pid, "DELETE", "/record", output)
     if output == "json":
         show_json(found)
         return

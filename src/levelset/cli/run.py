@@ -40,6 +40,8 @@ def open_dashboard(port: int) -> System:
 @click.option("--shards", metavar="NAME", help="Share the objects with all replicas of this name.")
 @click.option("--dashboard", is_flag=True, help="Serve the dashboard, and print its URL.")
 @click.option("--record", metavar="FILE", help="Record the run in this file, for `levelset replay`.")
+@click.option("--record-size", metavar="SIZE", help="End recordings at this size, such as 64Mi.  [default: 256Mi]")
+@click.option("--record-time", metavar="TIME", help="End recordings after this time, such as 10m.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
 @output_option
 def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
@@ -47,6 +49,8 @@ def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
 
     MODULE:CONTROLLERS names a Controller or a System, a list of them, or a function that returns them; a module alone
     means all Controllers, Systems and webhooks in it.
+
+    SIGUSR1 begins a recording, SIGUSR2 ends it; `levelset record on` and `off` do the same.
 
     With --output json it prints its URLs and controllers as a line of JSON when it is ready.
 

@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +36,7 @@ __all__ = [
     "load_controllers",
     "load_module",
     "load_targets",
+    "loader",
     "split_target",
 ]
 
@@ -96,14 +97,23 @@ def load(text: str, wanted: type[T], *, what: str) -> Sequence[T]:
 
     A function without parameters is called, and its result is used. `what` is the plural word for errors.
     """
+    return loader(text, wanted, what=what)()
+
+
+def loader(text: str, wanted: type[T], *, what: str) -> Callable[[], Sequence[T]]:
+    """Imports the module of a target; returns a function that returns what `load` returns, made again each time."""
     name, attribute = split_target(text)
     module = load_module(name)
-    if attribute is None:
+
+    def values() -> Sequence[T]:
+        if attribute is not None:
+            return _values(text, attribute_of(module, name, attribute, wanted), wanted, what)
         found = find_all(module, wanted)
         if not found:
             raise ConfigError(f"{text} has no {what}; name one, as in {name}:NAME")
         return found
-    return _values(text, attribute_of(module, name, attribute, wanted), wanted, what)
+
+    return values
 
 
 def attribute_of(module: ModuleType, name: str, attribute: str, *wanted: type[Any]) -> Any:

@@ -913,6 +913,11 @@ class Client:
 
     def _attach(self, tap: CallTap | None) -> None:
         self._pipeline.attach(tap)
+        if isinstance(self._mapper, RestMapper):
+            self._mapper.tap = tap
+
+    def _known_documents(self) -> Sequence[tuple[str, bytes]]:
+        return self._mapper.known_documents() if isinstance(self._mapper, RestMapper) else ()
 
     def _with_hook(self, hook: Hook) -> Self:
         """The same client with one more hook, which sees each verb before all others; it shares the connections."""

@@ -27,6 +27,7 @@ __all__ = [
     "read_resources",
     "served_by",
     "version_rank",
+    "write_resources",
 ]
 
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -155,6 +156,21 @@ def read_resources(group: str, version: str, tree: Any) -> tuple[ApiResource, ..
         for row in rows
         if "/" not in row["name"]
     )
+
+
+def write_resources(group: str, version: str, resources: Iterable[ApiResource]) -> dict[str, Any]:
+    """The unaggregated document of one version of a group, from which `read_resources` reads the same resources."""
+    rows: list[dict[str, Any]] = []
+    for one in resources:
+        gvk = one.gvk
+        shared = {"kind": gvk.kind, "namespaced": one.namespaced}
+        if (gvk.group, gvk.version) != (group, version):
+            shared |= {"group": gvk.group, "version": gvk.version}
+        names = {"shortNames": list(one.short_names), "categories": list(one.categories), "singularName": one.singular}
+        rows.append({"name": one.gvr.resource, **shared, "verbs": list(one.verbs), **names})
+        rows += [{"name": f"{one.gvr.resource}/{part}", **shared, "verbs": []} for part in one.subresources]
+    api_version = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": rows}
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:

@@ -4,7 +4,7 @@ Only levelset's own packages import this module; `levelset.client` does not expo
 Programs use the verbs of `Client`, `Client(hooks=...)`, the other options of its constructor, and `in_namespace`.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from levelset.client.client import Client, WriteObserver
@@ -13,7 +13,7 @@ from levelset.client.object_types import Kind, view_of
 from levelset.client.requests import Fields, Labels, Match, Validation
 from levelset.client.transport.interface import CallTap, Hook
 
-__all__ = ["apply_body", "attach_tap", "list_page", "observe_writes", "with_hook", "with_settings"]
+__all__ = ["apply_body", "attach_tap", "known_documents", "list_page", "observe_writes", "with_hook", "with_settings"]
 
 C = TypeVar("C", bound=Client)
 
@@ -63,6 +63,10 @@ class _Internals(Client):
         client._attach(tap)
 
     @staticmethod
+    def known_documents(client: Client) -> Sequence[tuple[str, bytes]]:
+        return client._known_documents()
+
+    @staticmethod
     def observe_writes(client: Client, observer: WriteObserver) -> Callable[[], None]:
         return client._observe_writes(observer)
 
@@ -101,6 +105,9 @@ With `managed_fields=False` these are cut out of the bytes; then `transform` may
 
 attach_tap: Final = _Internals.attach_tap
 """Has a tap see each call of this client and of all others with its connections; None detaches it."""
+
+known_documents: Final = _Internals.known_documents
+"""What the REST mapper of this client knows already, as discovery documents with their paths."""
 
 observe_writes: Final = _Internals.observe_writes
 """Calls `observer` after each write of this client, or one derived from it, that succeeds; returns how to detach it."""

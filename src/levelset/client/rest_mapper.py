@@ -8,7 +8,7 @@ The documents are parsed in `discovery.py`.
 
 import asyncio
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,7 @@ from levelset.aio.single_flight import SingleFlight
 from levelset.client import discovery
 from levelset.client.discovery import ApiResource, Group, GroupVersion
 from levelset.client.responses import read_error
-from levelset.client.transport.interface import Call, Send
+from levelset.client.transport.interface import Call, CallTap, Send
 from levelset.errors import ApiError, BadName, NotFound, ServerFailed, UnknownKind, Unreachable
 from levelset.objects.ref import GroupVersionKind, parse_api_version
 
@@ -98,6 +98,8 @@ class RestMapper:
         self._read_at: dict[str | None, float] = {}
         self._broken: dict[str, str] = {}
         self._single_flight: SingleFlight[None] = SingleFlight()
+        self.tap: CallTap | None = None
+        """Sees each lookup that sends requests."""
 
     @property
     def broken(self) -> dict[str, str]:
@@ -111,7 +113,7 @@ class RestMapper:
         if found is not None and not force:
             return found
         if force or self._is_stale(gvk.api_version):
-            await self._single_flight.run(gvk.api_version, lambda: self._discover_version(gvk.group, gvk.version))
+            await self._discover(gvk.api_version, lambda: self._discover_version(gvk.group, gvk.version))
         if gvk not in self._kinds:
             raise UnknownKind(self._unknown_kind_message(gvk))
         return self._kinds[gvk]
@@ -134,7 +136,7 @@ class RestMapper:
         Group versions whose discovery fails keep their last known resources, if any, and are listed by `broken`.
         """
         if force or None not in self._read_at:
-            await self._single_flight.run(None, self._discover_all)
+            await self._discover(None, self._discover_all)
         return tuple(self._all())
 
     def forget(self, gvk: GroupVersionKind | None = None) -> None:
@@ -146,6 +148,24 @@ class RestMapper:
         else:
             self._kinds.pop(gvk, None)
             self._read_at.pop(gvk.api_version, None)
+
+    def known_documents(self) -> Sequence[tuple[str, bytes]]:
+        """What is cached, as documents of group versions with their paths; nothing of those that are not known."""
+        return [
+            (
+                discovery.path_of(group, name),
+                msgspec.json.encode(discovery.write_resources(group, name, version.resources)),
+            )
+            for group, versions in self._groups.items()
+            for name, version in versions.items()
+            if version.resources
+        ]
+
+    def _discover(self, key: str | None, work: Callable[[], Awaitable[None]]) -> Awaitable[None]:
+        """Discovers something once for all tasks that need it meanwhile."""
+        if self.tap is None:
+            return self._single_flight.run(key, work)
+        return self.tap.discover(lambda: self._single_flight.run(key, work))
 
     def _is_stale(self, key: str | None) -> bool:
         read_at = self._read_at.get(key)

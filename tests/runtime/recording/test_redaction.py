@@ -63,7 +63,7 @@ def test_planted_secrets_are_nowhere_in_the_file_and_it_replays(tmp_path: Path) 
         assert value.replace("\n", "\\n").replace('"', '\\"').encode() not in written
     assert encoded(PIN).encode() not in written
     assert b"second line" not in written
-    assert assert_replays(path, CONTROLLER).requests > 2
+    assert assert_replays(path, CONTROLLER).requests >= 2
 
 
 def test_a_recording_without_redaction_has_the_values(tmp_path: Path) -> None:

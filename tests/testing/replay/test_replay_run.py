@@ -258,3 +258,44 @@ def test_controllers_that_are_missing_are_named(tmp_path: Path) -> None:
     record(tmp_path / "run", deployment(), use=create_and_update)
     with pytest.raises(ConfigError, match="the controllers websites, which are not among those given"):
         replay(tmp_path / "run", deployment(name="others"))
+
+
+async def untyped(found: Website, ctx: Context) -> None:
+    """Applies objects without a class, whose kind the client has to discover first."""
+    metadata = {"name": found.name, "namespace": found.namespace}
+    await ctx.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": found.spec.image}})
+
+
+def test_a_kind_that_the_process_knew_before_the_recording_is_known_to_the_replay(tmp_path: Path) -> None:
+    async def use(cluster: Cluster) -> None:
+        await cluster.create(site("early"))
+        await cluster.advance(5)
+        await cluster.processes[0].manager.start_recording(tmp_path / "run")
+        await create_and_update(cluster)
+
+    controller = Controller(Website, untyped, name="websites")
+    record(None, controller, use=use)
+    assert assert_replays(tmp_path / "run", controller).requests >= 3
+
+
+def test_lookups_of_kinds_that_several_reconciles_need_at_once_replay(tmp_path: Path) -> None:
+    async def use(cluster: Cluster) -> None:
+        await asyncio.gather(*[cluster.create(site(f"site-{number}")) for number in range(5)])
+        await cluster.advance(5)
+
+    controller = Controller(Website, untyped, name="websites", concurrency=5)
+    record(tmp_path / "run", controller, use=use)
+    result = assert_replays(tmp_path / "run", controller)
+    assert result.requests == sum(isinstance(one, Request) for one in read_recording(tmp_path / "run")) >= 5
+    assert not any(one.path == "/api/v1" for one in read_recording(tmp_path / "run") if isinstance(one, Request))
+
+
+def test_a_kind_that_the_recorded_process_never_needed_is_named(tmp_path: Path) -> None:
+    async def other(found: Website, ctx: Context) -> None:
+        await ctx.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": found.name}})
+
+    record(tmp_path / "run", Controller(Website, untyped, name="websites"), use=create_and_update)
+    difference = replay(tmp_path / "run", Controller(Website, other, name="websites")).difference
+    assert difference is not None
+    assert difference.present == "discovers /apis/apps/v1, which the recorded process did not"
+    assert "in other" in (difference.place or "")

@@ -104,6 +104,10 @@ class CallTap(Protocol):
         """The call with this number has ended, with a response of any status or with an error."""
         ...
 
+    def discover(self, read: Callable[[], Awaitable[None]], /) -> Awaitable[None]:
+        """A task of the caller needs a kind that the REST mapper does not know: awaits `read`, which discovers it."""
+        ...
+
 
 @final
 class Guard:

@@ -8,7 +8,8 @@ commands `levelset status`, `why` and `trigger` use it.
 | `GET /status` | the controllers with their queues and last failures, and the watches |
 | `GET /why?kind=&name=[&namespace=]` | the last reconciles of an object, with reasons and results |
 | `POST /trigger?kind=&name=[&namespace=]` | enqueues the object |
-| `POST /record?file=` | records the manager in this file from now on; without a file, ends the recording |
+| `POST /record[?file=&size=&time=&redact=]` | records the manager from now on, within these limits |
+| `DELETE /record` | ends the recording |
 """
 
 import asyncio
@@ -33,12 +34,14 @@ from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.process_records import ProcessRecord, remove_record, write_record
 from levelset.runtime.manager.sharding.member import MemberReport
+from levelset.runtime.recording import RecordingLimits
 
 __all__ = ["AdminServer", "ManagerView", "reconciles_of", "report_controllers", "report_watches", "trigger_reconcile"]
 
 _MAX_ERRORS: Final = 5
 _JSON: Final = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
 _SHUTDOWN: Final = 1.0
+_SWITCHES: Final = frozenset({"POST", "DELETE"})
 
 Handler = Callable[[Request], Any]
 
@@ -52,8 +55,8 @@ class ManagerView:
     is_leader: Callable[[], bool]
     members: Callable[[], Sequence[MemberReport] | None] = lambda: None
     """The members of the shards; None without shards."""
-    record: Callable[[str | None], Awaitable[Mapping[str, Any]]] | None = None
-    """Records the manager in a file, or ends the recording; returns the file and its size."""
+    record: Callable[[RecordingLimits | None], Awaitable[Mapping[str, Any]]] | None = None
+    """Records the manager, or (None) ends the recording; returns the file and its size."""
 
 
 class AdminServer:
@@ -100,8 +103,8 @@ class AdminServer:
         given = request.headers.get("authorization") or ""
         if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
             return _answer(401, {"error": "send the token from the manager's file as a bearer token"})
-        if (request.method, "/".join(request.segments)) == ("POST", "record") and self._view.record is not None:
-            return self._record(self._view.record(request.parameter("file") or None))
+        if request.segments == ("record",) and request.method in _SWITCHES and self._view.record is not None:
+            return self._record(self._view.record, request)
         handler = self._handlers.get((request.method, "/".join(request.segments)))
         if handler is None:
             there = ", ".join(f"{method} /{name}" for method, name in self._handlers)
@@ -122,9 +125,16 @@ class AdminServer:
         }
 
     @staticmethod
-    async def _record(switching: Awaitable[Mapping[str, Any]]) -> Response:
+    async def _record(
+        switch: Callable[[RecordingLimits | None], Awaitable[Mapping[str, Any]]], request: Request
+    ) -> Response:
+        find = request.parameter
         try:
-            return _answer(200, await switching)
+            if request.method == "DELETE":
+                return _answer(200, await switch(None))
+            redact = tuple(filter(None, (find("redact") or "").split(",")))
+            limits = RecordingLimits(find("file") or None, find("size") or None, find("time") or None, redact)
+            return _answer(200, await switch(limits))
         except ConfigError as error:
             return _answer(400, {"error": str(error)})
 

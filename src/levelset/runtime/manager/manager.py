@@ -13,6 +13,7 @@ import asyncio
 import inspect
 import logging
 import math
+import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -40,10 +41,11 @@ from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
 from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, lease_time
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
+from levelset.runtime.manager.process_records import private_folder
 from levelset.runtime.manager.sharding.hand_over import HandOver, ShardedController
 from levelset.runtime.manager.sharding.member import Sharding, ShardMember
 from levelset.runtime.manager.webhook_hosting import WebhookHosting
-from levelset.runtime.recording import Recorder, Recording, recording_of
+from levelset.runtime.recording import Recorder, Recording, RecordingLimits, recording_of, switched_on_later
 from levelset.runtime.watch.watcher import IDLE_TIMEOUT
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
@@ -127,6 +129,7 @@ class Manager:
         self._idle_timeout = idle_timeout
         self._now = now
         self._record = None if record is None else recording_of(record)
+        self._recording_lock = asyncio.Lock()
         self.recorder: Recorder | None = None
         """Records this manager, or has done so; None if it was never recorded."""
         self._observer: Observer = Observers(observers) if observers else NullObserver()
@@ -276,23 +279,32 @@ class Manager:
         """Calls a function when all controllers and tasks have ended, before the caches are closed."""
         self._hooks["stop"].append(hook)
 
-    async def start_recording(self, record: str | Path | Recording) -> Recorder:
+    async def start_recording(self, record: str | Path | Recording | None = None) -> Recorder:
         """Records this manager from now on, beginning with what its caches hold; reconciles in flight are left out.
 
-        ConfigError if it is recorded already, or if the file cannot be written. Controllers of other clusters than the
-        main one are not recorded.
+        Limits and redaction are those of the manager's own `record`, unless a Recording is given; without that it ends
+        after an hour. Without a path the file is named after the time. ConfigError if it is recorded already, or if the
+        file cannot be written. Controllers of other clusters than the main one are not recorded.
         """
-        if self._tracer is not None:
-            raise ConfigError(f"this manager is recorded already, in {self._tracer.recording.path}")
-        return await self._start_recorder(recording_of(record), self.cluster, is_partial=True)
+        async with self._recording_lock:
+            if self._tracer is not None:
+                raise ConfigError(f"this manager is recorded already, in {self._tracer.recording.path}")
+            if self.recorder is not None:
+                await self.recorder.aclose()  # it may have ended just now
+            return await self._start_recorder(await self._recording_of(record), self.cluster, is_partial=True)
 
     async def stop_recording(self, reason: str = "it was switched off") -> None:
         """Ends the recording, if there is one; returns when its file is complete."""
-        recorder = self.recorder
-        for one in self.controllers.values():
-            one.trace(None)
-        if recorder is not None:
-            await recorder.aclose(reason)
+        async with self._recording_lock:
+            recorder = self.recorder
+            for one in self.controllers.values():
+                one.trace(None)
+            if recorder is not None:
+                await recorder.aclose(reason)
+
+    def switch_recording(self, *, on: bool) -> None:
+        """Begins or ends a recording, and returns at once; for signal handlers. What happened is logged."""
+        self._lifecycle.start_helper("recording", self._begin_recording if on else self._end_recording)
 
     async def wait_started(self) -> None:
         """Returns once everything runs that does not wait for the election; NotReady if the manager stops before."""
@@ -364,7 +376,7 @@ class Manager:
         cluster = await self._connect()
         lifecycle.final_steps.insert(0, self._hosting.close)
         await self._hosting.open(cluster.client)
-        if self._record is not None:
+        if self._record is not None and self._record.from_start:
             await self._start_recorder(self._record, cluster)
         # Before the client is closed, and after everything that may still be recorded has ended.
         lifecycle.final_steps.insert(0, lambda: self.stop_recording("the manager has stopped"))
@@ -520,18 +532,38 @@ class Manager:
             watches=lambda: [one for managed in self._clusters.values() for one in managed.cluster.stats()],
             is_leader=lambda: self.is_leader,
             members=lambda: None if self._member is None else self._member.members(),
-            record=self._switch_recording,
+            record=self._record_on_request,
         )
 
-    async def _switch_recording(self, path: str | None) -> Mapping[str, Any]:
-        if path is not None:
-            await self.start_recording(path)
+    async def _record_on_request(self, limits: RecordingLimits | None) -> Mapping[str, Any]:
+        if limits is not None:
+            recording = await self._recording_of(limits.file)
+            await self.start_recording(limits.applied_to(recording))
         elif self._tracer is None:
             raise ConfigError("this manager is not recorded; switch it on: levelset record on FILE")
         else:
             await self.stop_recording()
         recorder = self.recorder
         return {} if recorder is None else {"file": str(recorder.recording.path), "bytes": recorder.written}
+
+    async def _recording_of(self, given: str | Path | Recording | None) -> Recording:
+        if isinstance(given, Recording):
+            return given
+        # A private folder of this user, which need not be the working directory of a container.
+        needs_folder = given is None and self._record is None
+        folder = await asyncio.to_thread(private_folder) if needs_folder else Path()
+        return switched_on_later(self._record, given, folder=folder, name=f"{os.getpid()}", now=self._now())
+
+    async def _begin_recording(self) -> None:
+        try:
+            await self.start_recording()
+        except ConfigError as error:
+            _log.warning("not recorded: %s", error)
+
+    async def _end_recording(self) -> None:
+        if self._tracer is None:
+            _log.warning("there is no recording to end; SIGUSR1 begins one")
+        await self.stop_recording()
 
     def _note_hot_loop(self, name: str, found: HotLoop) -> None:
         self.metrics.count_hot_loop(name)

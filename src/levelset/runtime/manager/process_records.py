@@ -15,7 +15,15 @@ from typing import Final
 from levelset.errors import ConfigError
 from levelset.http.private_files import write_private
 
-__all__ = ["FOLDER_VARIABLE", "ProcessRecord", "find_records", "records_folder", "remove_record", "write_record"]
+__all__ = [
+    "FOLDER_VARIABLE",
+    "ProcessRecord",
+    "find_records",
+    "private_folder",
+    "records_folder",
+    "remove_record",
+    "write_record",
+]
 
 FOLDER_VARIABLE: Final = "LEVELSET_RUNTIME_DIR"
 
@@ -44,9 +52,19 @@ def records_folder() -> Path:
     return Path(tempfile.gettempdir(), f"levelset-{os.getuid()}")
 
 
+def private_folder() -> Path:
+    """That folder, made if it is missing; ConfigError if other users could read or write it."""
+    folder = records_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(folder):
+        hint = f"remove it, or set {FOLDER_VARIABLE} to a folder of your own"
+        raise ConfigError(f"{folder} is not a private folder of this user, so nothing is written there; {hint}")
+    return folder
+
+
 def write_record(record: ProcessRecord) -> Path:
     """Writes the file of a manager; ConfigError if other users could read or write the folder."""
-    folder = _private_folder()
+    folder = private_folder()
     path = folder / f"{record.pid}-{record.url.rpartition(':')[2]}.json"
     write_private(path, json.dumps(asdict(record)).encode())
     return path
@@ -70,15 +88,6 @@ def find_records() -> Sequence[ProcessRecord]:
         else:
             found.append(record)
     return sorted(found, key=lambda one: one.pid)
-
-
-def _private_folder() -> Path:
-    folder = records_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_private(folder):
-        hint = f"remove it, or set {FOLDER_VARIABLE} to a folder of your own"
-        raise ConfigError(f"{folder} is not a private folder of this user, so no token is written there; {hint}")
-    return folder
 
 
 def _is_private(folder: Path) -> bool:

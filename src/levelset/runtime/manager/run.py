@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,11 +35,12 @@ from levelset.runtime.manager.leader_election import LeaderElection
 from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import LogStyle, set_up_logs
 from levelset.runtime.manager.manager import HostedController, Manager
+from levelset.runtime.manager.process_records import private_folder
 from levelset.runtime.manager.ready_message import DISABLED, HintSpelling, fact_lines, ready_lines
 from levelset.runtime.manager.sharding.member import Sharding
 from levelset.runtime.manager.system import Part, System, open_parts
 from levelset.runtime.manager.tracing import Tracing
-from levelset.runtime.recording import Recording
+from levelset.runtime.recording import Recording, parse_size, parse_time, recording_of
 from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
 __all__ = ["USAGE", "Arguments", "Waiting", "read_arguments", "run"]
@@ -56,6 +58,8 @@ USAGE: Final = """\
   --health ADDRESS   serve /healthz, /readyz and /metrics at PORT or HOST:PORT
   --output text|json print addresses and watched kinds as text, or as one line of JSON
   --record FILE      record the run in this file, for `levelset replay`
+  --record-size SIZE end recordings at this size (default: 256Mi)
+  --record-time TIME end recordings after this time, such as 10m
   --log-json         write logs as JSON, one object per line (same as LEVELSET_LOG=json)
   --help             show this help"""
 
@@ -77,6 +81,8 @@ class Arguments:
     output: str | None = None
     log_json: bool = False
     record: str | None = None
+    record_size: int | None = None
+    record_time: float | None = None
     help: bool = False
 
 
@@ -94,6 +100,8 @@ _VALUES: Final = {
     "--health": "health",
     "--output": "output",
     "--record": "record",
+    "--record-size": "record_size",
+    "--record-time": "record_time",
     "-o": "output",
 }
 _OUTPUTS: Final = ("text", "json")
@@ -120,7 +128,7 @@ def read_arguments(words: Sequence[str]) -> Arguments:
     return found
 
 
-def _read_value(word: str, value: str) -> str | int | tuple[str, int]:
+def _read_value(word: str, value: str) -> str | float | tuple[str, int]:
     if not value or value.startswith("--"):
         raise ConfigError(f"{word} needs a value; usage:\n{USAGE}")
     if word == "--port":
@@ -129,7 +137,12 @@ def _read_value(word: str, value: str) -> str | int | tuple[str, int]:
         raise ConfigError(f"{word} {value}: must be text or json")
     if word == "--durability" and value not in _DURABILITIES:
         raise ConfigError(f"{word} {value}: must be full or normal")
-    return _read_address(value) if word == "--health" else value
+    readers: dict[str, Callable[[str], str | float | tuple[str, int]]] = {
+        "--health": _read_address,
+        "--record-size": parse_size,
+        "--record-time": parse_time,
+    }
+    return readers[word](value) if word in readers else value
 
 
 def _read_port(value: str) -> int:
@@ -150,6 +163,7 @@ Waiting = Callable[[Callable[[], str]], AbstractContextManager[None]]
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_RECORDING_SIGNALS: Final = {signal.SIGUSR1: True, signal.SIGUSR2: False}
 
 
 def run(
@@ -177,15 +191,15 @@ def run(
 
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
     `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--shards`, `--health`,
-    `--output`, `--record`, `--log-json`. `kubeconfig`, `context` and `namespace` (one, or several) say which cluster,
+    `--output`, `--record...`, `--log-json`. `kubeconfig`, `context` and `namespace` (or several) say which cluster,
     and where controllers without namespaces of their own reconcile; `leader` elects one of several replicas, and
     `shards` divides the objects among them; `health` is the host and port of health checks and metrics; `grace` is how
     many seconds running reconciles may take at the end (None: all they need); `log` is the style of the logs, `plain`
     or `json`. With `local` an API server is started here, which serves the kinds in use and calls the `webhooks`
     directly; in any other server they are registered (see `Manager`). `setup` is called with the manager before it
     starts; `waiting` is entered until all controllers have synced; `hints` are the commands to print, in place of those
-    of its systems; `tracing` makes spans of reconciles and requests; `record` is the file to record the run in. Returns
-    after an orderly stop; else raises SystemExit, with 2 for a usage error and 1 for a later failure.
+    of its systems; `tracing` makes spans of reconciles and requests; `record` is the file to record in (SIGUSR1
+    begins a recording, SIGUSR2 ends it). Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
     """
     began = time.perf_counter()
     given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=_names(namespace))
@@ -196,7 +210,7 @@ def run(
             return
         set_up_logs("json" if parsed.log_json else log)
         _require_parts(parts)
-        options = _manager_options(webhooks, tracing, parsed.record or record) | {"grace": grace}
+        options = _manager_options(webhooks, tracing, _recording(record, parsed)) | {"grace": grace}
         options |= _replicas(leader, shards, parsed) | {"health": parsed.health or health}
         shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing}
         event_loop.run(_Program(parts, _merged(given, parsed), options, setup, began, **shown).run())
@@ -230,6 +244,18 @@ def _replicas(leader: LeaderElection | None, shards: Sharding | None, parsed: Ar
     if parsed.shards is not None:
         shards = Sharding(name=parsed.shards) if shards is None else replace(shards, name=parsed.shards)
     return {"leader": _election(leader, parsed.leader), "shards": shards}
+
+
+def _recording(given: str | Path | Recording | None, parsed: Arguments) -> Recording | None:
+    """The recording of the keyword, with what the options say; with limits alone it is not recorded yet."""
+    found = None if given is None else recording_of(given)
+    if parsed.record is not None:
+        found = Recording(parsed.record) if found is None else replace(found, path=parsed.record, from_start=True)
+    limits: dict[str, Any] = {"max_bytes": parsed.record_size, "max_seconds": parsed.record_time}
+    limits = {name: value for name, value in limits.items() if value is not None}
+    if limits and found is None:
+        found = Recording(private_folder() / f"{os.getpid()}.levelset", from_start=False)
+    return None if found is None else replace(found, **limits)
 
 
 def _manager_options(
@@ -382,7 +408,7 @@ def _report_unhandled(manager: Manager) -> None:
 
 
 def _handle_signals(manager: Manager) -> None:
-    """Stops the manager gracefully at the first signal, and ends the process at the second."""
+    """Stops the manager gracefully at the first signal, ends the process at the second, and switches recordings."""
     loop = asyncio.get_running_loop()
 
     def handle(number: int) -> None:
@@ -396,6 +422,10 @@ def _handle_signals(manager: Manager) -> None:
         # A process started with nohup ignores SIGHUP, and continues when its terminal is closed.
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, handle, number)
+    for number, is_on in _RECORDING_SIGNALS.items():
+        # A program that has a use of its own for the signal keeps it.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            loop.add_signal_handler(number, partial(manager.switch_recording, on=is_on))
 
 
 def _merged(given: Arguments, parsed: Arguments) -> Arguments:

@@ -7,16 +7,28 @@ The reasons are in docs/decisions/0037-recordings.md.
 
 from levelset.runtime.recording.outside_calls import recorded
 from levelset.runtime.recording.recorded_history import reconciles_in, runs_part_at, status_of
-from levelset.runtime.recording.recorder import Recorder, Recording, recording_of
+from levelset.runtime.recording.recorder import Recorder
 from levelset.runtime.recording.recording_file import read_recording
+from levelset.runtime.recording.recording_options import (
+    Recording,
+    RecordingLimits,
+    parse_size,
+    parse_time,
+    recording_of,
+    switched_on_later,
+)
 
 __all__ = [
     "Recorder",
     "Recording",
+    "RecordingLimits",
+    "parse_size",
+    "parse_time",
     "read_recording",
     "reconciles_in",
     "recorded",
     "recording_of",
     "runs_part_at",
     "status_of",
+    "switched_on_later",
 ]

@@ -10,7 +10,6 @@ import asyncio
 import platform
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from levelset.aio import timing
-from levelset.client.internals import attach_tap
+from levelset.client.internals import attach_tap, known_documents
 from levelset.client.object_types import view_of
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import ConfigError
@@ -31,14 +30,14 @@ from levelset.runtime.controller.request import Request
 from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
 from levelset.runtime.recording.entries import FORMAT
 from levelset.runtime.recording.recording_file import RecordingWriter
+from levelset.runtime.recording.recording_options import Recording
 from levelset.runtime.recording.redaction import Redactor
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply
 
-__all__ = ["Recorder", "Recording", "TracedCoroutine", "recording_of"]
+__all__ = ["Recorder", "TracedCoroutine"]
 
 T = TypeVar("T")
 
-_MEGABYTE: Final = 1024 * 1024
 _PERIOD: Final = 1.0
 """Seconds after which entries are written even if they are few."""
 _MANY: Final = 2000
@@ -48,28 +47,6 @@ _HEADERS: Final = ("warning", "retry-after")
 """The headers that clients read; the second one only of errors."""
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 _CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """Where and how a run is recorded; a plain path stands for one with the defaults.
-
-    It ends by itself at `max_bytes`, or after `max_seconds`; the program goes on. Values of Secrets are replaced by
-    stand-ins unless `redact_secrets` is off, and so are the fields in `redact`, such as `Website.spec.token`. A text in
-    `keep` is never taken for secret.
-    """
-
-    path: str | Path
-    max_bytes: int | None = 256 * _MEGABYTE
-    max_seconds: float | None = None
-    redact: Sequence[str] = ()
-    keep: Sequence[str] = ()
-    redact_secrets: bool = True
-
-
-def recording_of(given: "str | Path | Recording") -> Recording:
-    """The recording that a path, or a recording itself, stands for."""
-    return given if isinstance(given, Recording) else Recording(given)
 
 
 class Recorder:
@@ -96,6 +73,7 @@ class Recorder:
         self._size = 0
         self._flush_timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Future[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def written(self) -> int:
@@ -136,7 +114,7 @@ class Recorder:
             self._timer = self._loop.call_later(options.max_seconds, self.end, reason)
 
     def end(self, reason: str) -> None:
-        """Ends the recording: nothing more is recorded. The file is complete after `aclose`."""
+        """Ends the recording: nothing more is recorded, and the file is completed; `aclose` waits for that."""
         if self.end_reason is not None:
             return
         self.end_reason = reason
@@ -145,10 +123,15 @@ class Recorder:
         self._add = _ignore
         if self._on_end is not None:
             self._on_end(reason)
+        self._closing = self._loop.create_task(self._close(), name="levelset: end of the recording")
 
     async def aclose(self, reason: str = "the process has stopped") -> None:
         """Ends the recording and returns when the file is complete."""
         self.end(reason)
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
             if self._writing is not None:
@@ -239,6 +222,25 @@ class Recorder:
         else:
             self._add((8, at, number, *_answer(outcome)))
 
+    async def discover(self, read: Callable[[], Awaitable[None]]) -> None:
+        """Awaits a lookup of the REST mapper, whose requests are no part of the reconcile that needs it.
+
+        A replay may know the kind already, or not yet: what other reconciles have looked up depends on the order. So
+        the reconcile has, as after a mere yield, only a continuation in the recording.
+        """
+        task = CURRENT.get()
+        if task is None:
+            await read()
+            return
+        task.requests += 1
+        CURRENT.set(None)
+        try:
+            await read()
+        finally:
+            CURRENT.set(task)
+            task.requests -= 1
+            self.resumed(task, None, None)
+
     def _request(self, task: TracedTask, method: str, path: str, rest: tuple[str, str, bytes]) -> int:
         self._requests = number = self._requests + 1
         task.requests += 1
@@ -312,6 +314,8 @@ class Recorder:
         self._cluster.attach(self)
         for source in cluster_sources(self._cluster):
             self._add_snapshot(source.informer)
+        for path, body in known_documents(self._cluster.client):
+            self._add((13, self._now(), path, "", 200, body))
         attach_tap(self._cluster.client, _Calls(self))
         self._previous_factory = self._loop.get_task_factory()
         self._loop.set_task_factory(self._create_task)
@@ -371,11 +375,12 @@ class Recorder:
 class _Calls:
     """The recorder as a CallTap, whose `end` is another than that of the recorder."""
 
-    __slots__ = ("begin", "end")
+    __slots__ = ("begin", "discover", "end")
 
     def __init__(self, recorder: Recorder) -> None:
         self.begin = recorder.begin
         self.end = recorder.end_call
+        self.discover = recorder.discover
 
 
 @coroutine

@@ -14,6 +14,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -35,6 +36,7 @@ _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
 _TOGETHER: Final = 4096
 """Entries that are looked through for secrets before the first of them is written."""
+_STOP: Final = 15  # the tag of the last entry
 _MAX_PENDING: Final = 200_000
 """Entries that wait for the thread; if there are more, the disk is too slow and the recording ends."""
 
@@ -103,7 +105,9 @@ class RecordingWriter:
         self._blocks = BlockWriter(path)
         self._max_bytes = max_bytes
         self._cleaner = cleaner
-        self._encode_into: Final = msgspec.msgpack.Encoder(enc_hook=_encode_ref).encode_into
+        encoder = msgspec.msgpack.Encoder(enc_hook=_encode_ref)
+        self._encode: Final = encoder.encode
+        self._encode_into: Final = encoder.encode_into
         self._buffer: Final = bytearray()  # used again for each block: memory that is already there costs little
         self._budget, self._last = float(_BUSY), time.monotonic()  # bytes to compress, as of that time
 
@@ -123,8 +127,12 @@ class RecordingWriter:
             self.end_reason = f"it could not be written: {error}"
 
     def close(self) -> None:
-        """Writes the rest and closes the file."""
+        """Writes the rest and closes the file. The last entry says why it ended, and is written in a full file, too."""
+        last = self.pending.pop() if self.pending and self.pending[-1][0] == _STOP else None
         self.write_pending()
+        if last is not None:
+            with suppress(OSError):
+                self._blocks.append(self._encode([last]), compress=False)
         self._blocks.close()
         if self._cleaner is not None:
             self._cleaner.finish(self._blocks.path)

@@ -3,6 +3,7 @@
 from levelset.testing.explore.exploration import Controllers, Exploration, Scenario
 from levelset.testing.explore.faults.plan import Disturbance, Plan
 from levelset.testing.explore.judging.invariants import Invariant, Statement, always, eventually, finally_
+from levelset.testing.explore.recording_scenarios import recorded_scenario
 from levelset.testing.explore.records.run_result import RULES, Finding, RunResult
 from levelset.testing.explore.records.stored_state import State
 from levelset.testing.explore.records.trace import Cause, Step, Trace
@@ -36,6 +37,7 @@ __all__ = [
     "explore",
     "finally_",
     "junit",
+    "recorded_scenario",
     "replay",
     "write_html",
 ]

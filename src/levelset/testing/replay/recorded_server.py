@@ -26,6 +26,10 @@ class Comparison(Protocol):
         """The number of the recorded request that this call is; None if it differs, and the replay ends."""
         ...
 
+    def lacks(self, path: str, /) -> None:
+        """The replay needs the discovery document at this path, which the recording does not have."""
+        ...
+
     def may_cancel(self, number: int, /) -> bool:
         """Whether the next entry is of the task whose request with this number was cancelled."""
         ...
@@ -80,6 +84,7 @@ class RecordedServer:
         accept = call.headers.get("Accept", "") or call.headers.get("accept", "")
         found = self._discovery.get((call.path, accept)) or self._discovery.get((call.path, ""))
         if found is None:
+            self._comparison.lacks(call.path)
             return await _never()
         return Response(status=found.status, body=found.body)
 

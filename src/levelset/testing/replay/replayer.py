@@ -19,6 +19,7 @@ import msgspec
 
 from levelset.client import Retries
 from levelset.client.client import Client
+from levelset.client.internals import attach_tap
 from levelset.client.object_types import Item, Kind, OnlyMetadata, View, view_of
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import ConfigError
@@ -106,6 +107,7 @@ class Replayer:
         self._cluster: Cluster | None = None
         self._workers: list[asyncio.Task[None]] = []
         self._is_closing = False
+        self._discovering: GatedTask | None = None
 
     def run(self) -> None:
         """Replays until the end, or until the first difference."""
@@ -399,6 +401,31 @@ class Replayer:
             task, kinds.Request(0, task.number, 0, call.method, call.path, call.query, content_type, call.body)
         )
 
+    async def discover(self, read: Callable[[], Awaitable[None]]) -> None:
+        """Awaits a lookup of the REST mapper; where the recorded reconcile waited for one, it goes on when that did."""
+        task = CURRENT.get()
+        if not isinstance(task, GatedTask) or self._is_over:
+            await read()
+            return
+        task.requests += 1
+        CURRENT.set(None)
+        self._discovering = task
+        try:
+            await read()
+            while not self.may_resume(task, is_yield=True):
+                await task.park()
+        finally:
+            self._discovering = None
+            CURRENT.set(task)
+            task.requests -= 1
+
+    def lacks(self, path: str) -> None:
+        """The present code needs a kind that the recorded process did not know."""
+        task = self._discovering
+        if task is not None:
+            present = f"discovers {path}, which the recorded process did not"
+            self._differ(task, self._recorded_text(task), present, user_place())
+
     async def call(self, task: TracedTask, name: str, arguments: bytes, make: Callable[[], Awaitable[Any]]) -> Any:
         """The recorded result of a call of a client of the outside; `make` is not called."""
         assert isinstance(task, GatedTask), "made by this replayer"
@@ -461,6 +488,7 @@ class Replayer:
         client = Client(self._server, namespace=start.namespace, retries=Retries(attempts=1), timeout=1e9)
         if start.only_namespace is not None:
             client = client.in_namespace(start.only_namespace)
+        attach_tap(client, _DiscoveryTap(self))
         self._cluster = await self._stack.enter_async_context(Cluster(client))
         began = datetime.fromisoformat(start.wall)
         for controller in self._controllers.values():
@@ -544,6 +572,23 @@ class Replayer:
             for one in left:
                 one.cancel()
             self._loop.drain()
+
+
+class _DiscoveryTap:
+    """The tap of a replay: it sees the lookups of the REST mapper; requests arrive at the `RecordedServer`."""
+
+    __slots__ = ("discover",)
+
+    def __init__(self, replayer: Replayer) -> None:
+        self.discover = replayer.discover
+
+    def begin(self, call: Call) -> int | None:
+        """Nothing is recorded."""
+        del call
+        return None
+
+    def end(self, number: int, outcome: Response | BaseException) -> None:
+        """Never called."""
 
 
 class _ReplayScheduler(Scheduler[str, Reason]):
